@@ -1,0 +1,136 @@
+//! What the supervisor's machine asks for: imperatives, each carried out by one arm of `supervisor::effects`.
+
+use std::time::Duration;
+
+use super::event::{Candidacy, Nonce, SessionNumber};
+use super::lease::TimingError;
+use super::order::{ChildStatus, Order};
+
+/// What a write to the lease record says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    pub nonce: Nonce,
+    /// `None` until the take-over was answered.
+    pub token: Option<i64>,
+    /// The longest lease that may be running: ours, or an inherited one whose wait is not over.
+    pub lease: Duration,
+}
+
+/// The versions that a write is conditional on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conditions {
+    pub record: i32,
+    pub term: i32,
+}
+
+/// One thing to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Open a new session (closing whatever is left of an older one).
+    Connect { session: SessionNumber },
+    /// Create our candidate, or find it again after a lost reply, and look. Creates the base when there is none.
+    Enter { candidacy: Candidacy },
+    /// Read the line, the term, then the record; watch the two candidates before ours (and our own),
+    /// and the record if we are first or next.
+    Look { candidacy: Candidacy },
+    /// Read the record and watch it.
+    Observe { candidacy: Candidacy },
+    /// One multi: check the candidate, set the term, set the record.
+    TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry },
+    /// One multi: check the candidate, check the term, set the record.
+    Renew { candidacy: Candidacy, conditions: Conditions, entry: Entry },
+    /// One multi: check the term, set the record free, delete the candidate.
+    Release { candidacy: Candidacy, conditions: Conditions, entry: Entry },
+    /// Tell the guard.
+    Guard(Order),
+    /// The guard died: kill and reap whatever of the tree has become ours.
+    EndOrphans,
+    /// Tell people and programs that the phase changed.
+    Announce(Transition),
+    /// Close the session and end the process. Always the last action.
+    Exit(ExitReason),
+}
+
+/// The phases, without what they hold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PhaseName {
+    Following,
+    Waiting,
+    Leading,
+    Paused,
+    Stopping,
+    Releasing,
+    Done,
+}
+
+/// Why a phase changed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Why {
+    /// First in line, and the record is ours; the previous lease must run out first.
+    TookOver,
+    /// The record was free, or the previous lease is over.
+    Elected,
+    /// No renewal was acknowledged for two intervals, or the client reported a disconnect.
+    ContactLost,
+    /// The same session answered in time.
+    ContactRestored,
+    /// `--grace` is over.
+    GraceOver,
+    /// The lease runs out: `stop_at` came without a renewal.
+    LeaseEnding,
+    /// The record is someone else's.
+    Deposed,
+    /// Our candidate is gone: deleted by hand, or with its session.
+    CandidateGone,
+    /// The session is over.
+    SessionOver,
+    /// The host was suspended.
+    ClockJumped,
+    /// SIGTERM, SIGINT or SIGQUIT to us.
+    StopRequested,
+    /// The command ended by itself.
+    CommandEnded,
+    /// The guard ended the tree at its deadline.
+    DeadlineKill,
+    /// The guard process died.
+    GuardGone,
+    /// The record was freed and the candidate deleted.
+    Released,
+    /// The release could not be confirmed and is left to expiry.
+    ReleaseUnconfirmed,
+    /// `--wait` is over.
+    WaitOver,
+    /// The ensemble was not reached within `--connect-timeout`.
+    Unreachable,
+    /// Authentication or an ACL was refused.
+    Forbidden,
+    /// The settings do not fit the ensemble or the other contenders.
+    Misconfigured,
+}
+
+/// One change of phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transition {
+    pub from: PhaseName,
+    pub to: PhaseName,
+    pub why: Why,
+    pub token: Option<i64>,
+    /// How long the lease still runs (until `kill_at`); `None` without one.
+    pub lease_left: Option<Duration>,
+}
+
+/// Why the program ends. `exit.rs` turns it into a status.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ExitReason {
+    CommandEnded(ChildStatus),
+    /// `None`: no command was running.
+    StopRequested(Option<ChildStatus>),
+    NotElected,
+    LeadershipLost,
+    Unreachable,
+    Forbidden,
+    BadTiming(TimingError),
+    /// The record's guarantee, recipe or number of leaders is not ours.
+    Disagreement,
+    GuardGone,
+}

@@ -1,0 +1,141 @@
+//! What the supervisor's machine is told: past-tense facts, each with the id of the question it answers.
+
+use std::time::Duration;
+
+use super::order::{CandidateName, Report};
+use super::time::Timestamp;
+
+/// One `ZooKeeper` session of this process: 1, 2, 3, … Not the server's session id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SessionNumber(pub u32);
+
+/// One try at the election: one candidate znode. A new one never answers for an older one (T51).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Candidacy(pub u32);
+
+/// Marks a record as ours: this process, and one *sending* of a take-over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Nonce {
+    /// Drawn at random when the process starts.
+    pub instance: u64,
+    /// Counts the take-overs that this process has sent.
+    pub sending: u64,
+}
+
+impl Nonce {
+    /// What an unreadable or foreign record carries.
+    pub const UNKNOWN: Self = Self { instance: 0, sending: 0 };
+}
+
+/// Where our candidate stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Place {
+    First,
+    /// Next in line: watches and re-reads the lease record, so that the wait is nearly over when its turn comes.
+    Next,
+    /// So many candidates stand before ours (two or more).
+    Behind(u32),
+}
+
+/// The lease record as it was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Data version: what a conditional write names.
+    pub version: i32,
+    /// Zxid of its last write: tells one version from every other, across deletion too.
+    pub mzxid: i64,
+    /// `false`: the last holder released it with an empty tree.
+    pub held: bool,
+    /// The longest lease that may still be running under it.
+    pub lease: Duration,
+    pub nonce: Nonce,
+    /// Its guarantee, recipe and number of leaders are ours.
+    pub agrees: bool,
+}
+
+/// One consistent enough look at the election: `term` was read before `record`, on one session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    pub place: Place,
+    pub candidate: CandidateName,
+    /// The server's id of the session that owns the candidate.
+    pub session_id: i64,
+    /// Data version of `<base>/term`.
+    pub term_version: i32,
+    pub record: Record,
+}
+
+/// A request of ours to `ZooKeeper`. At most one is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Request {
+    Enter,
+    Look,
+    Observe,
+    TakeOver,
+    Renew,
+    Release,
+}
+
+/// A definite "no" of the server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Denial {
+    /// The record or the term had another version, or was gone. Nothing was written.
+    Conflict,
+    /// Our candidate does not exist (any more). Nothing was written.
+    CandidateGone,
+    /// Authentication or an ACL forbids it.
+    Forbidden,
+}
+
+/// A fact for the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Time passed; perhaps a deadline was reached.
+    Ticked,
+    /// BOOTTIME − MONOTONIC jumped: the host was suspended, and the lease is forfeit.
+    ClockJumped,
+
+    /// A new session was established; `negotiated` is the server's T.
+    Connected { session: SessionNumber, negotiated: Duration },
+    /// This try to open a session failed; the ensemble could not be reached.
+    Unreachable { session: SessionNumber },
+    /// The ensemble refused our credentials.
+    Rejected { session: SessionNumber },
+    /// The client says that the connection is gone. A hint.
+    ContactLost { session: SessionNumber },
+    /// The client says that the connection is back, same session. A hint.
+    ContactRestored { session: SessionNumber },
+    /// The session is over (expired or closed). A hint, too: it proves nothing about the lease.
+    SessionOver { session: SessionNumber },
+
+    /// `Enter` or `Look` was answered.
+    Seen { candidacy: Candidacy, view: View },
+    /// `Observe` was answered.
+    Observed { candidacy: Candidacy, record: Record },
+    /// A watch fired on one of the candidates before ours, or on our own.
+    LineChanged { candidacy: Candidacy },
+    /// A watch fired on the lease record.
+    RecordChanged { candidacy: Candidacy },
+    /// The take-over that was sent at `sent_at` was committed.
+    TookOver { candidacy: Candidacy, nonce: Nonce, sent_at: Timestamp, version: i32, token: i64, term: i32 },
+    /// The renewal that was sent at `sent_at` was committed.
+    Renewed { candidacy: Candidacy, sent_at: Timestamp, version: i32 },
+    /// The record is free and our candidate deleted.
+    Released { candidacy: Candidacy },
+    /// The server said no.
+    Denied { candidacy: Candidacy, request: Request, denial: Denial },
+    /// The outcome is unknown: applied, not applied, or still to be applied.
+    Unanswered { candidacy: Candidacy, request: Request },
+
+    /// The guard reported.
+    Guard(Report),
+    /// The guard process is gone.
+    GuardGone,
+    /// After the guard's death: every orphan of the tree was killed and reaped by the supervisor.
+    OrphansEnded,
+
+    /// SIGTERM, SIGINT or SIGQUIT to us.
+    StopRequested,
+    /// Another signal to us, which is the command's.
+    SignalReceived { signal: i32 },
+}

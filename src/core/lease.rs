@@ -1,0 +1,229 @@
+//! From one acknowledged renewal to the instants at which the command is stopped and killed; from one sighting of a
+//! record to the instant at which its successor may start. Every margin of the promise is named here.
+//!
+//! Never: trust in what `ZooKeeper` says about sessions.
+
+use std::time::Duration;
+
+use super::order::Deadlines;
+use super::time::{Sighting, Timestamp};
+
+/// ρ: two hosts' clocks differ by at most 1 % in rate (premise of the promise).
+const DRIFT_PERCENT: u32 = 1;
+/// I = L / 8, within [`RENEWAL_SHORTEST`] and [`RENEWAL_LONGEST`].
+const RENEWALS_PER_LEASE: u32 = 8;
+const RENEWAL_SHORTEST: Duration = Duration::from_millis(50);
+const RENEWAL_LONGEST: Duration = Duration::from_secs(5);
+/// G = L / 40 but at most [`SLACK_LONGEST`]: scheduling slack of one kill step.
+const SLACK_PER_LEASE: u32 = 40;
+const SLACK_LONGEST: Duration = Duration::from_millis(100);
+/// The client gives up a silent server after T / 5, so that one dead server does not cost the seat (T48).
+const CONNECTION_TIMEOUT_PER_SESSION: u32 = 5;
+/// The default reserve for SIGTERM is L / 4.
+const RESERVE_PER_LEASE: u32 = 4;
+
+/// `L_max`: the wait for a record whose lease cannot be read; a longer `--lease` is refused.
+pub const LEASE_LONGEST: Duration = Duration::from_secs(120);
+
+/// What the user asked for, before the session timeout is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wishes {
+    /// `--lease`; `None`: as long as the session timeout.
+    pub lease: Option<Duration>,
+    /// `--stop-reserve`; `None`: a quarter of the lease.
+    pub reserve: Option<Duration>,
+    /// `--on-pause freeze`: a frozen tree needs no time for SIGTERM, so no reserve is set aside.
+    pub frozen_while_paused: bool,
+    /// `--grace`; `None`: all that the lease allows.
+    pub grace: Option<Duration>,
+    /// `--max-pause` under `--guarantee at-least-one`: replaces the lease as what ends the command.
+    /// `None` under at-most-one.
+    pub max_pause: Option<Duration>,
+}
+
+/// The margins of one session. Whoever holds one holds a sum that works out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// L: how long one acknowledged renewal gives.
+    pub lease: Duration,
+    /// I: from the sending of one renewal to the sending of the next.
+    pub renewal_interval: Duration,
+    /// G.
+    pub slack: Duration,
+    /// From `stop_at` to `kill_at`.
+    pub reserve: Duration,
+    pub connection_timeout: Duration,
+    grace: Option<Duration>,
+    max_pause: Option<Duration>,
+}
+
+/// Timings that do not fit, with the sum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TimingError {
+    /// L(1 − ρ) − 2G − reserve leaves less than 2 connection timeouts + 2 I.
+    TooTight {
+        lease: Duration,
+        drift: Duration,
+        slack: Duration,
+        reserve: Duration,
+        left: Duration,
+        connection_timeout: Duration,
+        renewal_interval: Duration,
+    },
+    /// Longer than [`LEASE_LONGEST`].
+    LeaseTooLong { lease: Duration },
+    /// A pause longer than the lease would be split brain (T21).
+    GraceTooLong { grace: Duration, longest: Duration },
+}
+
+impl Timing {
+    /// The timing for a session timeout T (requested, or negotiated with the ensemble).
+    ///
+    /// # Errors
+    /// When the sum does not work out; no candidate may be created then.
+    pub fn new(session_timeout: Duration, wishes: &Wishes) -> Result<Self, TimingError> {
+        let lease = wishes.lease.map_or(session_timeout, |lease| lease.min(session_timeout));
+        if lease > LEASE_LONGEST {
+            return Err(TimingError::LeaseTooLong { lease });
+        }
+        let reserve = match wishes.reserve {
+            _ if wishes.frozen_while_paused => Duration::ZERO,
+            Some(reserve) => reserve,
+            None => lease / RESERVE_PER_LEASE,
+        };
+        let timing = Self {
+            lease,
+            renewal_interval: (lease / RENEWALS_PER_LEASE).clamp(RENEWAL_SHORTEST, RENEWAL_LONGEST),
+            slack: (lease / SLACK_PER_LEASE).min(SLACK_LONGEST),
+            reserve,
+            connection_timeout: connection_timeout(session_timeout),
+            grace: wishes.grace,
+            max_pause: wishes.max_pause,
+        };
+        timing.checked()
+    }
+
+    fn checked(self) -> Result<Self, TimingError> {
+        let left = self.usable().saturating_sub(self.reserve);
+        if left < 2 * self.connection_timeout + 2 * self.renewal_interval {
+            return Err(TimingError::TooTight {
+                lease: self.lease,
+                drift: drift(self.lease),
+                slack: 2 * self.slack,
+                reserve: self.reserve,
+                left,
+                connection_timeout: self.connection_timeout,
+                renewal_interval: self.renewal_interval,
+            });
+        }
+        match (self.grace, self.max_pause) {
+            (Some(grace), None) if grace > left => Err(TimingError::GraceTooLong { grace, longest: left }),
+            _ => Ok(self),
+        }
+    }
+
+    /// L(1 − ρ) − 2G: what a renewal is worth, counted from its sending.
+    pub fn usable(&self) -> Duration {
+        self.lease.saturating_sub(drift(self.lease)).saturating_sub(2 * self.slack)
+    }
+
+    /// The deadlines that a renewal sent at `sent_at` gives, once it is acknowledged.
+    pub fn deadlines(&self, sent_at: Timestamp) -> Deadlines {
+        let kill_at = sent_at.after(self.max_pause.unwrap_or_else(|| self.usable()));
+        Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
+    }
+
+    /// When contact counts as lost if no renewal after the one sent at `sent_at` is acknowledged: 2 I.
+    pub fn contact_lost_at(&self, sent_at: Timestamp) -> Timestamp {
+        sent_at.after(2 * self.renewal_interval)
+    }
+
+    /// When a pause that began at `paused_at` is over, the lease apart.
+    pub fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
+        self.grace.map_or(Timestamp::NEVER, |grace| paused_at.after(grace))
+    }
+
+    /// The longest outage that is surely ridden out: from the last renewal that was answered to `stop_at`,
+    /// less one interval (the outage may begin just before a renewal), or `--grace`.
+    pub fn longest_outage(&self) -> Duration {
+        let lived = self.deadlines(Timestamp::ZERO).stop_at;
+        let outage = Timestamp::ZERO.until(lived).saturating_sub(self.renewal_interval);
+        self.grace.map_or(outage, |grace| grace.min(outage))
+    }
+}
+
+/// When the successor of a holder with this lease may start, if `first_seen` is when it first saw the record's present
+/// version: every renewal that ever succeeded was sent before that. L(1 + ρ).
+pub fn wait_over_at(first_seen: Sighting, lease: Duration) -> Sighting {
+    first_seen.after(wait_for(lease))
+}
+
+/// L(1 + ρ).
+pub fn wait_for(lease: Duration) -> Duration {
+    lease.saturating_add(drift(lease))
+}
+
+/// The client's connection timeout for a session timeout: T / 5.
+pub fn connection_timeout(session_timeout: Duration) -> Duration {
+    session_timeout / CONNECTION_TIMEOUT_PER_SESSION
+}
+
+fn drift(lease: Duration) -> Duration {
+    lease.saturating_mul(DRIFT_PERCENT) / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Duration = Duration::from_secs(15);
+    const DEFAULTS: Wishes =
+        Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
+
+    #[test]
+    fn the_defaults_fit() {
+        let timing = Timing::new(T, &DEFAULTS).unwrap();
+        assert_eq!(timing.usable(), Duration::from_millis(14_650));
+        assert_eq!(timing.renewal_interval, Duration::from_millis(1875));
+        assert_eq!(timing.reserve, Duration::from_millis(3750));
+        assert_eq!(timing.slack, Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_lease_counts_from_the_sending_and_ends_before_any_successor_starts() {
+        let timing = Timing::new(T, &DEFAULTS).unwrap();
+        let sent_at = Timestamp::from_nanos(1_000_000_000);
+        let deadlines = timing.deadlines(sent_at);
+        assert_eq!(sent_at.until(deadlines.kill_at), timing.usable());
+        assert_eq!(deadlines.stop_at.until(deadlines.kill_at), timing.reserve);
+        assert!(wait_for(T) - timing.usable() >= 2 * timing.slack + 2 * drift(T));
+    }
+
+    #[test]
+    fn timings_that_do_not_fit_are_refused_with_the_sum() {
+        let wishes = Wishes { reserve: Some(Duration::from_secs(10)), ..DEFAULTS };
+        let error = Timing::new(T, &wishes).unwrap_err();
+        assert!(matches!(error, TimingError::TooTight { left, .. } if left == Duration::from_millis(4650)));
+        let wishes = Wishes { lease: Some(Duration::from_secs(200)), ..DEFAULTS };
+        assert!(matches!(Timing::new(Duration::from_secs(300), &wishes), Err(TimingError::LeaseTooLong { .. })));
+    }
+
+    #[test]
+    fn a_grace_longer_than_the_lease_allows_is_refused() {
+        let wishes = Wishes { grace: Some(T), ..DEFAULTS };
+        assert!(matches!(Timing::new(T, &wishes), Err(TimingError::GraceTooLong { .. })));
+    }
+
+    #[test]
+    fn freezing_needs_no_reserve() {
+        let wishes = Wishes { frozen_while_paused: true, ..DEFAULTS };
+        let deadlines = Timing::new(T, &wishes).unwrap().deadlines(Timestamp::ZERO);
+        assert_eq!(deadlines.stop_at, deadlines.kill_at);
+    }
+
+    #[test]
+    fn the_lease_is_never_longer_than_the_session() {
+        let wishes = Wishes { lease: Some(Duration::from_secs(60)), ..DEFAULTS };
+        assert_eq!(Timing::new(T, &wishes).unwrap().lease, T);
+    }
+}

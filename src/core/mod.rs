@@ -1,0 +1,6 @@
+//! The decisions, and nothing else: std only, no I/O, no clock, no logging, no async.
+pub mod action;
+pub mod event;
+pub mod lease;
+pub mod order;
+pub mod time;

@@ -1,0 +1,133 @@
+//! What the two machines say to each other: orders of the supervisor to the guard, reports of the guard to the supervisor.
+//!
+//! Every order that concerns a command names its [`RunId`]; one with another id changes nothing (I6).
+//! Deadlines cross as absolute instants, so that a late message can only shorten a life.
+
+use super::time::Timestamp;
+
+/// One start of the command by this supervisor.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct RunId(pub u64);
+
+/// How long the tree may live: both instants are of the holder's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadlines {
+    /// The stop signal is sent to the command unless a renewal has moved this by then.
+    pub stop_at: Timestamp,
+    /// SIGKILL is sent to the whole tree unless a renewal has moved this by then. Never before `stop_at`.
+    pub kill_at: Timestamp,
+}
+
+/// How the term before ours ended, as far as its record tells.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Takeover {
+    /// No term came before.
+    First,
+    /// The record was free: the last holder's tree had been seen empty.
+    Clean,
+    /// The record was still held, and its lease had to be waited for.
+    Unclean,
+}
+
+/// The name of a candidate znode, without its directory: at most [`CandidateName::CAPACITY`] bytes, no NUL.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CandidateName {
+    bytes: [u8; Self::CAPACITY],
+    length: u8,
+}
+
+impl CandidateName {
+    pub const CAPACITY: usize = 96;
+    pub const EMPTY: Self = Self { bytes: [0; Self::CAPACITY], length: 0 };
+
+    /// `None` if the name is too long or holds a NUL byte.
+    pub fn new(name: &str) -> Option<Self> {
+        let mut bytes = [0; Self::CAPACITY];
+        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        let length = u8::try_from(name.len()).ok()?;
+        (!name.as_bytes().contains(&0)).then_some(Self { bytes, length })
+    }
+
+    pub fn as_str(&self) -> &str {
+        let name = self.bytes.get(..usize::from(self.length)).unwrap_or_default();
+        std::str::from_utf8(name).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for CandidateName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the command is told about its term through its environment (`ZK_LEADER_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// The fencing token: the mzxid of `<base>/term`. Grows from term to term.
+    pub token: i64,
+    /// The data version of `<base>/term`: counts the terms.
+    pub term: i32,
+    /// The `ZooKeeper` session that holds the candidate.
+    pub session: i64,
+    pub takeover: Takeover,
+    pub candidate: CandidateName,
+}
+
+/// What the supervisor asks of the guard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Start the command, unless `deadlines.stop_at` has passed. Refused while a tree lives (I3).
+    Start { run: RunId, deadlines: Deadlines, grant: Grant },
+    /// A renewal was acknowledged: move both deadlines. Ignored when `kill_at` would come closer,
+    /// once `kill_at` has passed, and once a stop for lack of a lease has begun (I5).
+    Extend { run: RunId, deadlines: Deadlines },
+    /// Send the stop signal to the command now (once, however often this is ordered) and SIGKILL to the whole tree
+    /// at `by`, or at `kill_at` if that comes sooner. A later `Stop` can only bring `by` closer.
+    Stop { run: RunId, by: Timestamp },
+    /// SIGKILL to the whole tree, now.
+    Kill { run: RunId },
+    /// Pass a signal to the command.
+    Signal { run: RunId, signal: i32 },
+    /// Freeze the whole tree.
+    Freeze { run: RunId },
+    /// Let a frozen tree run again.
+    Thaw { run: RunId },
+}
+
+/// Why a tree came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// The command ended by itself.
+    ItsOwn,
+    /// The supervisor ordered it (`Stop` or `Kill`).
+    Ordered,
+    /// A deadline came: `stop_at` or `kill_at` was not moved in time, or the clock jumped.
+    Deadline,
+    /// The supervisor was gone.
+    SupervisorGone,
+}
+
+/// How the command itself ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ChildStatus {
+    Exited(u8),
+    /// Killed by this signal.
+    Signaled(u8),
+    /// Never ran: `errno` of the failed `execve(2)`, or of the step before it.
+    NotExecuted(i32),
+}
+
+/// What the guard tells the supervisor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// `execve(2)` succeeded; `pid` as seen from the supervisor.
+    Started { run: RunId, pid: i32 },
+    /// The guard sent the stop signal by itself, because `stop_at` came.
+    Stopping { run: RunId },
+    /// The command ended; the rest of its tree is being killed.
+    CommandEnded { run: RunId, status: ChildStatus },
+    /// The last process of the tree is gone, and was reaped.
+    TreeEnded { run: RunId, status: ChildStatus, cause: Cause },
+    /// SIGKILL was sent a while ago and processes are still there (uninterruptible sleep?). Repeated while that lasts.
+    Stuck { run: RunId, survivors: u32 },
+}

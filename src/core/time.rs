@@ -1,0 +1,84 @@
+//! Readings of the two clocks that the lease argument rests on, and saturating arithmetic on them.
+//!
+//! Never: a reading of a clock. Every function of `core` is told what time it is.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// The holder's clock "RB": `CLOCK_MONOTONIC_RAW` + (`CLOCK_BOOTTIME` − `CLOCK_MONOTONIC`).
+/// It counts suspend and is not slewed by `adjtimex(2)`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LeaseClock {}
+
+/// The successor's clock: `CLOCK_MONOTONIC_RAW`. It stands still in suspend, so it can only make a wait longer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ObserverClock {}
+
+/// One reading of clock `C`, in nanoseconds since an arbitrary start. Readings of different clocks do not compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Stamp<C> {
+    nanos: u64,
+    clock: PhantomData<C>,
+}
+
+/// An instant of the holder's clock; every deadline of a running command is one.
+pub type Timestamp = Stamp<LeaseClock>;
+
+/// An instant of the successor's clock; when a record was first seen, and when a wait is over.
+pub type Sighting = Stamp<ObserverClock>;
+
+impl<C: Copy> Stamp<C> {
+    pub const ZERO: Self = Self::from_nanos(0);
+    /// Later than every instant that can be reached: 584 years.
+    pub const NEVER: Self = Self::from_nanos(u64::MAX);
+
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self { nanos, clock: PhantomData }
+    }
+
+    pub const fn as_nanos(self) -> u64 {
+        self.nanos
+    }
+
+    /// The instant that lies `length` later, at most [`Stamp::NEVER`].
+    #[must_use]
+    pub fn after(self, length: Duration) -> Self {
+        Self::from_nanos(self.nanos.saturating_add(nanos_of(length)))
+    }
+
+    /// The instant that lies `length` earlier, at least [`Stamp::ZERO`].
+    #[must_use]
+    pub fn before(self, length: Duration) -> Self {
+        Self::from_nanos(self.nanos.saturating_sub(nanos_of(length)))
+    }
+
+    /// How long it is from here to `later`; zero if that has passed.
+    #[must_use]
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_nanos(later.nanos.saturating_sub(self.nanos))
+    }
+}
+
+/// One moment, read on both clocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Now {
+    pub lease: Timestamp,
+    pub observer: Sighting,
+}
+
+fn nanos_of(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        assert_eq!(Timestamp::NEVER.after(Duration::from_secs(1)), Timestamp::NEVER);
+        assert_eq!(Timestamp::ZERO.before(Duration::from_secs(1)), Timestamp::ZERO);
+        assert_eq!(Timestamp::from_nanos(5).until(Timestamp::from_nanos(2)), Duration::ZERO);
+        assert_eq!(Timestamp::ZERO.after(Duration::MAX), Timestamp::NEVER);
+    }
+}

@@ -1,0 +1,2 @@
+//! zk-leader-run.
+pub mod core;
