@@ -1,2 +1,3 @@
 //! zk-leader-run.
+pub mod clock;
 pub mod core;

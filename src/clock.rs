@@ -1,0 +1,86 @@
+//! The only reader of the clock, for both processes.
+//!
+//! Never: wall-clock time in a decision; a sleep.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::core::time::{Now, Sighting, Timestamp};
+
+/// BOOTTIME − MONOTONIC moves only by suspend. A change by more than this is one; a smaller one is the error of reading
+/// two clocks in turn.
+const JUMP: Duration = Duration::from_millis(10);
+
+/// Two readings that lie further apart were torn by the scheduler, and are taken again.
+const TORN: Duration = Duration::from_micros(500);
+const TRIES: usize = 8;
+
+/// One moment on both clocks (see [`crate::core::time`]).
+pub fn now() -> Now {
+    let observer = read(ClockId::CLOCK_MONOTONIC_RAW);
+    Now { lease: Timestamp::ZERO.after(observer.saturating_add(suspended())), observer: Sighting::ZERO.after(observer) }
+}
+
+/// Time spent in suspend since boot: BOOTTIME − MONOTONIC (`clock_gettime(2)`).
+fn suspended() -> Duration {
+    let mut offset = Duration::ZERO;
+    for _ in 0..TRIES {
+        let before = read(ClockId::CLOCK_MONOTONIC);
+        let boot = read(ClockId::CLOCK_BOOTTIME);
+        let after = read(ClockId::CLOCK_MONOTONIC);
+        offset = boot.saturating_sub(before);
+        if after.saturating_sub(before) < TORN {
+            break;
+        }
+    }
+    offset
+}
+
+/// Every Linux since 2.6.39 has these clocks; the vDSO cannot fail on them.
+fn read(clock: ClockId) -> Duration {
+    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
+}
+
+/// Notices that the host was suspended between two looks.
+#[derive(Debug)]
+pub struct SuspendWatch {
+    suspended: Duration,
+}
+
+impl SuspendWatch {
+    pub fn new() -> Self {
+        Self { suspended: suspended() }
+    }
+
+    /// Whether BOOTTIME − MONOTONIC jumped since the last look: then the lease is forfeit.
+    pub fn jumped(&mut self) -> bool {
+        let suspended = suspended();
+        let jumped = suspended.abs_diff(self.suspended) > JUMP;
+        if jumped {
+            self.suspended = suspended;
+        }
+        jumped
+    }
+}
+
+impl Default for SuspendWatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_run_forward_and_nothing_jumps_without_a_suspend() {
+        let mut watch = SuspendWatch::new();
+        let first = now();
+        let second = now();
+        assert!(first.lease <= second.lease.after(TORN) && first.observer <= second.observer);
+        assert!(first.observer.as_nanos() > 0);
+        assert!(!watch.jumped());
+    }
+}
