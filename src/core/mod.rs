@@ -1,6 +1,9 @@
 //! The decisions, and nothing else: std only, no I/O, no clock, no logging, no async.
 pub mod action;
+pub mod backoff;
 pub mod event;
 pub mod lease;
+pub mod machine;
 pub mod order;
+pub mod settings;
 pub mod time;

@@ -1,0 +1,229 @@
+//! Endings: stopping the tree, releasing the record once it is empty, and what follows.
+
+use std::time::Duration;
+
+use super::{After, Link, Machine, Phase};
+use crate::core::action::{Action, ExitReason, Why};
+use crate::core::event::{Denial, Request};
+use crate::core::order::{Cause, ChildStatus, Order};
+use crate::core::settings::{OnExit, OnLoss};
+use crate::core::time::{Now, Timestamp};
+
+/// A release that is not confirmed within this is left to expiry (T40).
+const RELEASE_LIMIT: Duration = Duration::from_secs(1);
+
+impl Machine {
+    /// A requested stop is not short of time: the lease goes on being renewed. `kill_at` is the guard's.
+    pub(super) fn stopping_deadline(&self) -> Timestamp {
+        if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at() }
+    }
+
+    pub(super) fn pass_stopping(&mut self, now: Now) {
+        if !self.lapsed() {
+            self.renew_when_due(now);
+        }
+    }
+
+    fn lapsed(&self) -> bool {
+        matches!(self.phase, Phase::Stopping { lapsed: true, .. })
+    }
+
+    /// The lease will not be prolonged: the stop signal now, SIGKILL at `by`.
+    pub(super) fn stop_tree(&mut self, now: Now, why: Why, by: Timestamp) {
+        if let Some(run) = self.run {
+            self.order(Order::Stop { run, by });
+        }
+        self.begin_stop(now, self.after_loss(), why, true);
+    }
+
+    pub(super) fn kill_tree(&mut self, now: Now, why: Why) {
+        if let Some(run) = self.run {
+            self.order(Order::Kill { run });
+        }
+        self.begin_stop(now, self.after_loss(), why, true);
+    }
+
+    /// The guard was first to see `stop_at`, and has sent the stop signal.
+    pub(super) fn guard_began_to_stop(&mut self, now: Now) {
+        self.begin_stop(now, self.after_loss(), Why::LeaseEnding, true);
+    }
+
+    fn begin_stop(&mut self, now: Now, after: After, why: Why, lapsed: bool) {
+        if let Phase::Stopping { after, lapsed: already } = self.phase {
+            self.phase = Phase::Stopping { after, lapsed: lapsed || already };
+        } else {
+            self.enter_phase(now, Phase::Stopping { after, lapsed }, why);
+        }
+    }
+
+    fn after_loss(&self) -> After {
+        match self.settings.on_loss {
+            OnLoss::Rejoin => After::Rejoin,
+            OnLoss::Exit => After::Exit(ExitReason::LeadershipLost),
+        }
+    }
+
+    pub(super) fn stop_was_requested(&mut self, now: Now) {
+        let again = std::mem::replace(&mut self.stop_requested, true);
+        let exit = After::Exit(ExitReason::StopRequested(None));
+        match self.phase {
+            Phase::Following => self.leave(now, exit, Why::StopRequested),
+            Phase::Waiting => self.begin_release(now, exit, Why::StopRequested),
+            Phase::Leading | Phase::Paused { .. } => {
+                if let Some(run) = self.run {
+                    self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });
+                }
+                self.begin_stop(now, exit, Why::StopRequested, false);
+            }
+            Phase::Stopping { .. } if again => {
+                if let Some(run) = self.run {
+                    self.order(Order::Kill { run });
+                }
+            }
+            Phase::Releasing { until, after: After::Rejoin } => self.phase = Phase::Releasing { until, after: exit },
+            Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => {}
+        }
+    }
+
+    /// Ends the process for `reason`, the tree first.
+    pub(super) fn give_up(&mut self, now: Now, reason: ExitReason, why: Why) {
+        if self.run.is_none() {
+            return self.leave(now, After::Exit(reason), why);
+        }
+        let by = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
+        self.stop_tree(now, why, by);
+        self.phase = Phase::Stopping { after: After::Exit(reason), lapsed: true };
+    }
+
+    pub(super) fn forbidden(&mut self, now: Now) {
+        self.give_up(now, ExitReason::Forbidden, Why::Forbidden);
+    }
+
+    /// Suspend: the lease is forfeit, and what runs is killed before anything else (T25).
+    pub(super) fn clock_jumped(&mut self, now: Now) {
+        match self.phase {
+            Phase::Waiting => {
+                self.lose_tenure(now, Why::ClockJumped);
+                self.look_again();
+            }
+            Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => self.kill_tree(now, Why::ClockJumped),
+            Phase::Following | Phase::Releasing { .. } | Phase::Done => {}
+        }
+    }
+
+    pub(super) fn guard_gone(&mut self, now: Now) {
+        let exit = After::Exit(ExitReason::GuardGone);
+        if self.run.is_none() {
+            return self.begin_release(now, exit, Why::GuardGone);
+        }
+        self.actions.push(Action::EndOrphans);
+        self.begin_stop(now, exit, Why::GuardGone, true);
+        self.phase = Phase::Stopping { after: exit, lapsed: true };
+    }
+
+    pub(super) fn orphans_ended(&mut self, now: Now) {
+        if let Phase::Stopping { after, .. } = self.phase {
+            self.tree_is_empty(now);
+            self.begin_release(now, after, Why::GuardGone);
+        }
+    }
+
+    pub(super) fn tree_ended(&mut self, now: Now, status: ChildStatus, cause: Cause) {
+        self.status = Some(status);
+        let (after, why) = self.after_tree(status, cause);
+        self.tree_is_empty(now);
+        self.begin_release(now, after, why);
+    }
+
+    fn tree_is_empty(&mut self, now: Now) {
+        self.run = None;
+        self.finished = self.tenure.filter(|tenure| tenure.wait_is_over(now)).map(|tenure| tenure.nonce);
+    }
+
+    fn after_tree(&self, status: ChildStatus, cause: Cause) -> (After, Why) {
+        let stopping = match self.phase {
+            Phase::Stopping { after, .. } => Some(after),
+            _ => None,
+        };
+        match (cause, status, stopping) {
+            (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) => {
+                (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
+            }
+            _ if self.stop_requested => (After::Exit(ExitReason::StopRequested(Some(status))), Why::StopRequested),
+            (Cause::ItsOwn, ..) => match self.settings.on_exit {
+                OnExit::Exit => (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded),
+                OnExit::Rejoin => (After::Rejoin, Why::CommandEnded),
+            },
+            (_, _, Some(after)) => (after, Why::LeaseEnding),
+            // The guard's kill is not the command's own end (T52).
+            (_, _, None) => (self.after_loss(), Why::DeadlineKill),
+        }
+    }
+
+    /// Frees the record, if it is ours to free: only when our own wait is over (I8).
+    pub(super) fn begin_release(&mut self, now: Now, after: After, why: Why) {
+        let ours_to_free = self.tenure.is_some_and(|tenure| tenure.wait_is_over(now));
+        if !ours_to_free || self.timing().is_none() {
+            return self.leave(now, after, why);
+        }
+        self.enter_phase(now, Phase::Releasing { until: now.lease.after(RELEASE_LIMIT), after }, why);
+        self.send_release(now);
+    }
+
+    /// One write under way at a time: a renewal that is still unanswered comes first.
+    pub(super) fn send_release(&mut self, now: Now) {
+        let (Some(timing), Some(tenure)) = (self.timing().copied(), self.tenure) else { return };
+        if self.pending.is_none() {
+            let (conditions, entry) = (tenure.conditions, tenure.entry(now, timing.lease));
+            self.request(Request::Release, Action::Release { candidacy: self.candidacy, conditions, entry });
+        }
+    }
+
+    /// A refusal while releasing: the version moved (an unanswered renewal of ours), or the record is not ours any more.
+    pub(super) fn release_denied(&mut self, now: Now, request: Request, denial: Denial) {
+        let Phase::Releasing { after, .. } = self.phase else { return };
+        if denial == Denial::Forbidden || request == Request::Observe {
+            return self.leave(now, after, Why::ReleaseUnconfirmed);
+        }
+        if let Some(tenure) = self.tenure.as_mut().filter(|_| request == Request::Release) {
+            tenure.conflict = Some(tenure.conditions.record);
+        }
+        self.observe();
+    }
+
+    pub(super) fn released(&mut self, now: Now) {
+        if let Phase::Releasing { after, .. } = self.phase {
+            self.leave(now, after, Why::Released);
+        }
+    }
+
+    /// To what follows, with no tree alive.
+    pub(super) fn leave(&mut self, now: Now, after: After, why: Why) {
+        match after {
+            After::Exit(reason) => {
+                self.enter_phase(now, Phase::Done, why);
+                self.actions.push(Action::Exit(reason));
+            }
+            After::Rejoin => {
+                self.enter_phase(now, Phase::Following, why);
+                self.rejoin(now, why);
+            }
+        }
+        self.tenure = None;
+    }
+
+    fn rejoin(&mut self, now: Now, why: Why) {
+        let wait_was_over = self.tenure.is_some_and(|tenure| self.finished == Some(tenure.nonce));
+        match self.link {
+            Link::Down { .. } | Link::Opening => {}
+            Link::Open(_) if why == Why::Released => self.enter_anew(),
+            // The candidate may still be there, and still first: a second one would stand behind it for ever.
+            Link::Open(_) if wait_was_over => {
+                self.pending = None;
+                self.look_again();
+            }
+            // At-least-once, released nothing: a new session is the way to leave the line.
+            Link::Open(_) => self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) },
+        }
+    }
+}

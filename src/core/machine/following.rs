@@ -1,0 +1,310 @@
+//! Sessions and the line: from nothing to the take-over of the record.
+
+use std::time::Duration;
+
+use super::tenure::{Sending, Tenure};
+use super::{After, Link, Machine, Phase};
+use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
+use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
+use crate::core::lease::{Timing, wait_over_at};
+use crate::core::order::{Grant, Takeover};
+use crate::core::time::{Now, Sighting, Timestamp};
+
+/// What we know of our place in the line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Standing {
+    /// Our candidate was seen: look, rather than enter.
+    pub(super) entered: bool,
+    pub(super) view: Option<View>,
+    /// The record's present version, and when we first saw it.
+    sighting: Option<(Record, Sighting)>,
+    /// The last take-over that was sent in this candidacy.
+    pub(super) sending: Option<Sending>,
+    /// Something changed while a request was under way.
+    pub(super) stale: bool,
+    pub(super) retry_at: Option<Timestamp>,
+}
+
+impl Machine {
+    pub(super) fn following_deadline(&self) -> Timestamp {
+        let link = match self.link {
+            Link::Down { retry_at } => retry_at,
+            Link::Opening | Link::Open(_) => Timestamp::NEVER,
+        };
+        let retry = self.standing.retry_at.filter(|_| self.pending.is_none() && self.timing().is_some());
+        let connect = if self.was_connected() { Timestamp::NEVER } else { self.connect_by };
+        link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(self.elect_by)
+    }
+
+    pub(super) fn pass_following(&mut self, now: Now) {
+        if !self.was_connected() && now.lease >= self.connect_by.min(self.elect_by) {
+            return self.leave(now, After::Exit(ExitReason::Unreachable), Why::Unreachable);
+        }
+        if now.lease >= self.elect_by {
+            return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
+        }
+        self.reconnect_when_due(now);
+        if self.standing.retry_at.is_some_and(|at| now.lease >= at) {
+            self.look_again();
+        }
+    }
+
+    pub(super) fn reconnect_when_due(&mut self, now: Now) {
+        if let Link::Down { retry_at } = self.link
+            && now.lease >= retry_at
+        {
+            self.session = SessionNumber(self.session.0 + 1);
+            self.link = Link::Opening;
+            self.actions.push(Action::Connect { session: self.session });
+        }
+    }
+
+    pub(super) fn connected(&mut self, now: Now, negotiated: Duration) {
+        match Timing::new(negotiated, &self.settings.wishes) {
+            Ok(timing) => {
+                self.link = Link::Open(timing);
+                self.connect_by = Timestamp::NEVER;
+                if self.only_if_free() {
+                    self.elect_by = now.lease.after(timing.lease);
+                }
+                self.enter_anew();
+            }
+            Err(error) => self.give_up(now, ExitReason::BadTiming(error), Why::Misconfigured),
+        }
+    }
+
+    fn was_connected(&self) -> bool {
+        self.candidacy.0 > 0
+    }
+
+    /// A new candidate; whatever is still said about the old one is void.
+    pub(super) fn enter_anew(&mut self) {
+        self.candidacy.0 += 1;
+        self.pending = None;
+        self.standing = Standing::default();
+        if self.timing().is_some() {
+            self.request(Request::Enter, Action::Enter { candidacy: self.candidacy });
+        }
+    }
+
+    pub(super) fn enter_later(&mut self, now: Now) {
+        self.candidacy.0 += 1;
+        self.pending = None;
+        self.standing = Standing { retry_at: Some(self.backoff.retry_at(now.lease)), ..Standing::default() };
+    }
+
+    /// Reads everything again, now or when the pending request is answered.
+    pub(super) fn look_again(&mut self) {
+        self.standing.stale = self.pending.is_some();
+        if self.pending.is_some() || self.timing().is_none() {
+            return;
+        }
+        self.standing.retry_at = None;
+        let candidacy = self.candidacy;
+        if self.standing.entered {
+            self.request(Request::Look, Action::Look { candidacy });
+        } else {
+            self.request(Request::Enter, Action::Enter { candidacy });
+        }
+    }
+
+    pub(super) fn observe(&mut self) {
+        if self.pending.is_none() && self.timing().is_some() {
+            self.request(Request::Observe, Action::Observe { candidacy: self.candidacy });
+        }
+    }
+
+    pub(super) fn line_changed(&mut self, now: Now) {
+        match self.phase {
+            Phase::Following | Phase::Waiting | Phase::Leading | Phase::Paused { .. } => self.look_again(),
+            Phase::Stopping { .. } => self.renew_soon(now),
+            Phase::Releasing { .. } | Phase::Done => {}
+        }
+    }
+
+    pub(super) fn record_changed(&mut self, now: Now) {
+        if self.tenure.is_some() {
+            // A renewal tells at once whether the record is still ours.
+            return self.renew_soon(now);
+        }
+        match self.standing.view.map(|view| view.place) {
+            Some(Place::Next) if self.pending.is_none() => self.observe(),
+            _ => self.look_again(),
+        }
+    }
+
+    pub(super) fn seen(&mut self, now: Now, view: View) {
+        self.standing.entered = true;
+        self.standing.view = Some(view);
+        self.sight(now, view.record);
+        if self.tenure.is_some() {
+            return self.seen_as_holder(now, view);
+        }
+        if self.phase != Phase::Following {
+            return;
+        }
+        if self.standing.stale {
+            return self.look_again();
+        }
+        let free_and_first = view.place == Place::First && !view.record.held;
+        if !view.record.agrees && !free_and_first {
+            return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
+        }
+        if view.place == Place::First {
+            self.claim(now, view);
+        } else if self.only_if_free() {
+            self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
+        }
+    }
+
+    pub(super) fn observed(&mut self, now: Now, record: Record) {
+        self.sight(now, record);
+        if self.tenure.is_some() {
+            return self.observed_as_holder(now, record);
+        }
+        if self.phase == Phase::Following && self.standing.stale {
+            self.look_again();
+        }
+    }
+
+    /// The wait counts from when the present version was *first* seen: every renewal that ever succeeded was sent before.
+    fn sight(&mut self, now: Now, record: Record) {
+        let known = self.standing.sighting.is_some_and(|(seen, _)| seen.mzxid == record.mzxid);
+        if !known {
+            self.standing.sighting = Some((record, now.observer));
+        }
+    }
+
+    fn only_if_free(&self) -> bool {
+        self.settings.wait.is_some_and(|wait| wait.is_zero()) && self.runs == 0
+    }
+
+    /// First in line: take the record over, or recognise that a take-over of ours was applied though its reply was lost.
+    fn claim(&mut self, now: Now, view: View) {
+        if let Some(sending) = self.standing.sending.filter(|sent| view.record.held && sent.nonce == view.record.nonce)
+        {
+            // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's.
+            let conditions = Conditions { record: view.record.version, term: view.term_version };
+            return self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
+        }
+        let inherited = self.inherited(view.record);
+        let not_before = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease));
+        if self.only_if_free() && now.observer < self.start_from(not_before) {
+            return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
+        }
+        let Some(timing) = self.timing().copied() else { return };
+        let lease = inherited.map_or(timing.lease, |(lease, _)| lease.max(timing.lease));
+        self.sendings += 1;
+        let nonce = Nonce { instance: self.settings.instance, sending: self.sendings };
+        self.standing.sending = Some(Sending { nonce, sent_at: now.lease, not_before, lease });
+        let action = Action::TakeOver {
+            candidacy: self.candidacy,
+            conditions: Conditions { record: view.record.version, term: view.term_version },
+            entry: Entry { nonce, token: None, lease },
+        };
+        self.request(Request::TakeOver, action);
+    }
+
+    /// The lease that may still run under the record, and since when we know its present version.
+    fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
+        let over = !record.held || self.finished == Some(record.nonce);
+        self.standing.sighting.filter(|_| !over).map(|(_, seen)| (record.lease, seen))
+    }
+
+    /// When the command may start: at-least-once does not wait.
+    pub(super) fn start_from(&self, not_before: Sighting) -> Sighting {
+        if self.at_least_once() { Sighting::ZERO } else { not_before }
+    }
+
+    pub(super) fn took_over(&mut self, now: Now, nonce: Nonce, sent_at: Timestamp, answer: (i32, i64, i32)) {
+        let (record, token, term) = answer;
+        if let Some(sending) = self.standing.sending.filter(|sending| sending.nonce == nonce) {
+            self.begin_tenure(now, sending, sent_at, Conditions { record, term }, token);
+        }
+    }
+
+    fn begin_tenure(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
+        let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
+        self.standing.sending = None;
+        let deadlines = timing.deadlines(sent_at);
+        if self.phase != Phase::Following || now.lease >= deadlines.kill_at {
+            return self.look_again();
+        }
+        let takeover = match sending.not_before {
+            Sighting::ZERO if conditions.term <= 1 => Takeover::First,
+            Sighting::ZERO => Takeover::Clean,
+            _ => Takeover::Unclean,
+        };
+        self.tenure = Some(Tenure {
+            nonce: sending.nonce,
+            grant: Grant {
+                token,
+                term: conditions.term,
+                session: view.session_id,
+                takeover,
+                candidate: view.candidate,
+            },
+            conditions,
+            acked_sent_at: sent_at,
+            deadlines,
+            not_before: sending.not_before,
+            longest_lease: sending.lease,
+            renew_at: sent_at.after(timing.renewal_interval),
+            conflict: None,
+        });
+        self.backoff.reset();
+        if now.observer < self.start_from(sending.not_before) {
+            self.enter_phase(now, Phase::Waiting, Why::TookOver);
+        } else {
+            self.start(now);
+        }
+    }
+
+    pub(super) fn denied(&mut self, now: Now, request: Request, denial: Denial) {
+        match self.phase {
+            Phase::Releasing { .. } => self.release_denied(now, request, denial),
+            _ if denial == Denial::Forbidden => self.forbidden(now),
+            Phase::Following if denial == Denial::Conflict => self.look_again(),
+            Phase::Following => self.enter_later(now),
+            Phase::Waiting | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => {
+                self.denied_as_holder(now, request, denial);
+            }
+            Phase::Done => {}
+        }
+    }
+
+    /// Applied, not applied, or still to be applied: read before the next write.
+    pub(super) fn unanswered(&mut self, now: Now, request: Request) {
+        match self.phase {
+            Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
+            Phase::Waiting | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => {
+                self.unanswered_as_holder(now, request);
+            }
+            Phase::Releasing { .. } => self.observe(),
+            Phase::Done => {}
+        }
+    }
+
+    pub(super) fn session_over(&mut self, now: Now) {
+        self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) };
+        self.pending = None;
+        self.standing = Standing::default();
+        match self.phase {
+            Phase::Waiting => self.lose_tenure(now, Why::SessionOver),
+            Phase::Leading | Phase::Paused { .. } => self.seat_lost(now, Why::SessionOver),
+            // The tree is being ended already, by a deadline that needs no session.
+            Phase::Following | Phase::Stopping { .. } | Phase::Done => {}
+            Phase::Releasing { after, .. } => self.leave(now, after, Why::ReleaseUnconfirmed),
+        }
+    }
+
+    pub(super) fn contact_restored(&mut self, now: Now) {
+        if self.tenure.is_some() {
+            return self.renew_soon(now);
+        }
+        // A watch may have fired while nobody listened.
+        if self.phase == Phase::Following {
+            self.look_again();
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Holding the record: the wait, the start, renewals, pauses, and the ways to lose it.
+
+use std::time::Duration;
+
+use super::{Link, Machine, Phase};
+use crate::core::action::{Action, ExitReason, Why};
+use crate::core::event::{Denial, Place, Record, Request, View};
+use crate::core::order::{Order, RunId};
+use crate::core::settings::OnPause;
+use crate::core::time::{Now, Timestamp};
+
+/// A request without an answer is repeated after this part of a renewal interval.
+const RETRIES_PER_RENEWAL: u32 = 4;
+
+impl Machine {
+    pub(super) fn waiting_deadline(&self, now: Now) -> Timestamp {
+        let Some(tenure) = &self.tenure else { return now.lease };
+        let start_from = self.start_from(tenure.not_before);
+        let start_at =
+            if now.observer < start_from { now.lease.after(now.observer.until(start_from)) } else { Timestamp::NEVER };
+        self.renewal_due_at().min(start_at).min(tenure.deadlines.kill_at).min(self.elect_by)
+    }
+
+    pub(super) fn leading_deadline(&self) -> Timestamp {
+        let Some(tenure) = &self.tenure else { return Timestamp::NEVER };
+        let contact = match (self.phase, self.timing()) {
+            (Phase::Leading, Some(timing)) => timing.contact_lost_at(tenure.acked_sent_at),
+            (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
+            _ => Timestamp::NEVER,
+        };
+        let retry = self.standing.retry_at.filter(|_| self.pending.is_none()).unwrap_or(Timestamp::NEVER);
+        let reconnect = match self.link {
+            Link::Down { retry_at } if self.at_least_once() => retry_at,
+            _ => Timestamp::NEVER,
+        };
+        contact.min(tenure.deadlines.stop_at).min(self.renewal_due_at()).min(retry).min(reconnect)
+    }
+
+    pub(super) fn pass_waiting(&mut self, now: Now) {
+        let Some(tenure) = self.tenure else { return };
+        if now.lease >= self.elect_by {
+            return self.begin_release(now, super::After::Exit(ExitReason::NotElected), Why::WaitOver);
+        }
+        if now.lease >= tenure.deadlines.kill_at {
+            self.lose_tenure(now, Why::LeaseEnding);
+            return self.look_again();
+        }
+        self.renew_when_due(now);
+        if now.observer >= self.start_from(tenure.not_before) {
+            self.start(now);
+        }
+    }
+
+    pub(super) fn pass_leading(&mut self, now: Now) {
+        let Some(tenure) = self.tenure else { return };
+        if now.lease >= tenure.deadlines.kill_at {
+            return self.kill_tree(now, Why::LeaseEnding);
+        }
+        if now.lease >= tenure.deadlines.stop_at {
+            return self.stop_tree(now, Why::LeaseEnding, tenure.deadlines.kill_at);
+        }
+        let timing = self.timing().copied();
+        match self.phase {
+            Phase::Leading
+                if timing.is_some_and(|timing| now.lease >= timing.contact_lost_at(tenure.acked_sent_at)) =>
+            {
+                self.pause(now, Why::ContactLost);
+            }
+            Phase::Paused { since } if timing.is_some_and(|timing| now.lease >= timing.grace_over_at(since)) => {
+                return self.stop_tree(now, Why::GraceOver, tenure.deadlines.kill_at);
+            }
+            _ => {}
+        }
+        if self.at_least_once() {
+            self.reconnect_when_due(now);
+        }
+        if self.standing.retry_at.is_some_and(|at| now.lease >= at) {
+            self.look_again();
+        }
+        self.renew_when_due(now);
+    }
+
+    /// Orders the start if the lease has runway (I2): a recent renewal, and `stop_at` ahead.
+    pub(super) fn start(&mut self, now: Now) {
+        let (Some(tenure), Some(timing)) = (self.tenure, self.timing().copied()) else { return };
+        let contact = now.lease < timing.contact_lost_at(tenure.acked_sent_at);
+        if !contact || now.lease >= tenure.deadlines.stop_at || self.run.is_some() {
+            if self.phase != Phase::Waiting {
+                self.enter_phase(now, Phase::Waiting, Why::TookOver);
+            }
+            return;
+        }
+        self.runs += 1;
+        let run = RunId(self.runs);
+        self.run = Some(run);
+        self.elect_by = Timestamp::NEVER;
+        self.order(Order::Start { run, deadlines: tenure.deadlines, grant: tenure.grant });
+        self.enter_phase(now, Phase::Leading, Why::Elected);
+    }
+
+    pub(super) fn renewal_due_at(&self) -> Timestamp {
+        let can_renew = self.pending.is_none()
+            && self.timing().is_some()
+            && self.standing.view.is_some_and(|view| view.place == Place::First);
+        self.tenure.filter(|_| can_renew).map_or(Timestamp::NEVER, |tenure| tenure.renew_at)
+    }
+
+    pub(super) fn renew_when_due(&mut self, now: Now) {
+        if now.lease < self.renewal_due_at() {
+            return;
+        }
+        if let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) {
+            tenure.renew_at = now.lease.after(timing.renewal_interval);
+            let (conditions, entry) = (tenure.conditions, tenure.entry(now, timing.lease));
+            self.request(Request::Renew, Action::Renew { candidacy: self.candidacy, conditions, entry });
+        }
+    }
+
+    pub(super) fn renew_soon(&mut self, now: Now) {
+        if let Some(tenure) = &mut self.tenure {
+            tenure.renew_at = now.lease;
+        }
+    }
+
+    pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
+        let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else { return };
+        tenure.conditions.record = version;
+        tenure.conflict = None;
+        match self.phase {
+            Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
+            Phase::Releasing { .. } => return self.send_release(now),
+            Phase::Waiting | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => {}
+        }
+        if !tenure.extend(now, sent_at, timing.deadlines(sent_at)) {
+            return;
+        }
+        let deadlines = tenure.deadlines;
+        if let Some(run) = self.run {
+            self.order(Order::Extend { run, deadlines });
+        }
+        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.contact_lost_at(sent_at) {
+            self.resume(now);
+        }
+    }
+
+    pub(super) fn contact_lost(&mut self, now: Now) {
+        if self.phase == Phase::Leading {
+            self.pause(now, Why::ContactLost);
+        }
+    }
+
+    fn pause(&mut self, now: Now, why: Why) {
+        let Some(run) = self.run else { return };
+        match self.settings.on_pause {
+            OnPause::Run => {}
+            OnPause::Freeze => self.order(Order::Freeze { run }),
+            OnPause::Signal { pause, .. } => self.order(Order::Signal { run, signal: pause }),
+        }
+        self.enter_phase(now, Phase::Paused { since: now.lease }, why);
+    }
+
+    fn resume(&mut self, now: Now) {
+        let Some(run) = self.run else { return };
+        match self.settings.on_pause {
+            OnPause::Freeze => self.order(Order::Thaw { run }),
+            OnPause::Signal { resume: Some(signal), .. } => self.order(Order::Signal { run, signal }),
+            OnPause::Run | OnPause::Signal { resume: None, .. } => {}
+        }
+        self.enter_phase(now, Phase::Leading, Why::ContactRestored);
+    }
+
+    pub(super) fn seen_as_holder(&mut self, now: Now, view: View) {
+        self.standing.stale = false;
+        if !self.holds(view.record) {
+            return self.deposed(now);
+        }
+        match (self.at_least_once(), view.place) {
+            (true, Place::First) => self.adopt(now, view.record, view.term_version),
+            // Someone stands before our new candidate: the record will tell when it has taken over.
+            (true, _) => self.observe(),
+            (false, _) => {}
+        }
+    }
+
+    pub(super) fn observed_as_holder(&mut self, now: Now, record: Record) {
+        let Some(tenure) = self.tenure else { return };
+        let ours = record.nonce == tenure.nonce;
+        match self.phase {
+            Phase::Releasing { .. } if ours && !record.held => self.released(now),
+            // Nothing to adopt, and yet a conflict: the term is another one's.
+            _ if !ours || !record.held || tenure.conflict == Some(record.version) => self.deposed(now),
+            _ => self.adopt(now, record, tenure.conditions.term),
+        }
+    }
+
+    fn holds(&self, record: Record) -> bool {
+        record.held && self.tenure.is_some_and(|tenure| tenure.nonce == record.nonce)
+    }
+
+    /// Our own lost reply: take the version, and nothing else. `kill_at` stays where an answer has put it.
+    fn adopt(&mut self, now: Now, record: Record, term_version: i32) {
+        if let Some(tenure) = &mut self.tenure {
+            tenure.conditions.record = record.version;
+            tenure.conditions.term = term_version;
+            tenure.conflict = None;
+            tenure.renew_at = now.lease;
+        }
+        if matches!(self.phase, Phase::Releasing { .. }) {
+            self.send_release(now);
+        }
+    }
+
+    pub(super) fn denied_as_holder(&mut self, now: Now, request: Request, denial: Denial) {
+        match (request, denial) {
+            (Request::Renew, Denial::Conflict) => {
+                if let Some(tenure) = &mut self.tenure {
+                    tenure.conflict = Some(tenure.conditions.record);
+                }
+                self.observe();
+            }
+            (Request::Enter, _) => self.enter_later(now),
+            (_, Denial::Conflict | Denial::Forbidden) => self.deposed(now),
+            (_, Denial::CandidateGone) => match self.phase {
+                Phase::Waiting => {
+                    self.lose_tenure(now, Why::CandidateGone);
+                    self.enter_later(now);
+                }
+                Phase::Stopping { after, .. } => {
+                    self.standing.view = None;
+                    self.phase = Phase::Stopping { after, lapsed: true };
+                }
+                _ => self.seat_lost(now, Why::CandidateGone),
+            },
+        }
+    }
+
+    pub(super) fn unanswered_as_holder(&mut self, now: Now, request: Request) {
+        if matches!(request, Request::Enter | Request::Look) && self.at_least_once() {
+            self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
+        }
+        let pause = self.timing().map_or(Duration::ZERO, |timing| timing.renewal_interval / RETRIES_PER_RENEWAL);
+        if let Some(tenure) = &mut self.tenure {
+            tenure.renew_at = now.lease.after(pause);
+        }
+    }
+
+    /// The record is someone else's.
+    fn deposed(&mut self, now: Now) {
+        match self.phase {
+            Phase::Waiting => {
+                self.lose_tenure(now, Why::Deposed);
+                self.look_again();
+            }
+            Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } if self.at_least_once() => {
+                self.stop_tree(now, Why::Deposed, now.lease.after(self.settings.stop_timeout));
+            }
+            Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => self.kill_tree(now, Why::Deposed),
+            Phase::Releasing { after, .. } => self.leave(now, after, Why::Deposed),
+            Phase::Following | Phase::Done => {}
+        }
+    }
+
+    /// The candidate is gone, with its session or by hand. The lease still runs, but no renewal can prolong it.
+    pub(super) fn seat_lost(&mut self, now: Now, why: Why) {
+        if !self.at_least_once() {
+            let by = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
+            return self.stop_tree(now, why, by);
+        }
+        if self.phase == Phase::Leading {
+            self.pause(now, why);
+        }
+        if self.timing().is_some() {
+            self.enter_later(now);
+        }
+    }
+
+    pub(super) fn lose_tenure(&mut self, now: Now, why: Why) {
+        self.enter_phase(now, Phase::Following, why);
+        self.tenure = None;
+    }
+}

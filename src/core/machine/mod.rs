@@ -1,0 +1,311 @@
+//! The supervisor's machine: `handle(now, event)` says what to do, `next_deadline(now)` when to look again.
+//!
+//! Time passes before an event is read: after a hang the first action is what the clock demands, whatever is queued.
+//! At most one request to `ZooKeeper` is under way; an answer that nobody waits for changes nothing.
+//!
+//! Never: I/O, a clock, a log line.
+
+mod ending;
+mod following;
+mod leading;
+mod tenure;
+
+use std::time::Duration;
+
+use super::action::{Action, ExitReason, PhaseName, Transition, Why};
+use super::backoff::Backoff;
+use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
+use super::lease::{Timing, Wishes};
+use super::order::{ChildStatus, Order, Report, RunId};
+use super::settings::{Guarantee, OnExit, OnLoss, OnPause};
+use super::time::{Now, Timestamp};
+
+use following::Standing;
+use tenure::Tenure;
+
+/// What the user chose, as far as it changes a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub wishes: Wishes,
+    pub guarantee: Guarantee,
+    pub on_pause: OnPause,
+    pub on_exit: OnExit,
+    pub on_loss: OnLoss,
+    /// `--wait`; zero: only if leadership is free now.
+    pub wait: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
+    pub stop_timeout: Duration,
+    /// Drawn at random for each process; zero is reserved for records that are nobody's.
+    pub instance: u64,
+}
+
+/// What follows when the tree is gone and the record released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum After {
+    Rejoin,
+    Exit(ExitReason),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// No record is ours; connecting, lining up, waiting for our turn.
+    Following,
+    /// The record is ours, the previous lease may still run.
+    Waiting,
+    /// The command runs (or its start was ordered).
+    Leading,
+    /// The command runs, contact is lost, the lease is not over.
+    Paused {
+        since: Timestamp,
+    },
+    /// The tree is being ended. `lapsed`: for lack of a lease, so nothing prolongs it (I5).
+    Stopping {
+        after: After,
+        lapsed: bool,
+    },
+    /// The tree is empty; the record is being freed.
+    Releasing {
+        until: Timestamp,
+        after: After,
+    },
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Link {
+    Down { retry_at: Timestamp },
+    Opening,
+    Open(Timing),
+}
+
+/// See the module's page.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    settings: Settings,
+    phase: Phase,
+    link: Link,
+    session: SessionNumber,
+    candidacy: Candidacy,
+    standing: Standing,
+    pending: Option<Request>,
+    tenure: Option<Tenure>,
+    /// The run whose tree may be alive.
+    run: Option<RunId>,
+    runs: u64,
+    /// How the command of the last run ended.
+    status: Option<ChildStatus>,
+    /// Take-overs sent so far; each has a nonce of its own.
+    sendings: u64,
+    /// Our record of a term whose wait was over and whose tree is empty: as good as free (I8).
+    finished: Option<Nonce>,
+    stop_requested: bool,
+    elect_by: Timestamp,
+    connect_by: Timestamp,
+    backoff: Backoff,
+    actions: Vec<Action>,
+}
+
+impl Machine {
+    /// A machine that has nothing yet; its first `handle` asks for a session.
+    pub fn new(settings: Settings, now: Now) -> Self {
+        let by = |limit: Option<Duration>| limit.map_or(Timestamp::NEVER, |limit| now.lease.after(limit));
+        Self {
+            settings,
+            phase: Phase::Following,
+            link: Link::Down { retry_at: now.lease },
+            session: SessionNumber::default(),
+            candidacy: Candidacy::default(),
+            standing: Standing::default(),
+            pending: None,
+            tenure: None,
+            run: None,
+            runs: 0,
+            status: None,
+            sendings: 0,
+            finished: None,
+            stop_requested: false,
+            // `--wait 0` looks once; how long that look may take is the connect timeout's business.
+            elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
+            connect_by: by(settings.connect_timeout),
+            backoff: Backoff::new(settings.instance),
+            actions: Vec::new(),
+        }
+    }
+
+    /// What to do about `event`, in order.
+    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        self.let_time_pass(now);
+        self.note(now, event);
+        self.let_time_pass(now);
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When to call `handle` with `Ticked`, unless something happens before.
+    pub fn next_deadline(&self, now: Now) -> Option<Timestamp> {
+        let phase = match self.phase {
+            Phase::Done => return None,
+            Phase::Following => self.following_deadline(),
+            Phase::Waiting => self.waiting_deadline(now),
+            Phase::Leading | Phase::Paused { .. } => self.leading_deadline(),
+            Phase::Stopping { .. } => self.stopping_deadline(),
+            Phase::Releasing { until, .. } => until,
+        };
+        (phase < Timestamp::NEVER).then_some(phase)
+    }
+
+    /// The phase, without what it holds.
+    pub fn phase(&self) -> PhaseName {
+        match self.phase {
+            Phase::Following => PhaseName::Following,
+            Phase::Waiting => PhaseName::Waiting,
+            Phase::Leading => PhaseName::Leading,
+            Phase::Paused { .. } => PhaseName::Paused,
+            Phase::Stopping { .. } => PhaseName::Stopping,
+            Phase::Releasing { .. } => PhaseName::Releasing,
+            Phase::Done => PhaseName::Done,
+        }
+    }
+
+    fn note(&mut self, now: Now, event: Event) {
+        match event {
+            Event::Ticked => {}
+            _ if matches!(self.phase, Phase::Done) => {}
+            Event::ClockJumped => self.clock_jumped(now),
+            Event::Connected { session, .. }
+            | Event::Unreachable { session }
+            | Event::Rejected { session }
+            | Event::ContactLost { session }
+            | Event::ContactRestored { session }
+            | Event::SessionOver { session } => {
+                if session == self.session {
+                    self.note_of_session(now, event);
+                }
+            }
+            Event::Seen { candidacy, .. }
+            | Event::Observed { candidacy, .. }
+            | Event::LineChanged { candidacy }
+            | Event::RecordChanged { candidacy }
+            | Event::TookOver { candidacy, .. }
+            | Event::Renewed { candidacy, .. }
+            | Event::Released { candidacy }
+            | Event::Denied { candidacy, .. }
+            | Event::Unanswered { candidacy, .. } => {
+                if candidacy == self.candidacy {
+                    self.note_of_election(now, event);
+                }
+            }
+            Event::Guard(report) => self.guard_reported(now, report),
+            Event::GuardGone => self.guard_gone(now),
+            Event::OrphansEnded => self.orphans_ended(now),
+            Event::StopRequested => self.stop_was_requested(now),
+            Event::SignalReceived { signal } => {
+                if let Some(run) = self.run {
+                    self.order(Order::Signal { run, signal });
+                }
+            }
+        }
+    }
+
+    fn note_of_session(&mut self, now: Now, event: Event) {
+        match event {
+            Event::Connected { negotiated, .. } => self.connected(now, negotiated),
+            Event::Unreachable { .. } => self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) },
+            Event::Rejected { .. } => self.forbidden(now),
+            Event::ContactLost { .. } => self.contact_lost(now),
+            Event::ContactRestored { .. } => self.contact_restored(now),
+            Event::SessionOver { .. } => self.session_over(now),
+            _ => {}
+        }
+    }
+
+    /// Events of the present candidacy only: an answer to an earlier one is void (T51).
+    fn note_of_election(&mut self, now: Now, event: Event) {
+        match event {
+            Event::LineChanged { .. } => self.line_changed(now),
+            Event::RecordChanged { .. } => self.record_changed(now),
+            Event::Seen { view, .. } if self.answers(&[Request::Enter, Request::Look]) => self.seen(now, view),
+            Event::Observed { record, .. } if self.answers(&[Request::Observe]) => self.observed(now, record),
+            Event::TookOver { nonce, sent_at, version, token, term, .. } if self.answers(&[Request::TakeOver]) => {
+                self.took_over(now, nonce, sent_at, (version, token, term));
+            }
+            Event::Renewed { sent_at, version, .. } if self.answers(&[Request::Renew]) => {
+                self.renewed(now, sent_at, version);
+            }
+            Event::Released { .. } if self.answers(&[Request::Release]) => self.released(now),
+            Event::Denied { request, denial, .. } if self.answers(&[request]) => self.denied(now, request, denial),
+            Event::Unanswered { request, .. } if self.answers(&[request]) => self.unanswered(now, request),
+            _ => {}
+        }
+    }
+
+    /// Takes the pending request if it is one of these.
+    fn answers(&mut self, requests: &[Request]) -> bool {
+        let answered = self.pending.is_some_and(|pending| requests.contains(&pending));
+        if answered {
+            self.pending = None;
+        }
+        answered
+    }
+
+    fn guard_reported(&mut self, now: Now, report: Report) {
+        match report {
+            Report::TreeEnded { run, status, cause } if self.run == Some(run) => self.tree_ended(now, status, cause),
+            Report::CommandEnded { run, status } if self.run == Some(run) => self.status = Some(status),
+            Report::Stopping { run } if self.run == Some(run) => self.guard_began_to_stop(now),
+            Report::Started { .. }
+            | Report::Stuck { .. }
+            | Report::TreeEnded { .. }
+            | Report::CommandEnded { .. }
+            | Report::Stopping { .. } => {}
+        }
+    }
+
+    /// What the clock demands; asking twice changes nothing.
+    fn let_time_pass(&mut self, now: Now) {
+        match self.phase {
+            Phase::Following => self.pass_following(now),
+            Phase::Waiting => self.pass_waiting(now),
+            Phase::Leading | Phase::Paused { .. } => self.pass_leading(now),
+            Phase::Stopping { .. } => self.pass_stopping(now),
+            Phase::Releasing { until, after } => {
+                if now.lease >= until {
+                    self.leave(now, after, Why::ReleaseUnconfirmed);
+                }
+            }
+            Phase::Done => {}
+        }
+    }
+
+    fn timing(&self) -> Option<&Timing> {
+        match &self.link {
+            Link::Open(timing) => Some(timing),
+            Link::Down { .. } | Link::Opening => None,
+        }
+    }
+
+    fn at_least_once(&self) -> bool {
+        self.settings.guarantee == Guarantee::AtLeastOne
+    }
+
+    /// Sends one request; the caller has seen that none is pending.
+    fn request(&mut self, request: Request, action: Action) {
+        self.pending = Some(request);
+        self.actions.push(action);
+    }
+
+    fn order(&mut self, order: Order) {
+        self.actions.push(Action::Guard(order));
+    }
+
+    fn enter_phase(&mut self, now: Now, phase: Phase, why: Why) {
+        let from = self.phase();
+        self.phase = phase;
+        self.actions.push(Action::Announce(Transition {
+            from,
+            to: self.phase(),
+            why,
+            token: self.tenure.as_ref().map(|tenure| tenure.grant.token),
+            lease_left: self.tenure.as_ref().map(|tenure| now.lease.until(tenure.deadlines.kill_at)),
+        }));
+    }
+}
