@@ -23,6 +23,9 @@ use super::time::{Now, Timestamp};
 use following::Standing;
 use tenure::Tenure;
 
+/// SIGHUP: the number is the same on every Linux.
+const HANGUP: i32 = 1;
+
 /// What the user chose, as far as it changes a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -198,11 +201,12 @@ impl Machine {
             Event::GuardGone => self.guard_gone(now),
             Event::OrphansEnded => self.orphans_ended(now),
             Event::StopRequested => self.stop_was_requested(now),
-            Event::SignalReceived { signal } => {
-                if let Some(run) = self.run {
-                    self.order(Order::Signal { run, signal });
-                }
-            }
+            Event::SignalReceived { signal } => match self.run {
+                Some(run) => self.order(Order::Signal { run, signal }),
+                // The terminal is gone, and nobody else is there to hear of it (T5).
+                None if signal == HANGUP => self.stop_was_requested(now),
+                None => {}
+            },
         }
     }
 

@@ -1,0 +1,60 @@
+//! The signals that reach us, as events: three stop us, the rest are the command's.
+//!
+//! Never: a default action that would end us while a tree lives.
+
+use std::io;
+
+use futures_util::StreamExt;
+use signal_hook::consts as sig;
+use signal_hook_tokio::Signals;
+
+use crate::core::event::Event;
+
+const STOPPING: [i32; 3] = [sig::SIGTERM, sig::SIGINT, sig::SIGQUIT];
+
+/// Job control (TSTP, TTIN, TTOU) keeps its meaning for us: a stopped supervisor loses its lease, and the guard sees to it.
+const FORWARDED: [i32; 10] = [
+    sig::SIGHUP,
+    sig::SIGUSR1,
+    sig::SIGUSR2,
+    sig::SIGALRM,
+    sig::SIGWINCH,
+    sig::SIGCONT,
+    sig::SIGURG,
+    sig::SIGIO,
+    sig::SIGVTALRM,
+    sig::SIGPROF,
+];
+
+#[derive(Debug)]
+pub struct SignalStream(Signals);
+
+impl SignalStream {
+    /// Catches every signal that is ours or the command's, but leaves ignored what we were started to ignore (`nohup(1)`).
+    pub fn new() -> io::Result<Self> {
+        let ignored = ignored_at_start();
+        let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
+        let forwarded = FORWARDED.into_iter().chain(realtime).filter(|signal| !is_in(ignored, *signal));
+        Signals::new(STOPPING.into_iter().chain(forwarded)).map(Self)
+    }
+
+    /// The next one. Cancel-safe.
+    pub async fn next(&mut self) -> Event {
+        match self.0.next().await {
+            Some(signal) if STOPPING.contains(&signal) => Event::StopRequested,
+            Some(signal) => Event::SignalReceived { signal },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The `SigIgn` mask of `proc_pid_status(5)`; empty where it cannot be read.
+fn ignored_at_start() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn is_in(mask: u64, signal: i32) -> bool {
+    u32::try_from(signal - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
+}
