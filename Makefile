@@ -1,0 +1,25 @@
+# The contributor's and the packager's interface.
+PREFIX ?= /usr/local
+DESTDIR ?=
+N ?= 1000000
+
+.PHONY: build check fix test sim mutants demo docs install
+
+build:            ## release binary
+	cargo build --release --bin zk-leader-run
+check:            ## format and clippy
+	cargo fmt --check && cargo clippy --all-targets -- -D warnings
+fix:              ## format, and rewrite golden files
+	cargo fmt && UPDATE=1 cargo test
+test:             ## everything that CI runs
+	bash tests/run.sh
+sim:              ## N random fault scripts through the simulator
+	SIM_SCRIPTS=$(N) cargo test --release --test simulation
+mutants:          ## each planted mistake must turn a test red
+	bash tests/mutations/run.sh
+demo:
+	bash examples/demo.sh
+docs:
+	cargo doc --no-deps
+install: build
+	install -D -m 755 target/release/zk-leader-run $(DESTDIR)$(PREFIX)/bin/zk-leader-run

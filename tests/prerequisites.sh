@@ -1,0 +1,30 @@
+# Sourced by examples/demo.sh and tests/run.sh: installs what a fresh Debian lacks. Says what it does, and asks for nothing.
+
+say() { printf '\033[1m== %s\033[0m\n' "$*"; }
+
+need_packages() { # need_packages PACKAGE...: those that are not installed yet, by apt-get
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "Missing Debian packages: ${missing[*]}. Install them, or run this as root: apt-get install ${missing[*]}" >&2
+        return 1
+    fi
+    say "Installing Debian packages: ${missing[*]}"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+need_zookeeper() { # the server's jar and a Java runtime; nothing is started and no port is opened by this
+    local java=()
+    command -v java >/dev/null || java=(default-jre-headless)
+    need_packages libzookeeper-java "${java[@]}"
+}
+
+need_rust() {
+    [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
+    command -v cargo >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
+    command -v cc >/dev/null || need_packages gcc libc6-dev
+}

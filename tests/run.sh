@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# All checks and tests. Installs what is missing (as root on Debian), needs no running ZooKeeper: the tests start their own
+# servers on loopback, in temporary directories that they remove.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tests/prerequisites.sh
+. tests/prerequisites.sh
+
+need_rust
+need_zookeeper
+need_packages procps
+
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
+say "Format"
+cargo fmt --check
+say "Clippy, warnings are errors"
+cargo clippy --all-targets --quiet -- -D warnings
+say "Unit, property, simulation, guard, ZooKeeper and CLI tests"
+cargo test --no-fail-fast
+say "All tests passed"
