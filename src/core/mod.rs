@@ -3,4 +3,5 @@ pub mod action;
 pub mod event;
 pub mod lease;
 pub mod order;
+pub mod settings;
 pub mod time;
