@@ -1,0 +1,165 @@
+//! A pair of hands inside `ZooKeeper`: blocking calls with full paths, for tests with and without a runtime of their own.
+//!
+//! Never: retries; a test that breaks the server which it asks through `Admin` gets a panic with the error.
+
+use std::future::Future;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use zookeeper_client::{Acls, Client, CreateMode, Error, Stat};
+
+/// A session of its own, served by a thread of its own. Dropped: the session is closed.
+#[derive(Debug)]
+pub struct Admin {
+    client: Client,
+    runtime: Handle,
+}
+
+impl Admin {
+    /// Connects to `host:port,…`; panics if that takes longer than a generous limit.
+    pub fn to(servers: &str) -> Self {
+        Self::with_session_timeout(servers, Duration::from_secs(30))
+    }
+
+    /// The same with a session timeout, for ephemeral znodes that shall expire.
+    pub fn with_session_timeout(servers: &str, session_timeout: Duration) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        let connector = Client::connector().with_session_timeout(session_timeout);
+        let servers = servers.to_owned();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                let client = connector.connect(&servers).await.expect("the admin session is established");
+                let mut states = client.state_watcher();
+                sender.send(client).expect("the test waits for its admin session");
+                while !states.changed().await.is_terminated() {}
+            });
+        });
+        Self { client: receiver.recv().expect("the admin session is established"), runtime: handle }
+    }
+
+    /// The names of the children, sorted; none if the znode does not exist.
+    pub fn children(&self, path: &str) -> Vec<String> {
+        let found = self.absent_as_none(path, |client, path| async move { client.list_children(&path).await });
+        let mut children = found.unwrap_or_default();
+        children.sort();
+        children
+    }
+
+    /// The data as text; panics if the znode does not exist.
+    #[track_caller]
+    pub fn read(&self, path: &str) -> String {
+        self.find(path).unwrap_or_else(|| panic!("{path} does not exist")).0
+    }
+
+    /// The data as text and the stat, if the znode exists.
+    pub fn find(&self, path: &str) -> Option<(String, Stat)> {
+        let found = self.absent_as_none(path, |client, path| async move { client.get_data(&path).await })?;
+        Some((String::from_utf8_lossy(&found.0).into_owned(), found.1))
+    }
+
+    pub fn stat(&self, path: &str) -> Option<Stat> {
+        self.find(path).map(|(_, stat)| stat)
+    }
+
+    pub fn exists(&self, path: &str) -> bool {
+        self.find(path).is_some()
+    }
+
+    /// Creates a persistent znode; its parent must exist.
+    #[track_caller]
+    pub fn create(&self, path: &str, data: &str) {
+        self.create_as(CreateMode::Persistent, path, data);
+    }
+
+    /// Creates an ephemeral znode; its parent must exist.
+    #[track_caller]
+    pub fn create_ephemeral(&self, path: &str, data: &str) {
+        self.create_as(CreateMode::Ephemeral, path, data);
+    }
+
+    /// Creates an ephemeral sequential znode and returns its full path.
+    #[track_caller]
+    pub fn create_sequential(&self, prefix: &str, data: &str) -> String {
+        format!("{prefix}{}", self.create_as(CreateMode::EphemeralSequential, prefix, data))
+    }
+
+    /// Creates what is missing of a path of persistent, empty znodes.
+    #[track_caller]
+    pub fn create_all(&self, path: &str) {
+        self.must(path, |client, path| async move {
+            client.mkdir(&path, &CreateMode::Persistent.with_acls(Acls::anyone_all())).await
+        });
+    }
+
+    /// Overwrites the data, whatever its version.
+    #[track_caller]
+    pub fn set(&self, path: &str, data: &str) {
+        let data = data.as_bytes().to_vec();
+        self.must(path, |client, path| async move { client.set_data(&path, &data, None).await });
+    }
+
+    /// Deletes a znode without children, whatever its version; it must exist.
+    #[track_caller]
+    pub fn delete(&self, path: &str) {
+        self.must(path, |client, path| async move { client.delete(&path, None).await });
+    }
+
+    /// Deletes a znode and all below it.
+    #[track_caller]
+    pub fn delete_tree(&self, path: &str) {
+        for child in self.children(path) {
+            self.delete_tree(&format!("{path}/{child}"));
+        }
+        self.delete(path);
+    }
+
+    /// The server's id of this session.
+    pub fn session_id(&self) -> i64 {
+        self.client.session_id().0
+    }
+
+    #[track_caller]
+    fn create_as(&self, mode: CreateMode, path: &str, data: &str) -> String {
+        let data = data.as_bytes().to_vec();
+        let (_, sequence) = self.must(path, |client, path| async move {
+            client.create(&path, &data, &mode.with_acls(Acls::anyone_all())).await
+        });
+        sequence.to_string()
+    }
+
+    #[track_caller]
+    fn must<T, F>(&self, path: &str, ask: impl FnOnce(Client, String) -> F) -> T
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.ask(path, ask).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    #[track_caller]
+    fn absent_as_none<T, F>(&self, path: &str, ask: impl FnOnce(Client, String) -> F) -> Option<T>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        match self.ask(path, ask) {
+            Err(Error::NoNode) => None,
+            answer => Some(answer.unwrap_or_else(|error| panic!("{path}: {error}"))),
+        }
+    }
+
+    /// Runs on the session's thread, so that it may be called from within another runtime.
+    fn ask<T, F>(&self, path: &str, ask: impl FnOnce(Client, String) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel();
+        let request = ask(self.client.clone(), path.to_owned());
+        self.runtime.spawn(async move { sender.send(request.await) });
+        receiver.recv().expect("the admin session lives")
+    }
+}

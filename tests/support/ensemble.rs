@@ -1,0 +1,242 @@
+//! Real `ZooKeeper` servers in a temporary directory, with a small tick; gone when dropped, or when the test dies.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::ports::Port;
+use super::wait;
+
+/// The server's `tickTime`. A session lives at most two ticks longer than its timeout.
+pub const TICK: Duration = Duration::from_millis(200);
+
+const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+const HELP: &str = "these tests need a real ZooKeeper: apt-get install --no-install-recommends zookeeper libslf4j-java \
+                    default-jre-headless (looked for `java` and /usr/share/java/zookeeper.jar)";
+/// Fast to start, and fast enough for a test.
+const JAVA_OPTIONS: [&str; 10] = [
+    "-Xmx128m",
+    "-Xshare:auto",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dzookeeper.admin.enableServer=false",
+    "-Dzookeeper.forceSync=no",
+    "-Dzookeeper.preAllocSize=64",
+    "-Dzookeeper.4lw.commands.whitelist=*",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Djava.net.preferIPv4Stack=true",
+];
+
+/// One to three real servers. Dropped: killed, and their files removed.
+#[derive(Debug)]
+pub struct Ensemble {
+    // Dropped in this order: first the processes, then their files.
+    servers: Vec<Server>,
+    _directory: tempfile::TempDir,
+}
+
+impl Ensemble {
+    /// One standalone server, ready.
+    pub fn single() -> Self {
+        Self::of(1)
+    }
+
+    /// That many servers, all of them ready.
+    pub fn of(count: usize) -> Self {
+        assert!(Path::new("/usr/share/java/zookeeper.jar").exists(), "{HELP}");
+        let directory = tempfile::Builder::new().prefix("zk-leader-run-ensemble-").tempdir().unwrap();
+        let ports: Vec<[Port; 3]> = (0..count).map(|_| [Port::reserve(), Port::reserve(), Port::reserve()]).collect();
+        let mut members = String::new();
+        for (index, [_, quorum, election]) in ports.iter().enumerate().filter(|_| count > 1) {
+            writeln!(members, "server.{index}=127.0.0.1:{}:{}", quorum.number(), election.number()).unwrap();
+        }
+        let servers: Vec<Server> = ports
+            .into_iter()
+            .enumerate()
+            .map(|(index, ports)| Server::new(index, ports, &members, directory.path()))
+            .collect();
+        for server in &servers {
+            server.start();
+        }
+        let ensemble = Self { servers, _directory: directory };
+        ensemble.wait_until_ready();
+        ensemble
+    }
+
+    /// `host:port,…` of all servers, without a chroot.
+    pub fn connect_string(&self) -> String {
+        let addresses: Vec<_> = self.servers.iter().map(|server| server.address().to_string()).collect();
+        addresses.join(",")
+    }
+
+    /// The server with this index, from 0.
+    pub fn server(&self, index: usize) -> &Server {
+        &self.servers[index]
+    }
+
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// Waits until every server serves.
+    pub fn wait_until_ready(&self) {
+        for server in &self.servers {
+            server.wait_until_ready();
+        }
+    }
+
+    /// The index of `ZooKeeper`'s own leader, if one of the servers says that it is it.
+    pub fn leader(&self) -> Option<usize> {
+        self.servers.iter().position(|server| matches!(server.mode().as_deref(), Some("leader" | "standalone")))
+    }
+
+    /// The index of a follower.
+    pub fn follower(&self) -> Option<usize> {
+        self.servers.iter().position(|server| server.mode().as_deref() == Some("follower"))
+    }
+}
+
+/// One server process. All methods take `&self`, so that a test can break one server while it talks to another.
+#[derive(Debug)]
+pub struct Server {
+    ports: [Port; 3],
+    config: PathBuf,
+    log: PathBuf,
+    process: Mutex<Option<Process>>,
+}
+
+impl Server {
+    fn new(index: usize, ports: [Port; 3], members: &str, directory: &Path) -> Self {
+        let home = directory.join(index.to_string());
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("myid"), index.to_string()).unwrap();
+        let (config, log) = (home.join("zoo.cfg"), home.join("log"));
+        let text = format!(
+            "tickTime={tick}\ninitLimit=100\nsyncLimit=25\nmaxSessionTimeout=600000\nmaxClientCnxns=0\ndataDir={home}\n\
+             clientPortAddress=127.0.0.1\nclientPort={port}\n{members}",
+            tick = TICK.as_millis(),
+            home = home.display(),
+            port = ports[0].number(),
+        );
+        std::fs::write(&config, text).unwrap();
+        Self { ports, config, log, process: Mutex::new(None) }
+    }
+
+    /// Where it listens for clients.
+    pub fn address(&self) -> SocketAddr {
+        self.ports[0].address()
+    }
+
+    /// The process id, while it runs.
+    pub fn pid(&self) -> Option<i32> {
+        self.process.lock().unwrap().as_ref().map(|process| process.pid.as_raw())
+    }
+
+    /// SIGKILL; its files stay.
+    pub fn kill(&self) {
+        self.process.lock().unwrap().take();
+    }
+
+    /// SIGSTOP: it answers nothing, and its connections stay open.
+    pub fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Starts it again, with what it had on disk. Use [`Ensemble::wait_until_ready`] when the quorum matters.
+    pub fn start(&self) {
+        *self.process.lock().unwrap() = Some(Process::start(&self.config, &self.log));
+    }
+
+    /// Kills it if it runs, starts it, and waits until it serves (which takes a quorum).
+    pub fn restart(&self) {
+        self.kill();
+        self.start();
+        self.wait_until_ready();
+    }
+
+    /// `standalone`, `leader` or `follower`; `None` while it does not serve.
+    pub fn mode(&self) -> Option<String> {
+        let answer = self.ask("srvr")?;
+        answer.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
+    }
+
+    /// The answer to a four-letter word (`srvr`, `mntr`, `cons`, `dump`, `wchp`…).
+    pub fn ask(&self, word: &str) -> Option<String> {
+        let mut stream = TcpStream::connect_timeout(&self.address(), Duration::from_secs(1)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        stream.write_all(word.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+
+    /// The number after `name` in `mntr`, such as `zk_packets_received`.
+    pub fn metric(&self, name: &str) -> Option<u64> {
+        let answer = self.ask("mntr")?;
+        let line = answer.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    fn wait_until_ready(&self) {
+        let ready = wait::held_within(2 * wait::LIMIT, || self.mode().is_some());
+        assert!(ready, "the server did not come up; its log:\n{}", std::fs::read_to_string(&self.log).unwrap());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.lock().unwrap();
+        kill(process.as_ref().expect("the server runs").pid, signal).unwrap();
+    }
+}
+
+/// A running java. Dropped: killed and reaped. Should this process die before, the watchdog's standard input closes, and
+/// it does the killing.
+#[derive(Debug)]
+struct Process {
+    pid: Pid,
+    java: Child,
+    watchdog: Child,
+}
+
+impl Process {
+    fn start(config: &Path, log: &Path) -> Self {
+        let output = File::options().create(true).append(true).open(log).unwrap();
+        let java = Command::new("java")
+            .args(JAVA_OPTIONS)
+            .args(["-cp", JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
+            .arg(config)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{HELP}: {error}"));
+        let watchdog = Command::new("sh")
+            .args(["-c", "cat >/dev/null; kill -KILL \"$0\"", &java.id().to_string()])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { pid: Pid::from_raw(java.id().cast_signed()), java, watchdog }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        for child in [&mut self.java, &mut self.watchdog] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The test kit: real servers, a network that can be broken, and a pair of hands inside `ZooKeeper`.
+//!
+//! ```ignore
+//! let ensemble = Ensemble::of(3);                        // three real servers, gone when dropped
+//! let proxy = Proxy::to(ensemble.server(0).address());   // connect the subject to proxy.connect_string()
+//! let admin = Admin::to(&ensemble.connect_string());     // list, read, create, set, delete
+//! proxy.stall();                                         // black hole; heal() delivers what was held back
+//! wait::until("the lease record is free", || admin.read("/base/lease").contains("free"));
+//! ```
+//!
+//! Never: a skipped test. Without java and `ZooKeeper` a test is red, with one line of help.
+#![allow(dead_code, unused_imports, reason = "each suite uses its own part of the kit")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+pub mod admin;
+pub mod ensemble;
+pub mod ports;
+pub mod proxy;
+pub mod wait;
+
+pub use admin::Admin;
+pub use ensemble::Ensemble;
+pub use proxy::Proxy;

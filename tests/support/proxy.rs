@@ -1,0 +1,305 @@
+//! A TCP proxy that speaks enough of `ZooKeeper`'s framing to lose exactly one reply; it lives in a thread of its own.
+//!
+//! A stall is a black hole: connections stay open, nothing is lost, everything is delivered on `heal`.
+//! A cut resets (RST) every connection, and every new one until `heal`.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::wait;
+
+/// The request types (`ZooDefs.OpCode`) that tests care for.
+pub mod request {
+    pub const CREATE: i32 = 1;
+    pub const DELETE: i32 = 2;
+    pub const EXISTS: i32 = 3;
+    pub const GET_DATA: i32 = 4;
+    pub const SET_DATA: i32 = 5;
+    pub const SYNC: i32 = 9;
+    pub const PING: i32 = 11;
+    pub const GET_CHILDREN2: i32 = 12;
+    pub const MULTI: i32 = 14;
+    pub const CREATE2: i32 = 15;
+    pub const CLOSE_SESSION: i32 = -11;
+}
+
+/// A server as seen through a network that can be broken. Dropped: every connection is reset.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    network: watch::Sender<Network>,
+    line: Arc<Line>,
+    _stop: tokio::sync::oneshot::Sender<()>,
+}
+
+/// The state of the network between the two sides.
+#[derive(Clone, Copy, Debug)]
+struct Network {
+    requests_flow: bool,
+    replies_flow: bool,
+    refusing: bool,
+    /// Connections of an earlier generation are reset.
+    generation: u64,
+}
+
+const HEALTHY: Network = Network { requests_flow: true, replies_flow: true, refusing: false, generation: 0 };
+
+/// What all connections share.
+#[derive(Debug)]
+struct Line {
+    target: SocketAddr,
+    /// The reply to the next request of one of these types is lost.
+    lossy: Mutex<Option<Vec<i32>>>,
+    lost: AtomicUsize,
+    /// The types of all requests that were forwarded.
+    forwarded: Mutex<Vec<i32>>,
+}
+
+impl Proxy {
+    /// A proxy to a server that may, but need not, listen already.
+    pub fn to(target: SocketAddr) -> Self {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (network, seen) = watch::channel(HEALTHY);
+        let line = Line { target, lossy: Mutex::default(), lost: AtomicUsize::new(0), forwarded: Mutex::default() };
+        let line = Arc::new(line);
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let shared = Arc::clone(&line);
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                tokio::select! {
+                    () = listen(listener, seen, shared) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { address, network, line, _stop: stop }
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same, as text.
+    pub fn connect_string(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Resets every connection, and every new one until [`Proxy::heal`].
+    pub fn cut(&self) {
+        self.change(|network| {
+            network.refusing = true;
+            network.generation += 1;
+        });
+    }
+
+    /// Resets every connection once; the next one passes.
+    pub fn reset(&self) {
+        self.change(|network| network.generation += 1);
+    }
+
+    /// Black hole in both directions. Nothing is lost: [`Proxy::heal`] delivers it.
+    pub fn stall(&self) {
+        self.change(|network| (network.requests_flow, network.replies_flow) = (false, false));
+    }
+
+    /// Black hole from the client to the server only.
+    pub fn stall_requests(&self) {
+        self.change(|network| network.requests_flow = false);
+    }
+
+    /// Black hole from the server to the client only.
+    pub fn stall_replies(&self) {
+        self.change(|network| network.replies_flow = false);
+    }
+
+    /// Ends a cut or a stall.
+    pub fn heal(&self) {
+        self.change(|network| *network = Network { generation: network.generation, ..HEALTHY });
+    }
+
+    /// Forwards the next request that is not a ping, swallows its reply, and then resets that connection.
+    /// Requests behind it are not forwarded.
+    pub fn drop_next_reply(&self) {
+        *self.line.lossy.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// The same for the next request of one of these types (see [`request`]).
+    pub fn drop_next_reply_to(&self, requests: &[i32]) {
+        *self.line.lossy.lock().unwrap() = Some(requests.to_vec());
+    }
+
+    /// How many replies were lost so far.
+    pub fn replies_dropped(&self) -> usize {
+        self.line.lost.load(Ordering::SeqCst)
+    }
+
+    /// Waits until that many replies were lost.
+    #[track_caller]
+    pub fn wait_until_dropped(&self, count: usize) {
+        wait::until("the proxy dropped the reply", || self.replies_dropped() >= count);
+    }
+
+    /// The types of all requests that were forwarded so far, pings too.
+    pub fn forwarded(&self) -> Vec<i32> {
+        self.line.forwarded.lock().unwrap().clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Network)) {
+        self.network.send_modify(change);
+    }
+}
+
+async fn listen(listener: std::net::TcpListener, network: watch::Receiver<Network>, line: Arc<Line>) {
+    listener.set_nonblocking(true).unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        if network.borrow().refusing {
+            reset(client);
+        } else {
+            tokio::spawn(connect(client, network.clone(), Arc::clone(&line)));
+        }
+    }
+}
+
+async fn connect(client: TcpStream, network: watch::Receiver<Network>, line: Arc<Line>) {
+    let generation = network.borrow().generation;
+    let mut changes = network.clone();
+    let Ok(server) = TcpStream::connect(line.target).await else { return reset(client) };
+    let (swallow, swallowing) = watch::channel(None);
+    let ended = tokio::select! {
+        ended = carry_requests(&client, &server, network.clone(), &line, swallow) => ended,
+        ended = carry_replies(&server, &client, network, &line, swallowing) => ended,
+        _ = changes.wait_for(|network| network.generation != generation) => Err(io::ErrorKind::ConnectionReset.into()),
+    };
+    if ended.is_err() {
+        reset(client);
+        reset(server);
+    }
+}
+
+/// Closes with RST instead of FIN (`socket(7)`, `SO_LINGER`).
+fn reset(stream: TcpStream) {
+    let _ = setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 });
+    drop(stream);
+}
+
+async fn carry_requests(
+    client: &TcpStream,
+    server: &TcpStream,
+    mut network: watch::Receiver<Network>,
+    line: &Line,
+    swallow: watch::Sender<Option<i32>>,
+) -> io::Result<()> {
+    let mut frames = Frames::of(client);
+    // The first frame is the connect request, which has no header.
+    let Some(connect) = frames.next().await? else { return Ok(()) };
+    let mut pending = Some(connect);
+    while let Some(frame) = pending {
+        let _ = network.wait_for(|network| network.requests_flow).await;
+        send(server, &frame).await?;
+        pending = frames.next().await?;
+        let Some((xid, kind)) = pending.as_deref().and_then(header) else { continue };
+        line.forwarded.lock().unwrap().push(kind);
+        if line.loses_reply_to(kind) {
+            let _ = swallow.send(Some(xid));
+            let _ = network.wait_for(|network| network.requests_flow).await;
+            send(server, pending.as_deref().unwrap_or_default()).await?;
+            return std::future::pending().await;
+        }
+    }
+    Ok(())
+}
+
+async fn carry_replies(
+    server: &TcpStream,
+    client: &TcpStream,
+    mut network: watch::Receiver<Network>,
+    line: &Line,
+    swallow: watch::Receiver<Option<i32>>,
+) -> io::Result<()> {
+    let mut frames = Frames::of(server);
+    let mut connected = false;
+    while let Some(frame) = frames.next().await? {
+        if connected && swallow.borrow().is_some() && header(&frame).map(|(xid, _)| xid) == *swallow.borrow() {
+            line.lost.fetch_add(1, Ordering::SeqCst);
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        connected = true;
+        let _ = network.wait_for(|network| network.replies_flow).await;
+        send(client, &frame).await?;
+    }
+    Ok(())
+}
+
+impl Line {
+    /// Takes the order to lose a reply, if this request is meant.
+    fn loses_reply_to(&self, kind: i32) -> bool {
+        let mut lossy = self.lossy.lock().unwrap();
+        let meant = |kinds: &Vec<i32>| if kinds.is_empty() { kind != request::PING } else { kinds.contains(&kind) };
+        lossy.take_if(|kinds| meant(kinds)).is_some()
+    }
+}
+
+/// The first two numbers of a frame, after its length: xid and type (of a request).
+fn header(frame: &[u8]) -> Option<(i32, i32)> {
+    let number = |at: usize| frame.get(at..at + 4)?.try_into().ok().map(i32::from_be_bytes);
+    Some((number(4)?, number(8)?))
+}
+
+/// Reads whole frames: four bytes of length, then so many bytes.
+struct Frames<'a> {
+    stream: &'a TcpStream,
+    bytes: VecDeque<u8>,
+}
+
+impl<'a> Frames<'a> {
+    fn of(stream: &'a TcpStream) -> Self {
+        Self { stream, bytes: VecDeque::new() }
+    }
+
+    /// The next frame with its length in front; `None` when the other side has closed.
+    async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(frame) = self.take() {
+                return Ok(Some(frame));
+            }
+            self.stream.readable().await?;
+            let mut chunk = [0; 16 * 1024];
+            match self.stream.try_read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.bytes.extend(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Vec<u8>> {
+        let length: Vec<u8> = self.bytes.iter().take(4).copied().collect();
+        let length = usize::try_from(i32::from_be_bytes(length.try_into().ok()?)).ok()? + 4;
+        (self.bytes.len() >= length).then(|| self.bytes.drain(..length).collect())
+    }
+}
+
+async fn send(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Waits until something holds, with a generous limit; the only clock and the only sleep of the test kit.
+#![allow(clippy::disallowed_methods, reason = "a test waits for what other processes do")]
+
+use std::time::{Duration, Instant};
+
+/// Long enough for a busy machine; a passing test never gets near it.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+const STEP: Duration = Duration::from_millis(5);
+
+/// Waits until `holds`, at most [`LIMIT`]; else panics with `what`.
+#[track_caller]
+pub fn until(what: &str, holds: impl FnMut() -> bool) {
+    assert!(held_within(LIMIT, holds), "waited {LIMIT:?} in vain until {what}");
+}
+
+/// Waits until `ready` gives something, at most [`LIMIT`]; else panics with `what`.
+#[track_caller]
+pub fn for_some<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let mut found = None;
+    until(what, || {
+        found = ready();
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+/// Whether `holds` came true within `limit`.
+pub fn held_within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let started = Instant::now();
+    loop {
+        if holds() {
+            return true;
+        }
+        if started.elapsed() >= limit {
+            return false;
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+/// Lets `length` pass, for tests of what must *not* happen meanwhile.
+pub fn pass(length: Duration) {
+    std::thread::sleep(length);
+}
