@@ -13,11 +13,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 pub mod admin;
+pub mod diary;
 pub mod ensemble;
 pub mod ports;
 pub mod proxy;
+pub mod subject;
 pub mod wait;
 
 pub use admin::Admin;
+pub use diary::Diary;
 pub use ensemble::Ensemble;
 pub use proxy::Proxy;
+pub use subject::{Running, Subject};

@@ -1,0 +1,101 @@
+//! The tests' command: writes a diary that proves who ran when, and says so when two ran at once.
+//!
+//! `witness DIARY [OPTION...]`. It takes the lock `DIARY.lock` without waiting, keeps it until its last descendant is gone (the
+//! descriptor is inherited), and appends lines `BOOTTIME-ns EVENT pid=N token=N id=ID`: `start`, `alive` (every 5 ms),
+//! `signal=N`, `end`, and `OVERLAP` if the lock was taken. Options:
+//!
+//! * `ignore-term`: SIGTERM is noted and ignored
+//! * `linger=MS`: so long from SIGTERM to the end
+//! * `exit-after=MS`, `status=N`: ends by itself
+//! * `daemonise`: leaves a daemon (`setsid`, double fork, ignores SIGTERM) that stamps `alive` too; `orphan`: is that daemon
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
+use nix::time::{ClockId, clock_gettime};
+use signal_hook::consts as sig;
+use signal_hook::iterator::Signals;
+
+const STEP: Duration = Duration::from_millis(5);
+
+struct Diary {
+    file: File,
+    tail: String,
+}
+
+impl Diary {
+    fn open(path: &str) -> io::Result<Self> {
+        let value = |name| std::env::var(name).unwrap_or_default();
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let tail =
+            format!("pid={} token={} id={}", std::process::id(), value("ZK_LEADER_TOKEN"), value("ZK_LEADER_ID"));
+        Ok(Self { file, tail })
+    }
+
+    fn note(&mut self, event: &str) -> io::Result<()> {
+        let now = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
+        let line = format!("{} {event} {}\n", Duration::from(now).as_nanos(), self.tail);
+        self.file.write_all(line.as_bytes())
+    }
+}
+
+fn main() -> io::Result<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or_else(|| io::Error::other("usage: witness DIARY [OPTION...]"))?;
+    let options: Vec<String> = arguments.collect();
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let number = |name: &str| {
+        options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
+    };
+
+    let mut signals = Signals::new([sig::SIGTERM, sig::SIGINT, sig::SIGHUP, sig::SIGUSR1, sig::SIGUSR2, sig::SIGQUIT])?;
+    let mut diary = Diary::open(&path)?;
+    let orphan = has("orphan");
+    let lock = if orphan { None } else { take_lock(&path, &mut diary)? };
+    diary.note(if orphan { "orphan" } else { "start" })?;
+    if has("daemonise") {
+        Command::new("setsid")
+            .arg("-f")
+            .arg(std::env::current_exe()?)
+            .args([&path, "orphan", "ignore-term"])
+            .status()?;
+    }
+
+    let mut left = number("exit-after").map(Duration::from_millis);
+    loop {
+        for signal in signals.pending() {
+            diary.note(&format!("signal={signal}"))?;
+            if matches!(signal, sig::SIGTERM | sig::SIGINT) && !has("ignore-term") {
+                left = Some(Duration::from_millis(number("linger").unwrap_or(0)));
+            }
+        }
+        if left.is_some_and(|left| left.is_zero()) {
+            diary.note("end")?;
+            drop(lock);
+            return Ok(ExitCode::from(u8::try_from(number("status").unwrap_or(0)).unwrap_or(255)));
+        }
+        diary.note("alive")?;
+        pass(STEP.min(left.unwrap_or(STEP)));
+        left = left.map(|left| left.saturating_sub(STEP));
+    }
+}
+
+/// An inherited descriptor keeps the lock for every descendant.
+fn take_lock(path: &str, diary: &mut Diary) -> io::Result<Option<Flock<File>>> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(format!("{path}.lock"))?;
+    let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
+        diary.note("OVERLAP")?;
+        return Ok(None);
+    };
+    fcntl(lock.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok(Some(lock))
+}
+
+#[expect(clippy::disallowed_methods, reason = "it only passes time")]
+fn pass(length: Duration) {
+    std::thread::sleep(length);
+}

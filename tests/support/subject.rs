@@ -1,0 +1,182 @@
+//! Our program under test, one process for each "host", and the witness as its command.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::diary::Diary;
+use super::wait;
+
+/// A `zk-leader-run` to be started.
+pub struct Subject {
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    command: Vec<String>,
+}
+
+impl Subject {
+    /// A host called `id` that contends for the election `name` on `servers`, with T = 2 s.
+    pub fn new(servers: &str, name: &str, id: &str) -> Self {
+        let arguments = ["--connect", servers, "--name", name, "--id", id, "--log-level", "debug"];
+        Self { arguments: arguments.map(String::from).to_vec(), environment: Vec::new(), command: Vec::new() }
+            .option("--session-timeout", "2s")
+    }
+
+    /// Sets or replaces an option.
+    pub fn option(mut self, option: &str, value: &str) -> Self {
+        if let Some(at) = self.arguments.iter().position(|argument| argument == option) {
+            value.clone_into(&mut self.arguments[at + 1]);
+        } else {
+            self.arguments.extend([option.to_owned(), value.to_owned()]);
+        }
+        self
+    }
+
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.arguments.push(flag.to_owned());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn command(mut self, command: &[&str]) -> Self {
+        self.command = command.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// The witness, writing to `diary`.
+    pub fn witness(self, diary: &Diary, options: &[&str]) -> Self {
+        let (witness, path) = (example("witness"), diary.path());
+        let words = [witness.to_str().unwrap(), path.to_str().unwrap()];
+        self.command(&[&words, options].concat())
+    }
+
+    pub fn spawn(self) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"))
+            .args(self.arguments)
+            .arg("--")
+            .args(self.command)
+            .envs(self.environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = collect(child.stderr.take().unwrap());
+        let output = collect(child.stdout.take().unwrap());
+        Running { child, log, output }
+    }
+}
+
+/// A running `zk-leader-run`; killed, with its guard's tree, when dropped.
+pub struct Running {
+    child: Child,
+    log: Arc<Mutex<String>>,
+    output: Arc<Mutex<String>>,
+}
+
+impl Running {
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// The guard: the supervisor's only child.
+    pub fn guard_pid(&self) -> i32 {
+        wait::for_some("the supervisor has a guard", || children_of(self.pid()).first().copied())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
+    }
+
+    pub fn signal_guard(&self, signal: Signal) {
+        kill(Pid::from_raw(self.guard_pid()), signal).unwrap();
+    }
+
+    /// What it has logged so far (standard error).
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// What the command has printed so far.
+    pub fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Waits until the log contains `text`.
+    #[track_caller]
+    pub fn until_logged(&self, text: &str) {
+        let found = wait::held_within(wait::LIMIT, || self.log().contains(text));
+        assert!(found, "never logged {text:?}:\n{}", self.log());
+    }
+
+    pub fn has_exited(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn status(&mut self) -> ExitStatus {
+        let ended = wait::held_within(wait::LIMIT, || self.child.try_wait().unwrap().is_some());
+        assert!(ended, "did not exit:\n{}", self.log());
+        self.child.wait().unwrap()
+    }
+
+    /// Waits for its exit code.
+    #[track_caller]
+    pub fn code(&mut self) -> i32 {
+        let status = self.status();
+        status.code().unwrap_or_else(|| panic!("ended by {status}:\n{}", self.log()))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of {} ---\n{}", self.pid(), self.log());
+        }
+        for pid in [children_of(self.pid()), vec![self.pid()]].concat() {
+            kill(Pid::from_raw(pid), Signal::SIGCONT).ok();
+        }
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// An example binary, built by `cargo test` beside the tests.
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
+}
+
+/// The direct children of a process.
+pub fn children_of(pid: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// Whether a process lives; a zombie does not.
+pub fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+    let text = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&text);
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut sink = sink.lock().unwrap();
+            sink.push_str(&line);
+            sink.push('\n');
+        }
+    });
+    text
+}
