@@ -55,7 +55,9 @@ fn main() -> io::Result<ExitCode> {
     let mut signals = Signals::new([sig::SIGTERM, sig::SIGINT, sig::SIGHUP, sig::SIGUSR1, sig::SIGUSR2, sig::SIGQUIT])?;
     let mut diary = Diary::open(&path)?;
     let orphan = has("orphan");
-    let lock = if orphan { None } else { take_lock(&path, &mut diary)? };
+    if !orphan {
+        take_lock(&path, &mut diary)?;
+    }
     diary.note(if orphan { "orphan" } else { "start" })?;
     if has("daemonise") {
         Command::new("setsid")
@@ -75,7 +77,6 @@ fn main() -> io::Result<ExitCode> {
         }
         if left.is_some_and(|left| left.is_zero()) {
             diary.note("end")?;
-            drop(lock);
             return Ok(ExitCode::from(u8::try_from(number("status").unwrap_or(0)).unwrap_or(255)));
         }
         diary.note("alive")?;
@@ -84,15 +85,13 @@ fn main() -> io::Result<ExitCode> {
     }
 }
 
-/// An inherited descriptor keeps the lock for every descendant.
-fn take_lock(path: &str, diary: &mut Diary) -> io::Result<Option<Flock<File>>> {
+/// An inherited descriptor keeps the lock for every descendant; it is never unlocked, only closed by the kernel.
+fn take_lock(path: &str, diary: &mut Diary) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(format!("{path}.lock"))?;
-    let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
-        diary.note("OVERLAP")?;
-        return Ok(None);
-    };
+    let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { return diary.note("OVERLAP") };
     fcntl(lock.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
-    Ok(Some(lock))
+    std::mem::forget(lock);
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it only passes time")]
