@@ -43,6 +43,8 @@ pub enum Action {
     Release { candidacy: Candidacy, conditions: Conditions, entry: Entry },
     /// Tell the guard.
     Guard(Order),
+    /// The guard does not act on its orders (it was stopped?): kill it, so that it is reported gone.
+    EndGuard,
     /// The guard died: kill and reap whatever of the tree has become ours.
     EndOrphans,
     /// Tell people and programs that the phase changed.

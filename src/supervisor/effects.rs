@@ -40,6 +40,7 @@ impl Effects {
             Action::Renew { candidacy, conditions, entry } => self.desk.renew(candidacy, conditions, entry),
             Action::Release { candidacy, conditions, entry } => self.desk.release(candidacy, conditions, entry),
             Action::Guard(order) => self.send(&order),
+            Action::EndGuard => self.guard.kill(),
             Action::EndOrphans => {}
             Action::Announce(transition) => log::transition(&transition),
             Action::Exit(reason) => return Some(reason),

@@ -137,6 +137,7 @@ impl Machine {
 
     fn tree_is_empty(&mut self, now: Now) {
         self.run = None;
+        self.start_by = Timestamp::NEVER;
         self.finished = self.tenure.filter(|tenure| tenure.wait_is_over(now)).map(|tenure| tenure.nonce);
     }
 

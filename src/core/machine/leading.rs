@@ -33,7 +33,7 @@ impl Machine {
             Link::Down { retry_at } if self.at_least_once() => retry_at,
             _ => Timestamp::NEVER,
         };
-        contact.min(tenure.deadlines.stop_at).min(self.renewal_due_at()).min(retry).min(reconnect)
+        contact.min(tenure.deadlines.stop_at).min(self.start_by).min(self.renewal_due_at()).min(retry).min(reconnect)
     }
 
     pub(super) fn pass_waiting(&mut self, now: Now) {
@@ -94,6 +94,7 @@ impl Machine {
         let run = RunId(self.runs);
         self.run = Some(run);
         self.elect_by = Timestamp::NEVER;
+        self.start_by = tenure.deadlines.stop_at;
         self.order(Order::Start { run, deadlines: tenure.deadlines, grant: tenure.grant });
         self.enter_phase(now, Phase::Leading, Why::Elected);
     }

@@ -95,6 +95,8 @@ pub struct Machine {
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
+    /// By when a start that was ordered and not yet reported must be: after that the guard would refuse it.
+    start_by: Timestamp,
     /// How the command of the last run ended.
     status: Option<ChildStatus>,
     /// Take-overs sent so far; each has a nonce of its own.
@@ -123,6 +125,7 @@ impl Machine {
             tenure: None,
             run: None,
             runs: 0,
+            start_by: Timestamp::NEVER,
             status: None,
             sendings: 0,
             finished: None,
@@ -256,6 +259,7 @@ impl Machine {
             Report::TreeEnded { run, status, cause } if self.run == Some(run) => self.tree_ended(now, status, cause),
             Report::CommandEnded { run, status } if self.run == Some(run) => self.status = Some(status),
             Report::Stopping { run } if self.run == Some(run) => self.guard_began_to_stop(now),
+            Report::Started { run, .. } if self.run == Some(run) => self.start_by = Timestamp::NEVER,
             Report::Started { .. }
             | Report::Stuck { .. }
             | Report::TreeEnded { .. }
