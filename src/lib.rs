@@ -1,3 +1,5 @@
 //! zk-leader-run.
 pub mod clock;
 pub mod core;
+pub mod exit;
+pub mod observe;
