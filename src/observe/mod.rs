@@ -2,7 +2,7 @@
 //!
 //! Never: a decision.
 
-mod line;
+pub mod line;
 pub mod log;
 mod stderr;
 pub mod words;
