@@ -25,7 +25,7 @@ pub fn text(config: &Config) -> String {
     for (heading, rows) in sections {
         let _ = writeln!(page, "{heading}");
         for (name, value) in rows {
-            let _ = writeln!(page, "  {name:<23} {value}");
+            let _ = writeln!(page, "  {name:<25} {value}");
         }
         page.push('\n');
     }
@@ -92,7 +92,11 @@ fn outage(config: &Config) -> Rows {
     } else {
         format!("{stop_at} {since} (stop reserve {})", length(timing.reserve))
     };
-    let grace = config.wishes.grace.map_or_else(|| "all that the lease allows".to_owned(), length);
+    let grace = match config.wishes.grace {
+        None => "all that the lease allows".to_owned(),
+        Some(Duration::ZERO) => "none: the command is stopped as soon as contact is lost".to_owned(),
+        Some(grace) => format!("{}, then the command is stopped", length(grace)),
+    };
     let meanwhile = match config.on_pause {
         OnPause::Run => "keeps running".to_owned(),
         OnPause::Freeze => "is frozen, with its whole tree".to_owned(),

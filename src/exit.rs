@@ -45,7 +45,7 @@ const fn row(status: &'static str, name: &'static str, meaning: &'static str) ->
 const MEANINGS: [Meaning; 12] = [
     row("0-255", "", "the command ended by itself: its own status, unchanged"),
     row("128+n", "", "the command was killed by signal n"),
-    row("0", "", "we were asked to stop, and the command exited 0, died of the stop signal, or was not running"),
+    row("0", "", "a requested stop: the command exited 0, died of the stop signal, or was not running"),
     row("64", "USAGE", "an option, an argument or a variable cannot be understood, or contradicts another"),
     row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout"),
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),

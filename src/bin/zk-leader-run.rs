@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use zk_leader_run::cli::{self, Stop, Stream, Surroundings};
+use zk_leader_run::cli::{self, Stop, Surroundings};
+use zk_leader_run::observe::log;
 use zk_leader_run::{budget, exit};
 
 fn main() -> ExitCode {
@@ -13,6 +14,10 @@ fn main() -> ExitCode {
     if config.dry_run {
         return Stop::answer(budget::text(&config)).print();
     }
-    let text = "zk-leader-run: not wired yet\n".to_owned();
-    Stop { text, stream: Stream::Stderr, status: exit::Status::Software.code() }.print()
+    log::start(config.log_format, config.log_level);
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
+    }
+    tracing::error!("not wired yet");
+    ExitCode::from(exit::Status::Software.code())
 }

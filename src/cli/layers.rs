@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::config::given::{Given, Origin, TWINS, twin};
-use crate::config::refusal::{Refusal, quoted, suggestion};
+use crate::config::refusal::{Refusal, nearest, quoted};
 
 /// What surrounds this process, read once.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ impl Surroundings {
     pub fn of_this_process() -> Self {
         Self {
             variables: env::vars_os().collect(),
-            host: nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned(),
+            host: nix::unistd::gethostname().unwrap_or_else(|_| "localhost".into()).to_string_lossy().into_owned(),
             pid: std::process::id(),
         }
     }
@@ -83,6 +83,12 @@ impl Layers<'_> {
         self.given(option, None)?.map_or(Ok(false), |given| given.one_of(&WORDS))
     }
 
+    /// What to call an option in a complaint: by where its value came from.
+    pub fn name_of(&self, option: &'static str) -> String {
+        let variable = self.surroundings.variable(&twin(option)).is_some_and(|value| !value.is_empty());
+        if variable && !self.is_typed(option) { twin(option) } else { format!("--{option}") }
+    }
+
     fn is_typed(&self, option: &str) -> bool {
         self.matches.value_source(&option.replace('-', "_")) == Some(ValueSource::CommandLine)
     }
@@ -91,20 +97,15 @@ impl Layers<'_> {
 /// A word on each variable that looks like a twin and is none: probably a slip, but no reason to stay out of the election
 /// (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
 pub fn unknown_twins(surroundings: &Surroundings, options: &[String]) -> Vec<String> {
-    let twins: Vec<_> = options.iter().map(|option| twin(option)).collect();
-    surroundings
-        .variables
-        .iter()
-        .filter(|(name, _)| name.as_bytes().starts_with(TWINS.as_bytes()))
-        .map(|(name, _)| name.to_string_lossy())
-        .filter(|name| !twins.iter().any(|twin| twin == name))
+    let names = surroundings.variables.iter().filter_map(|(name, _)| name.as_bytes().strip_prefix(TWINS.as_bytes()));
+    let options_of = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().replace('_', "-");
+    names
+        .filter(|name| !options.iter().any(|option| twin(option).as_bytes() == [TWINS.as_bytes(), name].concat()))
         .map(|name| {
-            let suffixes = twins.iter().map(String::as_str);
-            format!(
-                "{} is set but is no option's variable, and is ignored{}",
-                quoted(&name),
-                suggestion(&name, suffixes)
-            )
+            let meant = nearest(&options_of(name), options.iter().map(String::as_str));
+            let meant = meant.map_or_else(String::new, |option| format!("; did you mean {}?", twin(option)));
+            let name = format!("{TWINS}{}", String::from_utf8_lossy(name));
+            format!("the variable {} belongs to no option, and is ignored{meant}", quoted(&name))
         })
         .collect()
 }

@@ -17,7 +17,7 @@ pub fn refusal(error: &Error) -> Refusal {
     match error.kind() {
         ErrorKind::UnknownArgument => Refusal::usage(plain(&argument), unknown(error)),
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
-            Refusal::usage(option, format_args!("its value is missing; write {argument}"))
+            Refusal::usage(option, format_args!("a value is missing; write {}", argument.replace(['<', '>'], "")))
         }
         ErrorKind::TooManyValues => {
             let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
@@ -29,8 +29,8 @@ pub fn refusal(error: &Error) -> Refusal {
 
 fn unknown(error: &Error) -> String {
     match text(error, ContextKind::SuggestedArg) {
-        Some(suggested) => format!("is not an option; did you mean {suggested}?"),
-        None => format!("is not an option; {HELP}, and options of the command stand after it"),
+        Some(suggested) => format!("no such option; did you mean {suggested}?"),
+        None => format!("no such option; {HELP}, and options of the command stand after it"),
     }
 }
 

@@ -37,7 +37,8 @@ pub enum Stream {
 impl Stop {
     /// Something that was asked for.
     pub fn answer(text: impl Into<String>) -> Self {
-        Self { text: text.into(), stream: Stream::Stdout, status: 0 }
+        let text: String = text.into().lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
+        Self { text, stream: Stream::Stdout, status: 0 }
     }
 
     /// Prints the text. A reader that is gone is no reason to fail.
@@ -77,7 +78,9 @@ pub fn command() -> clap::Command {
 
 /// The long names of every option that has a twin in the environment.
 fn option_names() -> Vec<String> {
-    command().get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+    let command = command();
+    let settings = command.get_arguments().filter(|argument| reference::has_twin(argument));
+    settings.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
 }
 
 fn stop(error: &clap::Error) -> Stop {

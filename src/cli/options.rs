@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
 ///
@@ -14,6 +14,9 @@ use clap::Parser;
 ///
 /// The right to run is a lease in ZooKeeper that the leader renews. A guard process kills the whole process tree before
 /// the lease runs out, whatever happens to this program; the next leader waits until it has.
+///
+/// The command is run without a shell. Options end at the first word that is not one, or at `--`; everything after that
+/// is the command's.
 #[derive(Parser, Clone, Debug, Default)]
 #[command(
     name = "zk-leader-run",
@@ -21,6 +24,8 @@ use clap::Parser;
     version,
     override_usage = "zk-leader-run [OPTIONS] [--] COMMAND [ARGS]...",
     args_override_self = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
     max_term_width = 100
 )]
 pub struct Typed {
@@ -111,11 +116,11 @@ pub struct Typed {
     ///
     /// run: it keeps running. freeze: its whole tree is frozen, and thawed on return; no time is then kept for the stop
     /// signal. SIGNAL: it is sent this signal.
-    #[arg(long, value_name = "WHAT", default_value = "run", help_heading = CONTACT)]
+    #[arg(long, value_name = "WHAT", default_value = "run", allow_hyphen_values = true, help_heading = CONTACT)]
     pub on_pause: Option<OsString>,
 
     /// Signal to send the command when contact is back, after a signal of --on-pause
-    #[arg(long, value_name = "SIGNAL", help_heading = CONTACT)]
+    #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true, help_heading = CONTACT)]
     pub on_resume: Option<OsString>,
 
     /// What holds the process tree together: auto, subreaper, cgroup or pid-namespace
@@ -133,7 +138,7 @@ pub struct Typed {
     /// Signal that asks the command to end
     ///
     /// By name, with or without SIG, or by number.
-    #[arg(long, value_name = "SIGNAL", default_value = "TERM", help_heading = COMMAND)]
+    #[arg(long, value_name = "SIGNAL", default_value = "TERM", allow_hyphen_values = true, help_heading = COMMAND)]
     pub stop_signal: Option<OsString>,
 
     /// How long the command may take to end when we are asked to stop; then SIGKILL
@@ -165,10 +170,16 @@ pub struct Typed {
     #[arg(long, help_heading = LOG)]
     pub dry_run: bool,
 
-    /// The command and its arguments, run without a shell
-    ///
-    /// Options end at the first word that is not one, or at `--`; everything after that is the command's.
-    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    /// Print this help; -h is short, --help tells more
+    #[arg(short = 'h', long, action = ArgAction::Help, help_heading = LOG)]
+    help: Option<bool>,
+
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = LOG)]
+    version: Option<bool>,
+
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, hide = true)]
     pub command: Vec<OsString>,
 }
 
@@ -176,4 +187,4 @@ const ELECTION: &str = "Election";
 const LEASE: &str = "Lease";
 const CONTACT: &str = "While contact with ZooKeeper is lost";
 const COMMAND: &str = "Command";
-const LOG: &str = "Log and trial";
+const LOG: &str = "Log, trial and help";

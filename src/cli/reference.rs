@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use clap::Arg;
+use clap::{Arg, ArgAction};
 
 use super::command;
 use crate::config::given::twin;
@@ -12,28 +12,32 @@ use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\
 Examples:
-  A cron job that every host starts, and one runs:
-    zk-leader-run -z zk1:2181,zk2:2181,zk3:2181 --name nightly --wait 0 -- /usr/local/bin/nightly.sh
+  A cron job on every host; while it runs on one, the others leave at once:
+    zk-leader-run -z zk1:2181,zk2:2181,zk3:2181 --wait 0 --conflict-exit-code 0 -- nightly.sh
 
   A service that follows the leadership from host to host for ever:
     zk-leader-run -z zk1,zk2,zk3/prod --on-exit rejoin -- my-service --port 8080
 
-  A service that reloads instead of stopping during a short outage:
-    zk-leader-run --on-pause USR1 --on-resume USR2 -- my-service
+  A service that is told by a signal when contact is lost, and when it is back:
+    zk-leader-run -z zk1,zk2,zk3 --on-pause USR1 --on-resume USR2 -- my-service
 
   Every timing of a set of options, without connecting:
     zk-leader-run --session-timeout 30s --stop-reserve 10s --dry-run -- my-service";
 
 const ENVIRONMENT: &str = "\
 Environment:
-  Each option has a twin, ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_SESSION_TIMEOUT=30s is --session-timeout 30s.
-  An option wins over its twin; an empty twin counts as not set. NO_COLOR turns colours off.
-  The command finds in its own: ZK_LEADER_TOKEN (fencing token, grows from leader to leader), ZK_LEADER_TERM,
-  ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE, ZK_LEADER_SESSION and ZK_LEADER_TAKEOVER (clean, unclean or first).";
+  Each option has a twin ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is --stop-timeout 1m.
+  An option wins over its twin; an empty twin counts as not set. Options without a value take true
+  or false there. NO_COLOR turns colours off.
+
+  The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
+  leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
+  ZK_LEADER_SESSION and ZK_LEADER_TAKEOVER (clean, unclean or first).";
 
 const SIGNALS: &str = "\
 Signals:
-  TERM, INT and QUIT stop the command, hand over and end zk-leader-run; a second one kills the command at once.
+  TERM, INT and QUIT stop the command, hand over and end zk-leader-run; a second one kills the
+  command at once.
   HUP, USR1, USR2, WINCH and CONT are passed on to the command.";
 
 /// What `--help` says after the options.
@@ -75,7 +79,7 @@ pub fn options() -> String {
         .to_owned();
     let command = command();
     let mut heading = "";
-    for argument in command.get_arguments().filter(|argument| argument.get_long().is_some()) {
+    for argument in command.get_arguments().filter(|argument| has_twin(argument)) {
         let section = argument.get_help_heading().unwrap_or_default();
         if section != heading {
             let _ = write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n");
@@ -84,6 +88,11 @@ pub fn options() -> String {
         page.push_str(&row(argument));
     }
     page
+}
+
+/// `--help` and `--version` are questions, not settings.
+pub fn has_twin(argument: &Arg) -> bool {
+    argument.get_long().is_some() && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
 }
 
 fn row(argument: &Arg) -> String {

@@ -49,7 +49,7 @@ const LEVELS: [(&str, LevelFilter); 5] = [
 /// The first value, or the first sum of values, that cannot work.
 pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
     let [program, ..] = typed.command.as_slice() else {
-        return Err(Refusal::usage("COMMAND", "is missing; write zk-leader-run [OPTIONS] -- COMMAND [ARGS]..."));
+        return Err(Refusal::usage("COMMAND", "no command; write zk-leader-run [OPTIONS] -- COMMAND [ARGS]..."));
     };
     let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
     let place = place(typed, layers, program)?;
@@ -71,7 +71,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         on_pause: lease.on_pause,
         contain: layers.required("contain", typed.contain.as_ref())?.one_of(&CONTAINMENTS)?,
         foreground: layers.flag("foreground", typed.foreground)?,
-        stop_signal: signal::parse(&layers.required("stop-signal", typed.stop_signal.as_ref())?)?,
+        stop_signal: stop_signal(typed, layers)?,
         stop_timeout: duration::parse(
             &layers.required("stop-timeout", typed.stop_timeout.as_ref())?,
             Zero::Meaningful,
@@ -82,7 +82,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         log_format: layers.required("log-format", typed.log_format.as_ref())?.one_of(&FORMATS)?,
         log_level: layers.required("log-level", typed.log_level.as_ref())?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run", typed.dry_run)?,
-        requested_timing: timing::check(lease.session_timeout, &lease.wishes)?,
+        requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         notices: lease.notices,
     };
     executable::check(program, layers.surroundings.variable("PATH"))?;
@@ -106,9 +106,15 @@ fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Re
     };
     let id = match layers.given("id", typed.id.as_ref())? {
         Some(given) => znode::name(&given)?,
-        None => format!("{}:{}", layers.surroundings.host, layers.surroundings.pid),
+        None => default_id(layers)?,
     };
     Ok(Place { name, base, id })
+}
+
+fn default_id(layers: &Layers) -> Result<String, Refusal> {
+    let id = format!("{}:{}", layers.surroundings.host, layers.surroundings.pid);
+    let complaint = format_args!("the host name makes {}, which cannot be an id; add --id and one", quoted(&id));
+    znode::as_name(&id).ok_or_else(|| Refusal::usage("--id", complaint))
 }
 
 /// The command's file name, if a znode may be called that.
@@ -193,6 +199,14 @@ fn on_pause(typed: &Typed, layers: &Layers) -> Result<OnPause, Refusal> {
             "goes only with a signal in --on-pause, which is '{}'; write --on-pause SIGNAL, or leave --on-resume out",
             given.text
         ))),
+    }
+}
+
+fn stop_signal(typed: &Typed, layers: &Layers) -> Result<i32, Refusal> {
+    let given = layers.required("stop-signal", typed.stop_signal.as_ref())?;
+    match signal::parse(&given)? {
+        libc::SIGSTOP => Err(given.refused("only suspends the command; write TERM, or another signal that ends it")),
+        signal => Ok(signal),
     }
 }
 

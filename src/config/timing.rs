@@ -8,12 +8,16 @@ use super::refusal::Refusal;
 use crate::core::lease::{LEASE_LONGEST, Timing, TimingError, Wishes};
 use crate::observe::words;
 
+/// What to call an option: the option, or the variable that its value came from.
+type NameOf<'a> = &'a dyn Fn(&'static str) -> String;
+
 /// The margins, if the ensemble grants the session timeout that we ask for.
-pub fn check(session_timeout: Duration, wishes: &Wishes) -> Result<Timing, Refusal> {
-    let timing = Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error))?;
+pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Result<Timing, Refusal> {
+    let timing =
+        Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error, name_of))?;
     match wishes.max_pause {
         Some(max_pause) if max_pause < shortest_max_pause(&timing) => Err(Refusal::configuration(
-            "--max-pause",
+            name_of("max-pause"),
             format_args!(
                 "'{}' does not fit: a pause needs at least {} = {} stop reserve + 2 x {} connection timeout + 2 x {} renewal \
                  interval; write at least that",
@@ -32,22 +36,22 @@ fn shortest_max_pause(timing: &Timing) -> Duration {
     timing.reserve + 2 * timing.connection_timeout + 2 * timing.renewal_interval
 }
 
-fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError) -> Refusal {
-    let refuse = |option: &str, value: Duration, remedy: String| {
+fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_of: NameOf) -> Refusal {
+    let refuse = |option: &'static str, value: Duration, remedy: String| {
         let complaint = format!("'{}' does not fit: {}; {remedy}", words::length(value), words::misfit(error));
-        Refusal::configuration(option, complaint)
+        Refusal::configuration(name_of(option), complaint)
     };
     match *error {
         TimingError::LeaseTooLong { lease } if wishes.lease.is_some() => {
-            refuse("--lease", lease, format!("write at most {}", words::length(LEASE_LONGEST)))
+            refuse("lease", lease, format!("write at most {}", words::length(LEASE_LONGEST)))
         }
         TimingError::LeaseTooLong { .. } => refuse(
-            "--session-timeout",
+            "session-timeout",
             session_timeout,
             format!("write at most {0}, or add --lease {0} or less", words::length(LEASE_LONGEST)),
         ),
         TimingError::GraceTooLong { grace, longest } => refuse(
-            "--grace",
+            "grace",
             grace,
             format!("write at most {}, or leave it out for all that the lease allows", words::length(longest)),
         ),
@@ -60,9 +64,9 @@ fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError) -> Re
 
 /// The option that was set on purpose: the first of reserve, lease, session timeout.
 fn culprit(session_timeout: Duration, wishes: &Wishes) -> (&'static str, Duration) {
-    let reserve = wishes.reserve.map(|reserve| ("--stop-reserve", reserve));
-    let lease = wishes.lease.map(|lease| ("--lease", lease));
-    reserve.or(lease).unwrap_or(("--session-timeout", session_timeout))
+    let reserve = wishes.reserve.map(|reserve| ("stop-reserve", reserve));
+    let lease = wishes.lease.map(|lease| ("lease", lease));
+    reserve.or(lease).unwrap_or(("session-timeout", session_timeout))
 }
 
 /// What would fit, each found by trying, the other settings unchanged.
@@ -119,8 +123,12 @@ mod tests {
         Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
     const T: Duration = Duration::from_secs(15);
 
+    fn option(name: &'static str) -> String {
+        format!("--{name}")
+    }
+
     fn refused(session_timeout: Duration, wishes: &Wishes) -> String {
-        let refusal = check(session_timeout, wishes).unwrap_err();
+        let refusal = check(session_timeout, wishes, &option).unwrap_err();
         assert_eq!(refusal.status, Status::Configuration);
         refusal.sentence
     }
@@ -134,7 +142,7 @@ mod tests {
              reserve = 4.65s, but an outage needs at least 9.75s = 2 x 3s connection timeout + 2 x 1.875s renewal interval; \
              write --stop-reserve at most 4.9s, or --session-timeout at least 30s"
         );
-        check(T, &with_reserve(&DEFAULTS, Duration::from_millis(4900))).unwrap();
+        check(T, &with_reserve(&DEFAULTS, Duration::from_millis(4900)), &option).unwrap();
     }
 
     #[test]
@@ -142,7 +150,7 @@ mod tests {
         let sentence = refused(Duration::from_millis(100), &DEFAULTS);
         assert!(sentence.starts_with("--session-timeout: '100ms' does not fit: "), "{sentence}");
         let remedy = sentence.rsplit("at least ").next().unwrap();
-        check(humantime::parse_duration(remedy).unwrap(), &DEFAULTS).unwrap();
+        check(humantime::parse_duration(remedy).unwrap(), &DEFAULTS, &option).unwrap();
     }
 
     #[test]
