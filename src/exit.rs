@@ -6,6 +6,7 @@ use nix::errno::Errno;
 
 use crate::core::action::ExitReason;
 use crate::core::order::ChildStatus;
+use crate::guard::handle;
 use crate::observe::words;
 
 /// The statuses that are ours, by their names in `sysexits.h` (which systemd prints); 126 and 127 are the shell's.
@@ -26,6 +27,15 @@ pub enum Status {
 impl Status {
     pub const fn code(self) -> u8 {
         self as u8
+    }
+
+    /// Of a guard that could not be started.
+    pub fn of_guard(error: &handle::Error) -> Self {
+        match error {
+            handle::Error::Containment { .. } => Self::Configuration,
+            handle::Error::Command(_) => Self::NotExecutable,
+            handle::Error::Guard(_) => Self::Software,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::core::action::ExitReason;
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::time::Now;
-use crate::guard;
+use crate::guard::handle::Handle;
 use crate::zookeeper::{self, Desk};
 
 use effects::Effects;
@@ -27,11 +27,7 @@ const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When signals cannot be caught.
-pub async fn run(
-    settings: Settings,
-    ensemble: zookeeper::Settings,
-    guard: guard::Handle,
-) -> std::io::Result<ExitReason> {
+pub async fn run(settings: Settings, ensemble: zookeeper::Settings, guard: Handle) -> std::io::Result<ExitReason> {
     let mut signals = SignalStream::new()?;
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();
@@ -41,9 +37,9 @@ pub async fn run(
     loop {
         let now = clock::now();
         if suspend.jumped() {
-            effects.carry_out_all(machine.handle(now, Event::ClockJumped)).await;
+            effects.carry_out_all(machine.handle(now, Event::ClockJumped));
         }
-        if let Some(reason) = effects.carry_out_all(machine.handle(now, event)).await {
+        if let Some(reason) = effects.carry_out_all(machine.handle(now, event)) {
             effects.close(CLOSE_LIMIT).await;
             return Ok(reason);
         }

@@ -1,0 +1,72 @@
+//! From a [`Config`] to what each part is told of it.
+//!
+//! Never: a check or a default; the configuration has been through both.
+
+use nix::unistd::gethostname;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::core::machine;
+use crate::core::settings::Contain;
+use crate::guard;
+use crate::guard::environment::Identity;
+use crate::guard::handle;
+use crate::zookeeper;
+
+pub fn guard(config: &Config) -> handle::Settings {
+    handle::Settings {
+        command: config.command.clone(),
+        identity: Identity { id: config.id.clone(), path: config.base.as_str().to_owned() },
+        stop_signal: config.stop_signal,
+        contain: contain(config.contain),
+        foreground: config.foreground,
+        releaser: None,
+    }
+}
+
+fn contain(contain: Contain) -> guard::contain::Contain {
+    match contain {
+        Contain::Auto => guard::contain::Contain::Auto,
+        Contain::Subreaper => guard::contain::Contain::Subreaper,
+        Contain::Cgroup => guard::contain::Contain::Cgroup,
+        Contain::PidNamespace => guard::contain::Contain::PidNamespace,
+    }
+}
+
+pub fn machine(config: &Config, instance: u64) -> machine::Settings {
+    machine::Settings {
+        wishes: config.wishes,
+        guarantee: config.guarantee,
+        on_pause: config.on_pause,
+        on_exit: config.on_exit,
+        on_loss: config.on_loss,
+        wait: config.wait,
+        connect_timeout: config.connect_timeout,
+        stop_timeout: config.stop_timeout,
+        instance,
+    }
+}
+
+pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
+    zookeeper::Settings {
+        servers: config.servers.clone(),
+        chroot: config.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
+        session_timeout: config.session_timeout,
+        lease: config.wishes.lease,
+        base: config.base.as_str().to_owned(),
+        election: config.base.join("election").as_str().to_owned(),
+        recipe: config.recipe,
+        guarantee: config.guarantee,
+        leaders: 1,
+        id: config.id.clone(),
+        host: gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default(),
+        pid: std::process::id(),
+        instance,
+    }
+}
+
+/// Marks the records of this process; zero is nobody's.
+pub fn instance() -> u64 {
+    let (high, low) = Uuid::new_v4().as_u64_pair();
+    (high ^ low).max(1)
+}
