@@ -40,6 +40,24 @@ Signals:
   command at once.
   HUP, USR1, USR2, WINCH and CONT are passed on to the command.";
 
+const OPTIONS: &str = "\
+# Options of zk-leader-run
+
+Generated from `src/cli/options.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
+
+Every option has a twin in the environment. An option wins over its twin, its twin over the default; an empty twin counts
+as not set. Options end at the first word that is not one, or at `--`; everything after that is the command's.
+";
+
+const EXIT_CODES: &str = "\
+# Exit status of zk-leader-run
+
+Generated from `src/exit.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
+
+| Status | sysexits.h | Meaning |
+|---|---|---|
+";
+
 /// What `--help` says after the options.
 pub fn after_help() -> String {
     let mut text = format!("{ENVIRONMENT}\n\n{SIGNALS}\n\nExit status:\n");
@@ -51,9 +69,7 @@ pub fn after_help() -> String {
 
 /// `docs/exit-codes.md`.
 pub fn exit_codes() -> String {
-    let mut page = "# Exit status of zk-leader-run\n\nGenerated from `src/exit.rs`; `UPDATE=1 cargo test --test cli` \
-                    rewrites it.\n\n| Status | sysexits.h | Meaning |\n|---|---|---|\n"
-        .to_owned();
+    let mut page = EXIT_CODES.to_owned();
     for row in status_meanings() {
         let _ = writeln!(page, "| {} | {} | {} |", row.status, row.name, row.meaning);
     }
@@ -72,11 +88,7 @@ A release that cannot be confirmed within 1 s is left to expiry: a warning in th
 
 /// `docs/options.md`.
 pub fn options() -> String {
-    let mut page = "# Options of zk-leader-run\n\nGenerated from `src/cli/options.rs`; `UPDATE=1 cargo test --test cli` \
-                    rewrites it.\n\nEvery option has a twin in the environment. An option wins over its twin, its twin \
-                    over the default; an empty\ntwin counts as not set.\nOptions end at the first word that is not one, \
-                    or at `--`; everything after that is the command's.\n"
-        .to_owned();
+    let mut page = OPTIONS.to_owned();
     let command = command();
     let mut heading = "";
     for argument in command.get_arguments().filter(|argument| has_twin(argument)) {
@@ -102,26 +114,26 @@ fn row(argument: &Arg) -> String {
         Some([name, ..]) if argument.get_action().takes_values() => format!(" {name}"),
         _ => String::new(),
     };
-    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
-    let (meaning, said) = meaning_and_default(&help.split_whitespace().collect::<Vec<_>>().join(" "));
+    let (meaning, said) = meaning_and_default(argument);
     let default =
         argument.get_default_values().first().map_or(said, |default| format!("`{}`", default.to_string_lossy()));
     format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", twin(long))
 }
 
-/// `Meaning [default: words]`, taken apart; a table cell takes neither `|` nor a bare `<`.
-fn meaning_and_default(help: &str) -> (String, String) {
-    let escaped = help.replace('|', "\\|").replace('<', "&lt;");
-    match escaped.split_once(" [default: ") {
-        Some((before, rest)) => {
-            let (default, after) = rest.split_once(']').unwrap_or((rest, ""));
-            (sentences(before, after), default.to_owned())
-        }
-        None => (escaped, String::new()),
-    }
+/// The summary and what follows it, and the default if the summary ends with `[default: words]`.
+fn meaning_and_default(argument: &Arg) -> (String, String) {
+    let summary = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let whole = argument.get_long_help().map(ToString::to_string).unwrap_or_default();
+    let rest = whole.strip_prefix(&summary).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (first, default) = match summary.split_once(" [default: ") {
+        Some((first, default)) => (first, default.trim_end_matches(']')),
+        None => (summary.as_str(), ""),
+    };
+    let meaning = if rest.is_empty() { first.to_owned() } else { format!("{first}. {rest}") };
+    (in_cell(&meaning), in_cell(default))
 }
 
-fn sentences(first: &str, rest: &str) -> String {
-    let rest = rest.trim();
-    if rest.is_empty() { first.to_owned() } else { format!("{first}. {rest}") }
+/// A cell takes neither `|` nor a bare `<`.
+fn in_cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
 }
