@@ -1,0 +1,197 @@
+//! One-shot watches, each armed for one candidacy; what fires is only a hint to look again.
+//!
+//! A watch that is armed too late says so at once: what it finds is compared with what was seen.
+//! Persistent watches are not used: the client library does not set them again after a reconnect.
+//!
+//! Never: a client kept alive by a watch that waits.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::task::AbortHandle;
+use zookeeper_client::{Error, EventType, OneshotWatcher};
+
+use super::fault::Fault;
+use super::session::Contact;
+use crate::core::event::{Candidacy, Event};
+
+/// What is watched.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Target {
+    /// A candidate before ours, or our own: its departure.
+    Candidate(String),
+    /// The lease record: every change.
+    Record,
+    /// The children of the base: the loss of the record or the term, without an event for each renewal.
+    Base,
+}
+
+/// A watch to be armed, and the zxid that tells what is there from what was seen; `None`: whatever is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Watch {
+    pub target: Target,
+    pub seen: Option<i64>,
+}
+
+impl Watch {
+    pub fn candidate(name: &str, czxid: Option<i64>) -> Self {
+        Self { target: Target::Candidate(name.to_owned()), seen: czxid }
+    }
+
+    pub fn record(mzxid: i64) -> Self {
+        Self { target: Target::Record, seen: Some(mzxid) }
+    }
+
+    pub const BASE: Self = Self { target: Target::Base, seen: None };
+}
+
+/// The watches of one session.
+#[derive(Debug, Default)]
+pub(super) struct Watches(Mutex<Armed>);
+
+#[derive(Debug, Default)]
+struct Armed {
+    candidacy: Candidacy,
+    tasks: HashMap<Target, AbortHandle>,
+    closed: bool,
+}
+
+impl Watches {
+    /// Arms what is wanted and not yet armed, and drops what is no longer wanted.
+    pub fn set(&self, contact: &Arc<Contact>, candidacy: Candidacy, wanted: Vec<Watch>) {
+        let Some(mut armed) = self.lock(candidacy) else { return };
+        armed.tasks.retain(|target, task| {
+            let keep = wanted.iter().any(|watch| watch.target == *target);
+            if !keep {
+                task.abort();
+            }
+            keep
+        });
+        for watch in wanted {
+            armed.spawn(contact, candidacy, watch);
+        }
+    }
+
+    /// Arms one more.
+    pub fn add(&self, contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) {
+        if let Some(mut armed) = self.lock(candidacy) {
+            armed.spawn(contact, candidacy, watch);
+        }
+    }
+
+    /// Keeps the watch that came with a read of the record.
+    pub fn keep_record(&self, contact: &Contact, candidacy: Candidacy, watcher: OneshotWatcher) {
+        let Some(mut armed) = self.lock(candidacy) else { return };
+        let office = Arc::clone(&contact.office);
+        let task = tokio::spawn(async move {
+            if fired(watcher).await {
+                office.tell(Event::RecordChanged { candidacy });
+            }
+        });
+        armed.tasks.insert(Target::Record, task.abort_handle());
+    }
+
+    /// Whether a change of the record will be reported without another watch.
+    pub fn has_record(&self, candidacy: Candidacy) -> bool {
+        self.lock(candidacy).is_some_and(|armed| armed.tasks.contains_key(&Target::Record))
+    }
+
+    /// Drops them all, for good.
+    pub fn close(&self) {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.closed = true;
+        armed.drop_all();
+    }
+
+    /// `None` if the candidacy or the session has been given up. Watches of an earlier candidacy are dropped, those that
+    /// fired are forgotten.
+    fn lock(&self, candidacy: Candidacy) -> Option<MutexGuard<'_, Armed>> {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if armed.candidacy < candidacy {
+            armed.drop_all();
+            armed.candidacy = candidacy;
+        }
+        armed.tasks.retain(|_, task| !task.is_finished());
+        (armed.candidacy == candidacy && !armed.closed).then_some(armed)
+    }
+}
+
+impl Armed {
+    fn spawn(&mut self, contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) {
+        if !self.tasks.contains_key(&watch.target) {
+            let target = watch.target.clone();
+            let task = tokio::spawn(follow(Arc::downgrade(contact), candidacy, watch));
+            self.tasks.insert(target, task.abort_handle());
+        }
+    }
+
+    fn drop_all(&mut self) {
+        for (_, task) in self.tasks.drain() {
+            task.abort();
+        }
+    }
+}
+
+async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
+    let event = match watch.target {
+        Target::Candidate(_) => Event::LineChanged { candidacy },
+        Target::Record | Target::Base => Event::RecordChanged { candidacy },
+    };
+    while let Some(present) = contact.upgrade() {
+        let office = Arc::clone(&present.office);
+        let armed = arm(&present, &watch).await;
+        let over = present.client.state().is_terminated();
+        drop(present);
+        match armed {
+            Ok(Finding::AsSeen(watcher)) => {
+                let fired = fired(watcher).await;
+                if watch.target == Target::Base && fired {
+                    continue;
+                }
+                if fired {
+                    office.tell(event);
+                }
+            }
+            // Not armed, and not known why: whoever looks again arms again. A dead session is reported as such.
+            Ok(Finding::Changed) | Err(Fault::Unknown(_)) if !over => office.tell(event),
+            Ok(Finding::Changed) | Err(_) => {}
+        }
+        return;
+    }
+}
+
+/// What was there when a watch was armed.
+enum Finding {
+    AsSeen(OneshotWatcher),
+    Changed,
+}
+
+async fn arm(contact: &Contact, watch: &Watch) -> Result<Finding, Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
+    let finding = |as_seen, watcher| if as_seen { Finding::AsSeen(watcher) } else { Finding::Changed };
+    match &watch.target {
+        Target::Candidate(name) => {
+            let (stat, watcher) = client.check_and_watch_stat(&paths.candidate(name)).await?;
+            Ok(finding(stat.is_some_and(|stat| is_as_seen(stat.czxid)), watcher))
+        }
+        Target::Record => match client.get_and_watch_data(&paths.lease).await {
+            Ok((_, stat, watcher)) => Ok(finding(is_as_seen(stat.mzxid), watcher)),
+            Err(Error::NoNode) => Ok(Finding::Changed),
+            Err(error) => Err(error.into()),
+        },
+        Target::Base => match client.list_and_watch_children(&paths.base).await {
+            Ok((children, watcher)) => {
+                let whole = ["lease", "term"].iter().all(|name| children.iter().any(|child| child == name));
+                Ok(finding(whole, watcher))
+            }
+            Err(Error::NoNode) => Ok(Finding::Changed),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+/// Waits for the watch. `false`: the session ended instead, which is reported by itself.
+async fn fired(watcher: OneshotWatcher) -> bool {
+    watcher.changed().await.event_type != EventType::Session
+}
