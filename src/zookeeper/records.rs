@@ -200,7 +200,7 @@ mod tests {
     const ENTRY: Entry = Entry {
         nonce: Nonce { instance: 0xfeed_0000_0000_0001, sending: 7 },
         token: Some(9_007_199_254_740_993),
-        lease: Duration::from_millis(15_000),
+        lease: Duration::from_secs(15),
     };
 
     fn read(data: &[u8]) -> Parsed {
@@ -227,9 +227,8 @@ mod tests {
         );
         assert_eq!(text, expected);
         let text = String::from_utf8(term(&ENTRY, &settings())).unwrap();
-        let expected = concat!(
-            r#"{"v":1,"leader":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7"},"lease_ms":15000}"#
-        );
+        let expected =
+            r#"{"v":1,"leader":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7"},"lease_ms":15000}"#;
         assert_eq!(text, expected);
     }
 

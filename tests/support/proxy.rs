@@ -47,9 +47,12 @@ struct Network {
     refusing: bool,
     /// Connections of an earlier generation are reset.
     generation: u64,
+    /// Connections with a lower number are a black hole.
+    stranded_below: usize,
 }
 
-const HEALTHY: Network = Network { requests_flow: true, replies_flow: true, refusing: false, generation: 0 };
+const HEALTHY: Network =
+    Network { requests_flow: true, replies_flow: true, refusing: false, generation: 0, stranded_below: 0 };
 
 /// What all connections share.
 #[derive(Debug)]
@@ -58,6 +61,7 @@ struct Line {
     /// The reply to the next request of one of these types is lost.
     lossy: Mutex<Option<Vec<i32>>>,
     lost: AtomicUsize,
+    connections: AtomicUsize,
     /// The types of all requests that were forwarded.
     forwarded: Mutex<Vec<i32>>,
 }
@@ -68,8 +72,7 @@ impl Proxy {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (network, seen) = watch::channel(HEALTHY);
-        let line = Line { target, lossy: Mutex::default(), lost: AtomicUsize::new(0), forwarded: Mutex::default() };
-        let line = Arc::new(line);
+        let line = Arc::new(Line::to(target));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
@@ -120,6 +123,12 @@ impl Proxy {
     /// Black hole from the server to the client only.
     pub fn stall_replies(&self) {
         self.change(|network| network.replies_flow = false);
+    }
+
+    /// Black hole for the connections that are open now; later ones pass. A `heal` delivers these, too.
+    pub fn strand(&self) {
+        let count = self.line.connections.load(Ordering::SeqCst);
+        self.change(|network| network.stranded_below = count);
     }
 
     /// Ends a cut or a stall.
@@ -174,7 +183,9 @@ async fn listen(listener: std::net::TcpListener, network: watch::Receiver<Networ
 
 async fn connect(client: TcpStream, network: watch::Receiver<Network>, line: Arc<Line>) {
     let generation = network.borrow().generation;
-    let mut changes = network.clone();
+    let number = line.connections.fetch_add(1, Ordering::SeqCst);
+    let network = Flow { network, number };
+    let mut changes = network.network.clone();
     let Ok(server) = TcpStream::connect(line.target).await else { return reset(client) };
     let (swallow, swallowing) = watch::channel(None);
     let ended = tokio::select! {
@@ -188,6 +199,25 @@ async fn connect(client: TcpStream, network: watch::Receiver<Network>, line: Arc
     }
 }
 
+/// The network as one connection has it.
+#[derive(Clone)]
+struct Flow {
+    network: watch::Receiver<Network>,
+    number: usize,
+}
+
+impl Flow {
+    async fn requests(&mut self) {
+        let number = self.number;
+        let _ = self.network.wait_for(|network| network.requests_flow && number >= network.stranded_below).await;
+    }
+
+    async fn replies(&mut self) {
+        let number = self.number;
+        let _ = self.network.wait_for(|network| network.replies_flow && number >= network.stranded_below).await;
+    }
+}
+
 /// Closes with RST instead of FIN (`socket(7)`, `SO_LINGER`).
 fn reset(stream: TcpStream) {
     let _ = setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 });
@@ -197,7 +227,7 @@ fn reset(stream: TcpStream) {
 async fn carry_requests(
     client: &TcpStream,
     server: &TcpStream,
-    mut network: watch::Receiver<Network>,
+    mut network: Flow,
     line: &Line,
     swallow: watch::Sender<Option<i32>>,
 ) -> io::Result<()> {
@@ -206,14 +236,14 @@ async fn carry_requests(
     let Some(connect) = frames.next().await? else { return Ok(()) };
     let mut pending = Some(connect);
     while let Some(frame) = pending {
-        let _ = network.wait_for(|network| network.requests_flow).await;
+        network.requests().await;
         send(server, &frame).await?;
         pending = frames.next().await?;
         let Some((xid, kind)) = pending.as_deref().and_then(header) else { continue };
         line.forwarded.lock().unwrap().push(kind);
         if line.loses_reply_to(kind) {
             let _ = swallow.send(Some(xid));
-            let _ = network.wait_for(|network| network.requests_flow).await;
+            network.requests().await;
             send(server, pending.as_deref().unwrap_or_default()).await?;
             return std::future::pending().await;
         }
@@ -224,7 +254,7 @@ async fn carry_requests(
 async fn carry_replies(
     server: &TcpStream,
     client: &TcpStream,
-    mut network: watch::Receiver<Network>,
+    mut network: Flow,
     line: &Line,
     swallow: watch::Receiver<Option<i32>>,
 ) -> io::Result<()> {
@@ -236,13 +266,23 @@ async fn carry_replies(
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         connected = true;
-        let _ = network.wait_for(|network| network.replies_flow).await;
+        network.replies().await;
         send(client, &frame).await?;
     }
     Ok(())
 }
 
 impl Line {
+    fn to(target: SocketAddr) -> Self {
+        Self {
+            target,
+            lossy: Mutex::default(),
+            lost: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            forwarded: Mutex::default(),
+        }
+    }
+
     /// Takes the order to lose a reply, if this request is meant.
     fn loses_reply_to(&self, kind: i32) -> bool {
         let mut lossy = self.lossy.lock().unwrap();
