@@ -1,3 +1,4 @@
 //! zk-leader-run.
 pub mod clock;
 pub mod core;
+pub mod guard;
