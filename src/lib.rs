@@ -14,4 +14,4 @@
 //!
 //! The library exists for the binary and its tests; it promises no API. Modules in layer order, imports point down only:
 pub mod core;
-pub mod zookeeper;
+pub mod guard;

@@ -29,13 +29,19 @@ const OURS: [&str; 7] = [
 /// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, and our own options.
 const NOT_PASSED_ON: [&str; 3] = ["WATCHDOG_", "LISTEN_", "ZK_LEADER_RUN_"];
 
-/// What is passed on of `inherited`.
+/// What the command gets of `inherited`.
 pub fn passed_on(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
-    inherited
-        .into_iter()
-        .filter(|(name, _)| is_passed_on(name))
-        .filter_map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok())
-        .collect()
+    inherited.into_iter().filter(|(name, _)| is_passed_on(name)).filter_map(variable).collect()
+}
+
+/// What the releaser gets of `inherited`: our options, too.
+pub fn kept(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
+    let is_ours = |name: &OsStr| OURS.iter().any(|ours| name == *ours);
+    inherited.into_iter().filter(|(name, _)| !is_ours(name)).filter_map(variable).collect()
+}
+
+fn variable((name, value): (OsString, OsString)) -> Option<CString> {
+    CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
 }
 
 /// What a command is told about its term.
@@ -86,7 +92,7 @@ mod tests {
         let identity = Identity { id: "host:1".into(), path: "/zk-leader-run/job".into() };
         let candidate = CandidateName::new("_c_1-latch-0000000003").unwrap();
         let grant =
-            Grant { token: 1 << 40, term: 3, session: 0x0001_0000_0000_00ab, takeover: Takeover::Clean, candidate };
+            Grant { token: 1 << 40, term: 3, session: 0x0010_0000_0000_00ab, takeover: Takeover::Clean, candidate };
         let variables: Vec<_> =
             of_term(&identity, &grant).into_iter().map(|variable| variable.into_string().unwrap()).collect();
         assert_eq!(

@@ -6,22 +6,23 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{SigSet, SigmaskHow};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
-use nix::unistd::{ForkResult, getpid};
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
+use nix::unistd::{ForkResult, Pid};
+use rustix::process::{PidfdFlags, pidfd_open};
+use tokio::net::UnixDatagram;
 
 use super::children::Children;
 use super::contain::{Contain, Containment};
 use super::environment::Identity;
 use super::launch::{Foreground, Launch};
 use super::protocol::{REPORT_SIZE, decode_report, encode_order};
+use super::releaser::Releaser;
 use super::terminal::Terminal;
 use super::{Guard, sweep, sys};
 use crate::core::order::{ChildStatus, Order, Report};
@@ -69,7 +70,6 @@ impl From<rustix::io::Errno> for Error {
 pub struct Spawned {
     pid: i32,
     socket: OwnedFd,
-    pidfd: OwnedFd,
     containment: Containment,
     terminal: Option<Terminal>,
     /// Children that this process was started with, which are none of ours (a shell that was replaced by us).
@@ -86,6 +86,8 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     let containment = choose(settings.contain)?;
     let foreground = || settings.foreground.then(|| Foreground { terminal: Terminal::of_this_group() });
     let terminal = foreground().and_then(|foreground| foreground.terminal);
+    let releaser =
+        settings.releaser.map(|arguments| Releaser::new(arguments, settings.identity.clone())).transpose()?;
     let launch = Launch::new(settings.command, settings.identity, foreground()).map_err(Error::Command)?;
     set_child_subreaper(containment.adopts_orphans())?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
@@ -102,14 +104,12 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
                 containment,
                 socket: theirs,
                 supervisor,
-                releaser: settings.releaser,
+                releaser,
             })
         }
         ForkResult::Parent { child } => {
             mask.thread_set_mask()?;
-            let guard = rustix::process::Pid::from_raw(child.as_raw()).ok_or(Errno::ESRCH)?;
-            let pidfd = pidfd_open(guard, PidfdFlags::empty())?;
-            Ok(Spawned { pid: child.as_raw(), socket: ours, pidfd, containment, terminal, born_with })
+            Ok(Spawned { pid: child.as_raw(), socket: ours, containment, terminal, born_with })
         }
     }
 }
@@ -140,12 +140,11 @@ impl Spawned {
     pub fn into_handle(self) -> io::Result<Handle> {
         Ok(Handle {
             pid: self.pid,
-            socket: AsyncFd::with_interest(self.socket, Interest::READABLE)?,
-            pidfd: AsyncFd::with_interest(self.pidfd, Interest::READABLE)?,
+            // Tokio has no type for SOCK_SEQPACKET; to recv(2) it is a datagram socket that ends.
+            socket: UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?,
             containment: self.containment,
             terminal: self.terminal,
             born_with: self.born_with,
-            status: None,
         })
     }
 }
@@ -154,17 +153,17 @@ impl Spawned {
 #[derive(Debug)]
 pub struct Handle {
     pid: i32,
-    socket: AsyncFd<OwnedFd>,
-    pidfd: AsyncFd<OwnedFd>,
+    socket: UnixDatagram,
     containment: Containment,
     terminal: Option<Terminal>,
     born_with: Vec<i32>,
-    status: Option<ChildStatus>,
 }
 
 /// Between two passes over orphans that take their time to die.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// No process group has this id.
+const NOBODY: Pid = Pid::from_raw(0);
 
 impl Handle {
     pub fn pid(&self) -> i32 {
@@ -177,70 +176,44 @@ impl Handle {
     /// `WouldBlock`: the guard does not read (stopped?), its deadline stands. Anything else: it is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-        send(self.socket.get_ref().as_raw_fd(), &encode_order(order), flags)?;
+        send(self.socket.as_raw_fd(), &encode_order(order), flags)?;
         Ok(())
-    }
-
-    /// SIGKILL to the guard; its end is then told by [`Handle::recv`], and its tree left to [`Handle::end_orphans`].
-    pub fn kill(&self) {
-        // It may be gone already.
-        let _ = pidfd_send_signal(self.pidfd.get_ref(), Signal::KILL);
     }
 
     /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.
     pub async fn recv(&mut self) -> Option<Report> {
         loop {
-            let mut ready = self.socket.readable().await.ok()?;
             let mut record = [0; REPORT_SIZE];
-            let received =
-                ready.try_io(|socket| Ok(recv(socket.get_ref().as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT)?));
-            match received {
-                Err(_would_block) => {}
-                Ok(Err(_) | Ok(0)) => return None,
-                Ok(Ok(length)) => {
-                    if let Some(report) = record.get(..length).and_then(decode_report) {
-                        return Some(report);
-                    }
-                }
+            let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
+            if let Some(report) = record.get(..length).and_then(decode_report) {
+                return Some(report);
             }
         }
     }
 
-    /// Waits for the guard's end and reaps it.
+    /// Reaps the guard, once [`Handle::recv`] has said that it is gone.
     ///
     /// # Errors
     /// When somebody else has reaped it.
     pub async fn ended(&mut self) -> io::Result<ChildStatus> {
-        loop {
-            if let Some(status) = self.status {
-                return Ok(status);
-            }
-            self.status = sys::reap(self.pid)?.map(|(_, status)| status);
-            if self.status.is_none() {
-                self.pidfd.readable().await?.retain_ready();
-            }
-        }
+        reap(self.pid).await
     }
 
-    /// Ends a guard that has no tree, by closing the socket, and waits for it.
+    /// Ends a guard that has no tree, and waits for it.
     ///
     /// # Errors
     /// As [`Handle::ended`].
     pub async fn dismiss(self) -> io::Result<ChildStatus> {
-        let Self { pid, socket, pidfd, .. } = self;
-        drop(socket);
-        loop {
-            if let Some((_, status)) = sys::reap(pid)? {
-                return Ok(status);
-            }
-            pidfd.readable().await?.retain_ready();
-        }
+        drop(self.socket);
+        reap(self.pid).await
     }
 
     /// After the guard's death: kills and reaps whatever of the tree has become ours, until nothing is left.
     /// `spared` are children that the supervisor started itself. Waits for ever for what cannot be killed.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read: then nothing is known about the tree.
     pub async fn end_orphans(&mut self, spared: &[i32]) -> io::Result<()> {
-        self.ended().await?;
         let spared = [&self.born_with, spared].concat();
         let children = Children::of_this_process()?;
         let mut pause = SHORTEST_PAUSE;
@@ -249,6 +222,7 @@ impl Handle {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         self.containment.remove();
+        self.terminal.iter().for_each(|terminal| terminal.take_back_from(NOBODY));
         Ok(())
     }
 
@@ -260,15 +234,16 @@ impl Handle {
         let is_spared = |pid: &i32| spared.contains(pid);
         Ok(children.list()?.iter().all(is_spared) && self.containment.is_empty())
     }
+}
 
-    /// Gives the terminal back to our own group, if the guard could not.
-    pub fn take_terminal_back(&self) {
-        if let Some(terminal) = &self.terminal {
-            let _ = terminal;
+/// A process that has closed its socket is a few microseconds away from its end.
+async fn reap(pid: i32) -> io::Result<ChildStatus> {
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        if let Some((_, status)) = sys::reap(pid)? {
+            return Ok(status);
         }
-    }
-
-    pub fn supervisor_pid() -> i32 {
-        getpid().as_raw()
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

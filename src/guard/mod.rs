@@ -4,7 +4,7 @@
 //! It acts on orders, on deadlines and on the supervisor's death, and on nothing else: every signal that can be blocked
 //! is.
 //!
-//! Never: a thread; ZooKeeper; a log line.
+//! Never: a thread; `ZooKeeper`; a log line.
 
 pub mod children;
 pub mod contain;
@@ -14,12 +14,12 @@ mod launch;
 pub mod policy;
 mod poll_loop;
 pub mod protocol;
+mod releaser;
 mod sweep;
 mod sys;
 mod terminal;
 mod tree;
 
-use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,6 +31,7 @@ use children::Children;
 use contain::Containment;
 use launch::Launch;
 use poll_loop::{Farewell, PollLoop};
+use releaser::Releaser;
 use tree::{Tree, errno_of};
 
 /// What the guard is forked with.
@@ -40,7 +41,7 @@ struct Guard {
     containment: Containment,
     socket: OwnedFd,
     supervisor: OwnedFd,
-    releaser: Option<Vec<OsString>>,
+    releaser: Option<Releaser>,
 }
 
 /// `sysexits(3)`: internal software error.
@@ -48,16 +49,16 @@ const EX_SOFTWARE: i32 = 70;
 
 /// The guard process, from its fork, with every signal blocked, to its end. A panic ends it like SIGKILL would: the
 /// kernel kills the command, and the supervisor the rest.
-fn run(guard: Guard) -> ! {
-    let releaser = guard.releaser.clone();
-    match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
-        Ok(Ok(Farewell { release: None })) => sys::exit(0),
-        Ok(Ok(Farewell { release: Some(_grant) })) => {
-            drop(releaser);
-            sys::exit(0)
-        }
-        Ok(Err(_)) | Err(_) => sys::exit(EX_SOFTWARE),
-    }
+fn run(mut guard: Guard) -> ! {
+    let releaser = guard.releaser.take();
+    let status = match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
+        Ok(Ok(farewell)) => match releaser.zip(farewell.release) {
+            Some((releaser, grant)) => releaser.replace_this_process(&grant) as i32,
+            None => 0,
+        },
+        Ok(Err(_)) | Err(_) => EX_SOFTWARE,
+    };
+    sys::exit(status)
 }
 
 fn keep_watch(guard: Guard) -> Result<Farewell, Errno> {

@@ -311,10 +311,12 @@ mod tests {
             for size in [record.len(), ORDER_SIZE, REPORT_SIZE] {
                 let record = record.get(..size).unwrap_or(&record);
                 if let Some(order) = decode_order(record) {
-                    prop_assert_eq!(encode_order(&order).as_slice(), record);
+                    let again = encode_order(&order);
+                    prop_assert_eq!(&again[..], record);
                 }
                 if let Some(report) = decode_report(record) {
-                    prop_assert_eq!(encode_report(&report).as_slice(), record);
+                    let again = encode_report(&report);
+                    prop_assert_eq!(&again[..], record);
                 }
             }
         }

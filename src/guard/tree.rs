@@ -157,8 +157,8 @@ impl Tree {
 
     fn take_terminal_back(&self) {
         let terminal = self.launch.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
-        if let (Some(terminal), Some(command)) = (terminal, self.command.as_ref()) {
-            terminal.take_back_from(Pid::from_raw(command.pid));
+        if let Some(terminal) = terminal {
+            terminal.take_back_from(Pid::from_raw(self.command.as_ref().map_or(0, |command| command.pid)));
         }
     }
 
@@ -212,6 +212,7 @@ impl Tree {
         }
         if self.command.is_none() && sweep::has_none() && self.containment.is_empty() {
             self.is_killing = false;
+            self.take_terminal_back();
             return Input::TreeEmpty;
         }
         Input::Surviving { survivors: survivors + u32::from(self.command.is_some()) }

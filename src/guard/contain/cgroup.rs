@@ -166,16 +166,9 @@ fn unescape(field: &[u8]) -> PathBuf {
     while let Some((&byte, tail)) = rest.split_first() {
         let digits = tail.first_chunk::<3>().filter(|_| byte == b'\\');
         let octal = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = tail.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
+        let escaped = octal.and_then(|octal| u8::from_str_radix(octal, 8).ok());
+        bytes.push(escaped.unwrap_or(byte));
+        rest = tail.get(if escaped.is_some() { 3.. } else { 0.. }).unwrap_or_default();
     }
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }

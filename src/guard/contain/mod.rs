@@ -30,7 +30,6 @@ pub enum Contain {
     PidNamespace,
     /// What the peers do: the command's process group, and no subreaper. Daemons escape it. For the test that shows
     /// that the others can fail.
-    #[doc(hidden)]
     ProcessGroup,
 }
 

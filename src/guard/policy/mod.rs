@@ -244,9 +244,16 @@ impl Policy {
             }
             (Order::Thaw { .. }, _) => life.thaw(steps),
             // Too late, or done already: a renewal after a lapse (I5), a freeze of what is being stopped,
-            // anything for what is being killed.
-            (Order::Start { .. } | Order::Extend { .. } | Order::Stop { .. }, _)
-            | (Order::Kill { .. } | Order::Signal { .. } | Order::Freeze { .. }, _) => {}
+            // anything for what is being killed. (`Start` was taken above.)
+            (
+                Order::Start { .. }
+                | Order::Extend { .. }
+                | Order::Stop { .. }
+                | Order::Kill { .. }
+                | Order::Signal { .. }
+                | Order::Freeze { .. },
+                _,
+            ) => {}
         }
     }
 
