@@ -137,6 +137,7 @@ fn command(config: &Config) -> Rows {
         Contain::Subreaper => "subreaper",
         Contain::Cgroup => "cgroup",
         Contain::PidNamespace => "pid-namespace",
+        Contain::ProcessGroup => "process-group",
     };
     let stop = match config.stop_timeout {
         Duration::ZERO => "SIGKILL at once".to_owned(),

@@ -14,4 +14,16 @@
 //!
 //! The library exists for the binary and its tests; it promises no API. Modules in layer order, imports point down only:
 pub mod core;
+
+pub mod clock;
 pub mod guard;
+pub mod zookeeper;
+
+pub mod observe;
+pub mod supervisor;
+
+pub mod budget;
+pub mod cli;
+pub mod config;
+pub mod exit;
+pub mod wiring;

@@ -7,8 +7,6 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::core::machine;
-use crate::core::settings::Contain;
-use crate::guard;
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::zookeeper;
@@ -18,18 +16,9 @@ pub fn guard(config: &Config) -> handle::Settings {
         command: config.command.clone(),
         identity: Identity { id: config.id.clone(), path: config.base.as_str().to_owned() },
         stop_signal: config.stop_signal,
-        contain: contain(config.contain),
+        contain: config.contain,
         foreground: config.foreground,
         releaser: None,
-    }
-}
-
-fn contain(contain: Contain) -> guard::contain::Contain {
-    match contain {
-        Contain::Auto => guard::contain::Contain::Auto,
-        Contain::Subreaper => guard::contain::Contain::Subreaper,
-        Contain::Cgroup => guard::contain::Contain::Cgroup,
-        Contain::PidNamespace => guard::contain::Contain::PidNamespace,
     }
 }
 

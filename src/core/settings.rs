@@ -66,4 +66,7 @@ pub enum Contain {
     Cgroup,
     /// A PID namespace whose init is ours.
     PidNamespace,
+    /// What the peers do: the command's process group, and no subreaper; daemons escape it. Not offered on the command
+    /// line: it is for the test that shows that the others can fail.
+    ProcessGroup,
 }

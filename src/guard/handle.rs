@@ -18,7 +18,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::net::UnixDatagram;
 
 use super::children::Children;
-use super::contain::{Contain, Containment};
+use super::contain::Containment;
 use super::environment::Identity;
 use super::launch::{Foreground, Launch};
 use super::protocol::{REPORT_SIZE, decode_report, encode_order};
@@ -26,6 +26,7 @@ use super::releaser::Releaser;
 use super::terminal::Terminal;
 use super::{Guard, sweep, sys};
 use crate::core::order::{ChildStatus, Order, Report};
+use crate::core::settings::Contain;
 
 /// What the guard has to know before anything else is known.
 #[derive(Clone, Debug)]
@@ -178,6 +179,12 @@ impl Handle {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         send(self.socket.as_raw_fd(), &encode_order(order), flags)?;
         Ok(())
+    }
+
+    /// SIGKILL to the guard. Its end is then told by [`Handle::recv`], and its tree left to [`Handle::end_orphans`].
+    pub fn kill(&self) {
+        // Our unreaped child: the id is its own. It may be dead already.
+        let _ = sys::kill(self.pid, libc::SIGKILL);
     }
 
     /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.

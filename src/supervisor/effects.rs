@@ -85,16 +85,15 @@ impl Effects {
                 self.guard_state = GuardState::Gone;
                 Event::OrphansEnded
             }
-            GuardState::Alive => match self.guard.recv().await {
-                Some(report) => {
+            GuardState::Alive => {
+                if let Some(report) = self.guard.recv().await {
                     log_report(report);
                     Event::Guard(report)
-                }
-                None => {
+                } else {
                     self.guard_state = GuardState::Gone;
                     Event::GuardGone
                 }
-            },
+            }
         }
     }
 
@@ -103,7 +102,6 @@ impl Effects {
         if !self.desk.close(limit).await {
             tracing::debug!("Closing the session was not confirmed; it is left to expiry");
         }
-        self.guard.take_terminal_back();
         let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;
         tracing::debug!(?dismissed, "Guard was dismissed");
     }

@@ -53,7 +53,7 @@ pub async fn run(settings: Settings, ensemble: zookeeper::Settings, guard: Handl
     }
 }
 
-/// Sleeps on CLOCK_MONOTONIC, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
+/// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
 /// machine is asked again), and what may not be late is the guard's.
 async fn until_deadline(machine: &Machine, now: Now) {
     match machine.next_deadline(now) {

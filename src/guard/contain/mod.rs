@@ -14,24 +14,11 @@ use std::fmt;
 use std::io;
 
 use super::children::Children;
+use crate::core::settings::Contain;
 
 pub use cgroup::Cgroup;
 pub use descendants::children_of;
 pub use pid_namespace::PidNamespace;
-
-/// `--contain`
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Contain {
-    /// A cgroup where we may make one, else the subreaper alone.
-    #[default]
-    Auto,
-    Subreaper,
-    Cgroup,
-    PidNamespace,
-    /// What the peers do: the command's process group, and no subreaper. Daemons escape it. For the test that shows
-    /// that the others can fail.
-    ProcessGroup,
-}
 
 /// What was chosen; its text says what and why, for the log.
 #[derive(Debug)]
