@@ -93,8 +93,10 @@ impl Machine {
         self.standing = Standing { retry_at: Some(self.backoff.retry_at(now.lease)), ..Standing::default() };
     }
 
-    /// Reads everything again, now or when the pending request is answered.
+    /// Reads everything again, now or when the pending request is answered. A mere observation is overtaken: the look
+    /// says more, and its answer costs a successor one round trip less.
     pub(super) fn look_again(&mut self) {
+        self.pending = self.pending.filter(|pending| *pending != Request::Observe);
         self.standing.stale = self.pending.is_some();
         if self.pending.is_some() || self.timing().is_none() {
             return;
@@ -143,9 +145,11 @@ impl Machine {
         if self.phase != Phase::Following {
             return;
         }
-        if self.standing.stale {
+        // Who is first need not look twice: what has changed since denies the take-over.
+        if self.standing.stale && view.place != Place::First {
             return self.look_again();
         }
+        self.standing.stale = false;
         let free_and_first = view.place == Place::First && !view.record.held;
         if !view.record.agrees && !free_and_first {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
