@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 use super::children::Children;
 use super::contain::init::{self, Init, Word};
 use super::contain::{Containment, children_of};
-use super::launch::{self, ExecPipe, ExecReader, ExecResult, Launch};
+use super::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, Surroundings};
 use super::policy::{CommandSignal, Input};
 use super::sweep;
 use super::sys::{self, Child};
@@ -57,21 +57,21 @@ impl Tree {
 
     pub fn spawn(&mut self, grant: &Grant) -> Result<(), Errno> {
         self.containment.make_ready().map_err(|error| errno_of(&error))?;
-        let environment = self.launch.environment(grant);
+        let surroundings = self.launch.surroundings(grant);
         let command = match self.containment {
             Containment::PidNamespace(namespace) => {
                 let continues_stopped = self.launch.foreground.is_some();
-                let init = init::spawn(namespace, continues_stopped, || self.launch.become_command(&environment))?;
+                let init = init::spawn(namespace, continues_stopped, || self.launch.become_command(&surroundings))?;
                 Command { pid: init.pid, link: Link::Init(init), has_ended: false }
             }
-            _ => self.fork_command(&environment)?,
+            _ => self.fork_command(&surroundings)?,
         };
         self.command = Some(command);
         (self.is_killing, self.is_frozen) = (false, false);
         Ok(())
     }
 
-    fn fork_command(&self, environment: &[std::ffi::CString]) -> Result<Command, Errno> {
+    fn fork_command(&self, surroundings: &Surroundings) -> Result<Command, Errno> {
         let guard = getpid();
         let exec = ExecPipe::new()?;
         match sys::fork()? {
@@ -81,7 +81,7 @@ impl Tree {
             ForkResult::Child => {
                 let joined =
                     launch::die_with(guard).and_then(|()| self.containment.join().map_err(|error| errno_of(&error)));
-                exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(environment)));
+                exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(surroundings)));
                 sys::exit(launch::NOT_EXECUTED)
             }
         }
