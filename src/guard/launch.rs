@@ -147,3 +147,24 @@ impl AsFd for ExecReader {
         self.0.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T11: the guard died before its death could be noticed by signal, and somebody else is the parent now.
+    #[test]
+    fn a_process_whose_guard_has_died_already_goes_no_further() {
+        let not_our_parent = getpid();
+        assert_eq!(die_with(not_our_parent), Err(Errno::ESRCH));
+        set_pdeathsig(None).unwrap();
+    }
+
+    #[test]
+    fn a_command_has_a_name_and_no_nul_byte() {
+        let identity = || Identity { id: String::new(), path: String::new() };
+        assert!(Launch::new(vec![], identity(), None).is_err());
+        assert!(Launch::new(vec!["a\0b".into()], identity(), None).is_err());
+        assert!(Launch::new(vec!["true".into()], identity(), None).is_ok());
+    }
+}

@@ -71,6 +71,12 @@ pub fn default_sigchld() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
+/// A process in the background of a terminal is stopped when it writes, on some terminals (`tostop` in `stty(1)`): not us.
+pub fn ignore_background_output() {
+    // SAFETY: SIG_IGN is no handler.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+}
+
 /// Which children `waitid(2)` is asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Child {

@@ -38,6 +38,7 @@ pub struct Tree {
 struct Command {
     pid: i32,
     link: Link,
+    is_init: bool,
     has_ended: bool,
 }
 
@@ -46,8 +47,9 @@ struct Command {
 enum Link {
     /// On its way to `execve(2)`.
     Executing(ExecReader),
-    Executed,
     Init(Init),
+    /// Nothing more will be heard.
+    Closed,
 }
 
 impl Tree {
@@ -62,7 +64,7 @@ impl Tree {
             Containment::PidNamespace(namespace) => {
                 let continues_stopped = self.launch.foreground.is_some();
                 let init = init::spawn(namespace, continues_stopped, || self.launch.become_command(&surroundings))?;
-                Command { pid: init.pid, link: Link::Init(init), has_ended: false }
+                Command { pid: init.pid, link: Link::Init(init), is_init: true, has_ended: false }
             }
             _ => self.fork_command(&surroundings)?,
         };
@@ -76,7 +78,8 @@ impl Tree {
         let exec = ExecPipe::new()?;
         match sys::fork()? {
             ForkResult::Parent { child } => {
-                Ok(Command { pid: child.as_raw(), link: Link::Executing(exec.into_reader()), has_ended: false })
+                let link = Link::Executing(exec.into_reader());
+                Ok(Command { pid: child.as_raw(), link, is_init: false, has_ended: false })
             }
             ForkResult::Child => {
                 let joined =
@@ -92,7 +95,7 @@ impl Tree {
         match &self.command.as_ref()?.link {
             Link::Executing(exec) => Some(exec.as_fd()),
             Link::Init(init) => Some(init.fd()),
-            Link::Executed => None,
+            Link::Closed => None,
         }
     }
 
@@ -108,10 +111,10 @@ impl Tree {
     fn words(&mut self) -> Option<Input> {
         let command = self.command.as_mut()?;
         match &command.link {
-            Link::Executed => None,
+            Link::Closed => None,
             Link::Executing(exec) => {
                 let result = exec.result()?;
-                command.link = Link::Executed;
+                command.link = Link::Closed;
                 Some(match result {
                     ExecResult::Executed => Input::Executed { pid: command.pid },
                     ExecResult::Failed(errno) => Input::NotExecuted { errno },
@@ -124,6 +127,10 @@ impl Tree {
                 Word::Ended(status) => {
                     command.has_ended = true;
                     Some(Input::CommandEnded(status))
+                }
+                Word::Last => {
+                    command.link = Link::Closed;
+                    None
                 }
             },
         }
@@ -144,8 +151,7 @@ impl Tree {
         }
         let command = self.command.as_mut()?;
         command.has_ended = true;
-        let is_init = matches!(command.link, Link::Init(_));
-        Some(Input::CommandEnded(if is_init { KILLED } else { status }))
+        Some(Input::CommandEnded(if command.is_init { KILLED } else { status }))
     }
 
     /// A command in the foreground that Ctrl-Z has stopped would hold the lease for nothing.

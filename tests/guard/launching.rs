@@ -48,7 +48,7 @@ fn wrapped(command: &Command, script: &str) -> Command {
 const SEVEN: &str = r#"exec 7<"$DIR/seven"; exec "$@""#;
 
 pub fn the_command_gets_the_users_descriptors_and_none_of_ours(contain: Contain) {
-    let script = r"ls /proc/$$/fd | tr '\n' ' '; echo; cat <&7";
+    let script = "ls -m /proc/$$/fd; cat <&7";
     let mut setting = Setting::new(contain, &["sh", "-c", script]);
     fs::write(setting.dir.path().join("seven"), "the user's\n").unwrap();
     setting.command = wrapped(&setting.command, SEVEN);
