@@ -37,7 +37,7 @@ pub fn main(socket: &OsStr) -> ExitCode {
         foreground: std::env::var_os(FOREGROUND).is_some(),
         releaser: std::env::var_os(RELEASER).map(|_| vec!["releaser".into(), "release".into()]),
     };
-    let guard = handle::fork(settings).unwrap();
+    let guard = handle::fork(settings).unwrap_or_else(|error| panic!("{error}"));
     let test = StdUnixStream::connect(socket).unwrap();
     test.set_nonblocking(true).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

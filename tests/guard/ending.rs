@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
 use zk_leader_run::guard::contain::Contain;
 
-use crate::subject::{LONG, Process, Subject, deadlines, now, pause};
+use crate::subject::{LONG, Process, Setting, Subject, deadlines, now, pause};
 
 /// A wrapper shell with a child, and a daemon: forked twice, in a session of its own, deaf to every polite signal.
 const FAMILY: &str = r#"
@@ -134,6 +134,32 @@ pub fn a_process_that_forks_and_exits_without_end_is_ended(contain: Contain) {
     subject.order(Order::Kill { run });
     subject.ends();
     assert!(!subject.tree_lives());
+}
+
+/// More than one pass can reap.
+pub fn hundreds_of_daemons_are_ended(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        daemons=0
+        while [ "$daemons" -lt 300 ]; do setsid sleep 1000 & daemons=$((daemons + 1)); done
+        echo ready
+        wait
+    "#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Kill { run });
+    subject.ends();
+    assert!(!subject.tree_lives());
+}
+
+pub fn an_ordinary_users_tree_is_ended_as_well() {
+    for contain in [Contain::Auto, Contain::Subreaper, Contain::PidNamespace] {
+        let mut subject = Setting::new(contain, &["sh", "-c", FAMILY]).of_an_ordinary_user().run();
+        let run = subject.start_ready(LONG);
+        subject.order(Order::Kill { run });
+        subject.ends();
+        assert!(!subject.tree_lives(), "{}", subject.containment);
+    }
 }
 
 /// T4, T12: the order comes before, while and after the command leaves our group, changes its signals and is executed.

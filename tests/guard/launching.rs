@@ -99,7 +99,9 @@ pub fn a_command_that_cannot_be_executed_says_why(contain: Contain) {
     for (program, errno) in
         [("/no/such/command", libc::ENOENT), ("no-such-command-on-the-path", libc::ENOENT), ("/", libc::EACCES)]
     {
-        let mut subject = Setting::new(contain, &[program]).run();
+        let mut setting = Setting::new(contain, &[program]);
+        setting.command.env("PATH", "/usr/bin:/bin");
+        let mut subject = setting.run();
         subject.start(LONG);
         let (reports, status, cause) = subject.ends();
         assert_eq!((status, cause), (ChildStatus::NotExecuted(errno), Cause::ItsOwn), "{program}");
@@ -131,6 +133,17 @@ pub fn a_namespace_shows_its_own_processes_only() {
     assert_eq!(subject.ends().1, ChildStatus::Exited(0));
 }
 
+/// An ordinary user may or may not have a cgroup delegated; what `auto` says about it is what `cgroup` is refused for.
+fn a_refusal_names_the_option_and_the_reason() {
+    let auto = Setting::new(Contain::Auto, &["true"]).of_an_ordinary_user().run();
+    let Some((_, reason)) = auto.containment.split_once("no cgroup of our own: ") else { return };
+    let reason = reason.split_once("zk-leader-run-").map_or(reason, |(reason, _pid)| reason);
+    let mut setting = Setting::new(Contain::Cgroup, &["true"]).of_an_ordinary_user();
+    let refused = setting.command.stderr(std::process::Stdio::piped()).output().unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("--contain cgroup is not possible here: ") && message.contains(reason), "{message}");
+}
+
 pub fn the_containment_is_chosen_and_explained_before_any_command_runs() {
     for contain in KINDS.into_iter().chain([Contain::Auto]) {
         let subject = Setting::new(contain, &["true"]).run();
@@ -143,6 +156,7 @@ pub fn the_containment_is_chosen_and_explained_before_any_command_runs() {
         assert!(subject.containment.starts_with(expected), "{}: {}", name(contain), subject.containment);
         assert!(subject.containment.contains("freezing is"));
     }
+    a_refusal_names_the_option_and_the_reason();
     // Not from this process, which has threads: a guard of it would inherit their locks.
     let settings = Settings {
         command: vec!["true".into()],

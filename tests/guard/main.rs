@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials()).exit_code()
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn trials() -> Vec<Trial> {
     trials![
         in each containment:
@@ -54,6 +55,7 @@ fn trials() -> Vec<Trial> {
             ending::a_renewed_lease_keeps_the_command_alive,
             ending::what_the_command_left_behind_is_ended_with_it,
             ending::a_process_that_forks_and_exits_without_end_is_ended,
+            ending::hundreds_of_daemons_are_ended,
             ending::a_start_that_is_taken_back_at_once_leaves_nothing,
             ending::one_guard_runs_one_command_after_another,
             loss::a_killed_supervisor_takes_the_tree_and_the_guard_with_it,
@@ -75,6 +77,7 @@ fn trials() -> Vec<Trial> {
             terminal::ctrl_c_reaches_a_command_in_the_foreground_exactly_once,
             terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
         alone:
+            ending::an_ordinary_users_tree_is_ended_as_well,
             ending::a_daemon_survives_a_guard_that_is_no_subreaper,
             ending::a_descendant_that_left_the_cgroups_ancestry_is_ended_by_the_cgroup,
             loss::a_stopped_guard_takes_a_whole_pid_namespace_with_it,

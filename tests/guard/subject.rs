@@ -3,8 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -27,6 +28,8 @@ use crate::driver;
 pub const AT_MOST: Duration = Duration::from_secs(30);
 /// A lease that does not end while a test runs.
 pub const LONG: Duration = Duration::from_secs(600);
+
+const NOBODY: u32 = 65_534;
 
 pub const KINDS: [Contain; 3] = [Contain::Subreaper, Contain::Cgroup, Contain::PidNamespace];
 
@@ -117,6 +120,24 @@ impl Setting {
         Self { command, dir }
     }
 
+    /// As a user without rights, if we have any.
+    pub fn of_an_ordinary_user(mut self) -> Self {
+        if nix::unistd::geteuid().is_root() {
+            let everyone = std::fs::Permissions::from_mode(0o777);
+            std::fs::set_permissions(self.dir.path(), everyone.clone()).unwrap();
+            std::fs::set_permissions(self.dir.path().join("alive"), everyone).unwrap();
+            // The way to our own executable may be closed to others; this one is not.
+            let mut command = Command::new("/proc/self/exe");
+            command.args(self.command.get_args()).uid(NOBODY).gid(NOBODY).env("PATH", "/usr/bin:/bin");
+            for (name, value) in self.command.get_envs() {
+                command.env(name, value.unwrap());
+            }
+            self.command = command;
+            self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        }
+        self
+    }
+
     pub fn run(mut self) -> Subject {
         let listener = listen(self.dir.path());
         let mut driver = self.command.spawn().unwrap();
@@ -141,7 +162,9 @@ impl Setting {
 }
 
 pub fn listen(dir: &Path) -> UnixListener {
-    UnixListener::bind(dir.join("driver")).unwrap()
+    let listener = UnixListener::bind(dir.join("driver")).unwrap();
+    std::fs::set_permissions(dir.join("driver"), std::fs::Permissions::from_mode(0o777)).unwrap();
+    listener
 }
 
 impl Subject {
@@ -153,13 +176,13 @@ impl Subject {
     fn meet(
         dir: TempDir,
         listener: &UnixListener,
-        driver: Child,
+        mut driver: Child,
         stdin: Option<ChildStdin>,
         stdout: impl Read + Send + 'static,
     ) -> Self {
         let mut alive = OpenOptions::new();
         let alive = alive.read(true).custom_flags(libc::O_NONBLOCK).open(dir.path().join("alive")).unwrap();
-        let (mut stream, _) = accept(listener);
+        let mut stream = accept(listener, &mut driver);
         let (guard, containment) = hello(&mut stream);
         Self {
             driver_process: Process::of(i32::try_from(driver.id()).unwrap()),
@@ -277,11 +300,17 @@ impl Drop for Subject {
     }
 }
 
-fn accept(listener: &UnixListener) -> (UnixStream, std::os::unix::net::SocketAddr) {
-    let mut waiting = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-    let at_most = PollTimeout::try_from(AT_MOST).unwrap();
-    assert_eq!(poll(&mut waiting, at_most), Ok(1), "the driver connects in time");
-    listener.accept().unwrap()
+fn accept(listener: &UnixListener, driver: &mut Child) -> UnixStream {
+    listener.set_nonblocking(true).unwrap();
+    let mut stream = None;
+    until("the driver connects", || {
+        assert_eq!(driver.try_wait().unwrap(), None, "no guard; see the driver's panic above");
+        stream = listener.accept().ok();
+        stream.is_some()
+    });
+    let (stream, _) = stream.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
 }
 
 fn hello(stream: &mut UnixStream) -> (Process, String) {
