@@ -57,12 +57,24 @@ pub fn default_every_signal() {
         // SAFETY: SIG_DFL is no handler. SIGKILL, SIGSTOP and the two that libc keeps for itself are refused.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    // Those two are inherited as well: all zeros are SIG_DFL without flags, in every layout of the kernel's structure.
+    let default = [0_u64; 8];
+    for signal in [32, 33] {
+        // SAFETY: `default` is longer than the structure that is read, and nothing is written.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), 0_usize, 8_usize) };
+    }
 }
 
 /// SIGCHLD back to its default: where it is inherited as ignored, children vanish without a status (`wait(2)`).
 pub fn default_sigchld() {
     // SAFETY: SIG_DFL is no handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// A process in the background of a terminal is stopped when it writes, on some terminals (`tostop` in `stty(1)`): not us.
+pub fn ignore_background_output() {
+    // SAFETY: SIG_IGN is no handler.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
 }
 
 /// Which children `waitid(2)` is asked about.
