@@ -18,6 +18,9 @@ use super::wait;
 /// The server's `tickTime`. A session lives at most two ticks longer than its timeout.
 pub const TICK: Duration = Duration::from_millis(200);
 
+/// A server that is starting takes a four-letter word and never answers it.
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+
 const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 const HELP: &str = "these tests need a real ZooKeeper: apt-get install --no-install-recommends zookeeper libslf4j-java \
                     default-jre-headless (looked for `java` and /usr/share/java/zookeeper.jar)";
@@ -176,7 +179,7 @@ impl Server {
     /// The answer to a four-letter word (`srvr`, `mntr`, `cons`, `dump`, `wchp`…).
     pub fn ask(&self, word: &str) -> Option<String> {
         let mut stream = TcpStream::connect_timeout(&self.address(), Duration::from_secs(1)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN)).ok()?;
         stream.write_all(word.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
