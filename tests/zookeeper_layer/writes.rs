@@ -175,8 +175,8 @@ async fn a_release_is_one_multi_and_tells_of_the_departure_first() {
     holder.release(conditions).await.unwrap();
     let sent: Vec<_> = proxy.forwarded()[before..].iter().copied().filter(|kind| *kind != request::PING).collect();
     assert_eq!(sent, [request::MULTI]);
-    let both = [Event::LineChanged { candidacy: FIRST }, Event::RecordChanged { candidacy: FIRST }];
-    assert_eq!(next.hints_within(QUIET).await, both);
+    assert_eq!(next.hint(Some).await, Event::LineChanged { candidacy: FIRST });
+    assert_eq!(next.hint(Some).await, Event::RecordChanged { candidacy: FIRST });
     let seen = next.look(FIRST).await.unwrap();
     assert_eq!((seen.place, seen.record.held), (Place::First, false));
 }
