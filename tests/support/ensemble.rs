@@ -18,6 +18,9 @@ use super::wait;
 /// The server's `tickTime`. A session lives at most two ticks longer than its timeout.
 pub const TICK: Duration = Duration::from_millis(200);
 
+/// The server's `maxSessionTimeout`.
+pub const LONGEST_SESSION: Duration = Duration::from_secs(600);
+
 /// A server that is starting takes a four-letter word and never answers it.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
@@ -123,9 +126,10 @@ impl Server {
         std::fs::write(home.join("myid"), index.to_string()).unwrap();
         let (config, log) = (home.join("zoo.cfg"), home.join("log"));
         let text = format!(
-            "tickTime={tick}\ninitLimit=100\nsyncLimit=25\nmaxSessionTimeout=600000\nmaxClientCnxns=0\ndataDir={home}\n\
+            "tickTime={tick}\ninitLimit=100\nsyncLimit=25\nmaxSessionTimeout={longest}\nmaxClientCnxns=0\ndataDir={home}\n\
              clientPortAddress=127.0.0.1\nclientPort={port}\n{members}",
             tick = TICK.as_millis(),
+            longest = LONGEST_SESSION.as_millis(),
             home = home.display(),
             port = ports[0].number(),
         );

@@ -8,6 +8,7 @@ mod support;
 mod bootstrap;
 mod host;
 mod line;
+mod lossy;
 mod sessions;
 mod single;
 mod watches;

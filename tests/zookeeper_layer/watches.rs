@@ -1,16 +1,13 @@
 //! Who is woken by a change of the record, and who is not.
 
-use std::time::Duration;
-
 use zk_leader_run::core::event::{Event, Place};
 
 use crate::host::{BASE, ELECTION, FIRST, Host, LEASE, TERM, settings};
 use crate::support::proxy::request;
+use crate::support::wait::SETTLED;
 use crate::support::{Admin, Ensemble, Proxy};
 
 const RECORD_CHANGED: Event = Event::RecordChanged { candidacy: FIRST };
-/// Long enough for a watch event on loopback to be noticed if there is one.
-const QUIET: Duration = Duration::from_millis(500);
 
 #[tokio::test]
 async fn the_next_in_line_gets_one_event_and_makes_one_read_for_each_renewal() {
@@ -19,7 +16,7 @@ async fn the_next_in_line_gets_one_event_and_makes_one_read_for_each_renewal() {
     let (mut holder, _, mut conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
     let (mut next, view) = Host::entered(settings(&proxy.connect_string(), 2)).await;
     assert_eq!(view.place, Place::Next);
-    assert_eq!(next.hints_within(QUIET).await, []);
+    assert_eq!(next.hints_within(SETTLED).await, []);
     let requests = |proxy: &Proxy| proxy.forwarded().into_iter().filter(|kind| *kind != request::PING).count();
     let before = requests(&proxy);
     for _ in 0..5 {
@@ -27,7 +24,7 @@ async fn the_next_in_line_gets_one_event_and_makes_one_read_for_each_renewal() {
         next.wait_for(RECORD_CHANGED).await;
         assert_eq!(next.observe().await.unwrap().version, conditions.record);
     }
-    assert_eq!(next.hints_within(QUIET).await, []);
+    assert_eq!(next.hints_within(SETTLED).await, []);
     assert_eq!(requests(&proxy) - before, 5);
 }
 
@@ -41,7 +38,7 @@ async fn those_behind_the_next_sleep_through_renewals() {
     for _ in 0..3 {
         conditions = holder.renew(conditions).await.unwrap();
     }
-    assert_eq!(third.hints_within(QUIET).await, []);
+    assert_eq!(third.hints_within(SETTLED).await, []);
 }
 
 #[tokio::test]
@@ -49,12 +46,12 @@ async fn a_holder_sends_its_renewals_and_nothing_else() {
     let ensemble = Ensemble::single();
     let proxy = Proxy::to(ensemble.server(0).address());
     let (mut holder, _, mut conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
-    assert_eq!(holder.hints_within(QUIET).await, []);
+    assert_eq!(holder.hints_within(SETTLED).await, []);
     let before = proxy.forwarded().len();
     for _ in 0..5 {
         conditions = holder.renew(conditions).await.unwrap();
     }
-    assert_eq!(holder.hints_within(QUIET).await, []);
+    assert_eq!(holder.hints_within(SETTLED).await, []);
     let sent: Vec<_> = proxy.forwarded()[before..].iter().copied().filter(|kind| *kind != request::PING).collect();
     assert_eq!(sent, [request::MULTI; 5]);
 }
@@ -65,9 +62,9 @@ async fn a_holder_is_told_at_once_that_its_record_or_term_was_deleted() {
         let ensemble = Ensemble::single();
         let admin = Admin::to(&ensemble.connect_string());
         let (mut holder, _, _) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-        assert_eq!(holder.hints_within(QUIET).await, []);
+        assert_eq!(holder.hints_within(SETTLED).await, []);
         admin.create(&format!("{BASE}/control"), "{}");
-        assert_eq!(holder.hints_within(QUIET).await, [], "another child of the base is none of its business");
+        assert_eq!(holder.hints_within(SETTLED).await, [], "another child of the base is none of its business");
         admin.delete(path);
         holder.wait_for(RECORD_CHANGED).await;
     }
@@ -82,7 +79,7 @@ async fn an_adopted_take_over_is_watched_like_any_other() {
     proxy.drop_next_reply_to(&[request::MULTI]);
     holder.take_over(&view, 1).await.unwrap_err();
     holder.look(FIRST).await.unwrap();
-    holder.hints_within(QUIET).await;
+    holder.hints_within(SETTLED).await;
     admin.delete(LEASE);
     holder.wait_for(RECORD_CHANGED).await;
 }
@@ -110,7 +107,7 @@ async fn a_change_during_a_cut_is_told_after_it() {
     let proxy = Proxy::to(ensemble.server(0).address());
     let (mut holder, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
     let (mut next, _) = Host::entered(settings(&proxy.connect_string(), 2)).await;
-    assert_eq!(next.hints_within(QUIET).await, []);
+    assert_eq!(next.hints_within(SETTLED).await, []);
     proxy.cut();
     next.wait_for(Event::ContactLost { session: zk_leader_run::core::event::SessionNumber(1) }).await;
     holder.renew(conditions).await.unwrap();
@@ -125,8 +122,8 @@ async fn a_later_candidacy_is_not_woken_for_an_earlier_one() {
     let (mut holder, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
     let (mut next, _) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
     next.enter(second).await.unwrap();
-    next.hints_within(QUIET).await;
+    next.hints_within(SETTLED).await;
     holder.renew(conditions).await.unwrap();
     assert_eq!(next.hint(Some).await, Event::RecordChanged { candidacy: second });
-    assert_eq!(next.hints_within(QUIET).await, []);
+    assert_eq!(next.hints_within(SETTLED).await, []);
 }

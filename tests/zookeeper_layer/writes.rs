@@ -8,10 +8,9 @@ use zk_leader_run::core::event::{Candidacy, Denial, Event, Place, Request};
 
 use crate::host::{ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
 use crate::support::proxy::request;
+use crate::support::wait::SETTLED;
 use crate::support::{Admin, Ensemble, Proxy, wait};
 
-/// Long enough for a watch event on loopback to be noticed if there is one.
-const QUIET: Duration = Duration::from_millis(500);
 const CONFLICT: No = No::Denied(Denial::Conflict);
 
 #[tokio::test]
@@ -170,7 +169,7 @@ async fn a_release_is_one_multi_and_tells_of_the_departure_first() {
     let proxy = Proxy::to(ensemble.server(0).address());
     let (mut holder, _, conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
     let (mut next, _) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
-    assert_eq!(next.hints_within(QUIET).await, []);
+    assert_eq!(next.hints_within(SETTLED).await, []);
     let before = proxy.forwarded().len();
     holder.release(conditions).await.unwrap();
     let sent: Vec<_> = proxy.forwarded()[before..].iter().copied().filter(|kind| *kind != request::PING).collect();
