@@ -76,7 +76,7 @@ impl Tree {
     fn fork_command(&self, surroundings: &Surroundings) -> Result<Command, Errno> {
         let guard = getpid();
         let exec = ExecPipe::new()?;
-        match sys::fork()? {
+        match self.containment.fork()? {
             ForkResult::Parent { child } => {
                 let link = Link::Executing(exec.into_reader());
                 Ok(Command { pid: child.as_raw(), link, is_init: false, has_ended: false })

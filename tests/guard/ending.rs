@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
-use zk_leader_run::guard::contain::Contain;
+use zk_leader_run::core::settings::Contain;
 
 use crate::subject::{LONG, Process, Setting, Subject, deadlines, now, pause};
 

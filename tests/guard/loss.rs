@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus};
-use zk_leader_run::guard::contain::Contain;
+use zk_leader_run::core::settings::Contain;
 
 use crate::driver;
 use crate::subject::{GRANT, LONG, News, Setting, Subject, deadlines, now, until};

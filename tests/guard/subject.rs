@@ -18,8 +18,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use zk_leader_run::clock;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Takeover};
+use zk_leader_run::core::settings::Contain;
 use zk_leader_run::core::time::Timestamp;
-use zk_leader_run::guard::contain::Contain;
 use zk_leader_run::guard::protocol::{decode_report, encode_order};
 
 use crate::driver;
