@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_leader_run::core::order::{Cause, ChildStatus, Order};
-use zk_leader_run::guard::contain::Contain;
+use zk_leader_run::core::settings::Contain;
 
 use crate::subject::{LONG, Subject, deadlines, now, until};
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use zk_leader_run::core::order::{Cause, ChildStatus};
-use zk_leader_run::guard::contain::Contain;
+use zk_leader_run::core::settings::Contain;
 use zk_leader_run::guard::environment::Identity;
 use zk_leader_run::guard::handle::{Settings, fork};
 

@@ -1,7 +1,7 @@
 //! How a command ended arrives, however it ended and however fast.
 
 use zk_leader_run::core::order::{Cause, ChildStatus};
-use zk_leader_run::guard::contain::Contain;
+use zk_leader_run::core::settings::Contain;
 
 use crate::subject::{LONG, Setting, Subject};
 

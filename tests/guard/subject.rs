@@ -18,8 +18,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use zk_leader_run::clock;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Takeover};
+use zk_leader_run::core::settings::Contain;
 use zk_leader_run::core::time::Timestamp;
-use zk_leader_run::guard::contain::Contain;
 use zk_leader_run::guard::protocol::{decode_report, encode_order};
 
 use crate::driver;
@@ -28,6 +28,8 @@ use crate::driver;
 pub const AT_MOST: Duration = Duration::from_secs(30);
 /// A lease that does not end while a test runs.
 pub const LONG: Duration = Duration::from_secs(600);
+/// A lease that does, with all the slack that a guard can have: on a busy machine it may wake up late.
+pub const SHORT: Duration = Duration::from_secs(4);
 
 const NOBODY: u32 = 65_534;
 

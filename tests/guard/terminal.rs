@@ -5,7 +5,7 @@ use std::io::Write;
 
 use nix::pty::openpty;
 use zk_leader_run::core::order::{ChildStatus, Order};
-use zk_leader_run::guard::contain::Contain;
+use zk_leader_run::core::settings::Contain;
 
 use crate::driver;
 use crate::subject::{LONG, Setting, Subject, now, until};
