@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
-use crate::subject::{LONG, Process, Setting, Subject, deadlines, now, pause};
+use crate::subject::{LONG, Process, SHORT, Setting, Subject, deadlines, now, pause};
 
 /// A wrapper shell with a child, and a daemon: forked twice, in a session of its own, deaf to every polite signal.
 const FAMILY: &str = r#"
@@ -73,7 +73,7 @@ pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {
         contain,
         r#"exec 9>"$ALIVE"; trap "echo stop" TERM; echo ready; while :; do sleep 1000 & wait; done"#,
     );
-    let lease = deadlines(Duration::from_millis(1_200));
+    let lease = deadlines(SHORT);
     let run = subject.start_under(lease);
     subject.says("ready");
     subject.says("stop");
@@ -86,14 +86,14 @@ pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {
 
 pub fn a_renewed_lease_keeps_the_command_alive(contain: Contain) {
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
-    let first = deadlines(Duration::from_millis(1_500));
+    let first = deadlines(SHORT);
     let run = subject.start_under(first);
     subject.says("ready");
     let mut last = first;
     for _ in 0..6 {
-        last = deadlines(Duration::from_millis(1_500));
+        last = deadlines(SHORT);
         subject.order(Order::Extend { run, deadlines: last });
-        pause(Duration::from_millis(400));
+        pause(SHORT / 5);
         assert!(subject.tree_lives());
     }
     assert!(now() > first.kill_at);

@@ -1,13 +1,11 @@
 //! A supervisor or a guard that is killed, or stopped, or both.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus};
 use zk_leader_run::core::settings::Contain;
 
 use crate::driver;
-use crate::subject::{GRANT, LONG, News, Setting, Subject, deadlines, now, until};
+use crate::subject::{GRANT, LONG, News, SHORT, Setting, Subject, deadlines, now, until};
 
 /// A command that ends by SIGKILL only, and a daemon of it.
 const DEAF_FAMILY: &str = r#"
@@ -30,7 +28,7 @@ pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain
 
 pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
-    let lease = deadlines(Duration::from_millis(1_200));
+    let lease = deadlines(SHORT);
     subject.start_under(lease);
     subject.says("ready");
     subject.driver_process.signal(Signal::STOP);
@@ -44,7 +42,7 @@ pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
 /// With the supervisor stopped, too: only the kernel is left to act.
 pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF);
-    subject.start_ready(Duration::from_millis(1_200));
+    subject.start_ready(SHORT);
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
     subject.tree_is_gone_in_time();
@@ -55,7 +53,7 @@ pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: 
 
 pub fn a_stopped_guard_takes_a_whole_pid_namespace_with_it() {
     let mut subject = Subject::script(Contain::PidNamespace, DEAF_FAMILY);
-    subject.start_ready(Duration::from_millis(1_200));
+    subject.start_ready(SHORT);
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
     subject.tree_is_gone_in_time();

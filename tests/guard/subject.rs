@@ -28,6 +28,8 @@ use crate::driver;
 pub const AT_MOST: Duration = Duration::from_secs(30);
 /// A lease that does not end while a test runs.
 pub const LONG: Duration = Duration::from_secs(600);
+/// A lease that does, with all the slack that a guard can have: on a busy machine it may wake up late.
+pub const SHORT: Duration = Duration::from_secs(4);
 
 const NOBODY: u32 = 65_534;
 
