@@ -32,9 +32,9 @@ pub fn action(action: &Action) -> String {
         Action::Enter { candidacy } => format!("enter candidacy={}", candidacy.0),
         Action::Look { candidacy } => format!("look candidacy={}", candidacy.0),
         Action::Observe { candidacy } => format!("observe candidacy={}", candidacy.0),
-        Action::TakeOver { candidacy, conditions, entry } => written("take-over", candidacy.0, conditions, entry),
-        Action::Renew { candidacy, conditions, entry } => written("renew", candidacy.0, conditions, entry),
-        Action::Release { candidacy, conditions, entry } => written("release", candidacy.0, conditions, entry),
+        Action::TakeOver { candidacy, conditions, entry } => written("take-over", candidacy.0, *conditions, entry),
+        Action::Renew { candidacy, conditions, entry } => written("renew", candidacy.0, *conditions, entry),
+        Action::Release { candidacy, conditions, entry } => written("release", candidacy.0, *conditions, entry),
         Action::Guard(order) => ordered(order),
         Action::EndGuard => "end-guard".to_string(),
         Action::EndOrphans => "end-orphans".to_string(),
@@ -46,7 +46,7 @@ pub fn action(action: &Action) -> String {
     }
 }
 
-fn written(what: &str, candidacy: u32, conditions: &Conditions, entry: &Entry) -> String {
+fn written(what: &str, candidacy: u32, conditions: Conditions, entry: &Entry) -> String {
     let Conditions { record, term } = conditions;
     let (sending, lease) = (entry.nonce.sending, length(entry.lease));
     format!("{what} candidacy={candidacy} record={record} term={term} nonce={sending} lease={lease}")
