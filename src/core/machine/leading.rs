@@ -124,7 +124,10 @@ impl Machine {
     }
 
     pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
-        let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else { return };
+        let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else {
+            // The answer to a renewal of a tenure that was lost meanwhile.
+            return self.look_again();
+        };
         tenure.conditions.record = version;
         tenure.conflict = None;
         match self.phase {
@@ -176,6 +179,7 @@ impl Machine {
             return self.deposed(now);
         }
         match (self.at_least_once(), view.place) {
+            _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(now),
             (true, Place::First) => self.adopt(now, view.record, view.term_version),
             // Someone stands before our new candidate: the record will tell when it has taken over.
             (true, _) => self.observe(),
