@@ -126,6 +126,22 @@ fn a_deleted_lease_record_is_replaced_by_a_held_one_and_the_wait_is_served() {
 }
 
 #[test]
+fn a_leader_whose_whole_base_is_deleted_stops_at_once() {
+    let election = election();
+    let host = election.host("a").session_timeout("20s").witness(&election.diary, &["ignore-term"]).spawn();
+    election.diary.until_started(1);
+    let base = election.path("").trim_end_matches('/').to_owned();
+    let below = ["election", "lease", "term"].map(|name| election.path(name));
+    let deleted_at = diary::now();
+    election.admin.delete_at_once(&[[election.first()].as_slice(), &below, &[base]].concat());
+    election.diary.until_nobody_lives();
+    assert!(diary::now().saturating_sub(deleted_at) < secs(10), "the lease would have been good for 15 s and more");
+    election.diary.until_started(2);
+    election.diary.assert_no_overlap();
+    assert!(subject::is_alive(host.pid()));
+}
+
+#[test]
 fn a_waiter_whose_candidate_is_deleted_lines_up_again() {
     let election = election();
     let mut first = election.host("a").session_timeout("4s").spawn();
