@@ -97,6 +97,7 @@ const fn level(why: Why) -> Level {
         | Why::ContactRestored
         | Why::StopRequested
         | Why::CommandEnded
+        | Why::TreeEmpty
         | Why::Released
         | Why::WaitOver => Level::INFO,
     }
