@@ -58,12 +58,25 @@ const HEALTHY: Network =
 #[derive(Debug)]
 struct Line {
     target: SocketAddr,
-    /// The reply to the next request of one of these types is lost.
-    lossy: Mutex<Option<Vec<i32>>>,
+    lossy: Mutex<Option<Loss>>,
     lost: AtomicUsize,
     connections: AtomicUsize,
+    /// Replies stall from the next request of one of these types on.
+    holding: Mutex<Option<Vec<i32>>>,
+    network: watch::Sender<Network>,
+    /// How many connections were made, and perhaps reset.
+    accepted: AtomicUsize,
     /// The types of all requests that were forwarded.
     forwarded: Mutex<Vec<i32>>,
+}
+
+/// The reply to one request to come is lost.
+#[derive(Debug)]
+struct Loss {
+    /// Of these types; empty: of any but a ping.
+    kinds: Vec<i32>,
+    /// So many of them are answered before.
+    spared: usize,
 }
 
 impl Proxy {
@@ -72,7 +85,7 @@ impl Proxy {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (network, seen) = watch::channel(HEALTHY);
-        let line = Arc::new(Line::to(target));
+        let line = Arc::new(Line::to(target, network.clone()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
@@ -139,12 +152,33 @@ impl Proxy {
     /// Forwards the next request that is not a ping, swallows its reply, and then resets that connection.
     /// Requests behind it are not forwarded.
     pub fn drop_next_reply(&self) {
-        *self.line.lossy.lock().unwrap() = Some(Vec::new());
+        self.drop_reply_after(0);
     }
 
     /// The same for the next request of one of these types (see [`request`]).
     pub fn drop_next_reply_to(&self, requests: &[i32]) {
-        *self.line.lossy.lock().unwrap() = Some(requests.to_vec());
+        *self.line.lossy.lock().unwrap() = Some(Loss { kinds: requests.to_vec(), spared: 0 });
+    }
+
+    /// The same, after so many other requests that are not pings.
+    pub fn drop_reply_after(&self, spared: usize) {
+        *self.line.lossy.lock().unwrap() = Some(Loss { kinds: Vec::new(), spared });
+    }
+
+    /// Loses no reply that it has not lost yet.
+    pub fn drop_no_reply(&self) {
+        *self.line.lossy.lock().unwrap() = None;
+    }
+
+    /// Forwards the next request of one of these types, and is a black hole for replies from just before its reply on, until
+    /// [`Proxy::heal`].
+    pub fn hold_replies_from(&self, requests: &[i32]) {
+        *self.line.holding.lock().unwrap() = Some(requests.to_vec());
+    }
+
+    /// How often a client has connected so far, refused connections included.
+    pub fn accepted(&self) -> usize {
+        self.line.accepted.load(Ordering::SeqCst)
     }
 
     /// How many replies were lost so far.
@@ -173,6 +207,7 @@ async fn listen(listener: std::net::TcpListener, network: watch::Receiver<Networ
     let listener = TcpListener::from_std(listener).unwrap();
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
+        line.accepted.fetch_add(1, Ordering::SeqCst);
         if network.borrow().refusing {
             reset(client);
         } else {
@@ -241,6 +276,7 @@ async fn carry_requests(
         pending = frames.next().await?;
         let Some((xid, kind)) = pending.as_deref().and_then(header) else { continue };
         line.forwarded.lock().unwrap().push(kind);
+        line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
             let _ = swallow.send(Some(xid));
             network.requests().await;
@@ -273,21 +309,40 @@ async fn carry_replies(
 }
 
 impl Line {
-    fn to(target: SocketAddr) -> Self {
+    fn to(target: SocketAddr, network: watch::Sender<Network>) -> Self {
         Self {
             target,
+            network,
             lossy: Mutex::default(),
             lost: AtomicUsize::new(0),
+            holding: Mutex::default(),
             connections: AtomicUsize::new(0),
+            accepted: AtomicUsize::new(0),
             forwarded: Mutex::default(),
+        }
+    }
+
+    /// Carries out the order to hold replies back, if this request is meant.
+    fn hold_replies_if_due(&self, kind: i32) {
+        if self.holding.lock().unwrap().take_if(|kinds| kinds.contains(&kind)).is_some() {
+            self.network.send_modify(|network| network.replies_flow = false);
         }
     }
 
     /// Takes the order to lose a reply, if this request is meant.
     fn loses_reply_to(&self, kind: i32) -> bool {
         let mut lossy = self.lossy.lock().unwrap();
-        let meant = |kinds: &Vec<i32>| if kinds.is_empty() { kind != request::PING } else { kinds.contains(&kind) };
-        lossy.take_if(|kinds| meant(kinds)).is_some()
+        let taken = lossy.take_if(|loss| loss.is_about(kind) && loss.spared == 0).is_some();
+        if let Some(loss) = lossy.as_mut().filter(|loss| loss.is_about(kind)) {
+            loss.spared -= 1;
+        }
+        taken
+    }
+}
+
+impl Loss {
+    fn is_about(&self, kind: i32) -> bool {
+        if self.kinds.is_empty() { kind != request::PING } else { self.kinds.contains(&kind) }
     }
 }
 
