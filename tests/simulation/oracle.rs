@@ -104,7 +104,8 @@ impl Oracle {
                 self.fail(format!("I4: instance {instance} withdraws while its tree lives: {action:?}"));
             }
             // It says more than an observation, which is only read.
-            Action::Look { .. } if this.awaited.is_some_and(|(_, request)| request == Request::Observe) => {}
+            Action::Look { .. } | Action::Enter { .. }
+                if this.awaited.is_some_and(|(_, request)| request == Request::Observe) => {}
             _ if asks(action) == this.awaited.map(|(candidacy, _)| candidacy) && this.awaited.is_some() => {
                 let awaited = this.awaited;
                 self.fail(format!(
