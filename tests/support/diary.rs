@@ -33,9 +33,7 @@ impl Diary {
     }
 
     pub fn entries(&self) -> Vec<Entry> {
-        let text = std::fs::read_to_string(self.path()).unwrap_or_default();
-        // The last line may be half written.
-        text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(parse).collect()
+        entries_of(&self.path())
     }
 
     pub fn starts(&self) -> Vec<Entry> {
@@ -75,7 +73,14 @@ impl Diary {
     }
 }
 
-fn parse(line: &str) -> Entry {
+/// All that is written in one file.
+pub fn entries_of(path: &Path) -> Vec<Entry> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // The last line may be half written.
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(parse).collect()
+}
+
+pub fn parse(line: &str) -> Entry {
     let mut words = line.split_whitespace();
     let at = Duration::from_nanos(words.next().unwrap().parse().unwrap());
     let event = words.next().unwrap().to_owned();

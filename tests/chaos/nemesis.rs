@@ -1,0 +1,299 @@
+//! Breaks things: carries out a plan, aimed at whoever holds leadership at that moment, and writes down what it did.
+//!
+//! Never: a fault that outlasts its strike; after each one everything is healed.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use super::clock;
+use super::dice::Dice;
+use super::fault::{Fault, Kind};
+use super::world::{SERVERS, World};
+use crate::support::wait;
+
+/// One fault, as it happened.
+#[derive(Clone, Debug)]
+pub struct Strike {
+    pub number: usize,
+    pub kind: Kind,
+    pub also: Option<Kind>,
+    /// The node in the middle of it, and others that it concerned.
+    pub host: String,
+    pub nodes: Vec<String>,
+    /// It hit the host that held leadership, or its server.
+    pub hit_holder: bool,
+    pub began: Duration,
+    pub ended: Duration,
+    /// A part of it could not be done (no quorum for an operator, no freezer in the kernel).
+    pub missed: bool,
+}
+
+/// How long it waits for a holder to aim at.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+pub struct Nemesis<'a> {
+    world: &'a World,
+    dice: Dice,
+    strikes: Vec<Strike>,
+}
+
+/// Whom one fault hits.
+struct Aim {
+    host: usize,
+    server: usize,
+    leader: usize,
+}
+
+impl<'a> Nemesis<'a> {
+    pub fn new(world: &'a World, dice: Dice) -> Self {
+        Self { world, dice, strikes: Vec::new() }
+    }
+
+    pub fn strike(&mut self, fault: &Fault) {
+        let mut aim = self.aim(fault);
+        if aim.is_none() && fault.waits_for_a_holder {
+            wait::held_within(PATIENCE, || self.world.holder().is_some());
+            wait::pass(fault.rest);
+            aim = self.aim(fault);
+        }
+        let aim = aim.unwrap_or_else(|| self.aim_anywhere());
+        let holder = self.world.holder().or_else(|| self.taker());
+        let (kind, also) = (self.possible_kind(fault.kind, &aim), fault.also);
+        let began = clock::now();
+        let mut done = self.break_it(kind, &aim, fault.length);
+        if let Some(also) = also {
+            wait::pass(fault.rest / 4);
+            done &= self.break_it(also, &aim, fault.length);
+        }
+        wait::pass(fault.length);
+        let nodes = self.concerned(kind, &aim).into_iter().map(|node| self.world.network.node(node).name.clone());
+        self.strikes.push(Strike {
+            number: self.strikes.len() + 1,
+            kind,
+            also,
+            host: self.world.hosts[aim.host].node.name.clone(),
+            nodes: nodes.collect(),
+            hit_holder: holder == Some(aim.host) || self.hits_everyone(kind),
+            began,
+            ended: clock::now(),
+            missed: !done,
+        });
+        self.world.heal();
+        wait::pass(fault.rest);
+    }
+
+    pub fn strikes(self) -> Vec<Strike> {
+        self.strikes
+    }
+
+    fn aim(&mut self, fault: &Fault) -> Option<Aim> {
+        if !fault.at_holder {
+            return Some(self.aim_anywhere());
+        }
+        let host = self.world.holder()?;
+        Some(self.aim_at(host))
+    }
+
+    /// Nobody runs the command: the one who is about to, or anybody.
+    fn aim_anywhere(&mut self) -> Aim {
+        let up: Vec<usize> = (0..self.world.hosts.len()).filter(|&host| self.world.hosts[host].is_up()).collect();
+        let host = self.dice.pick(&up).unwrap_or(0);
+        self.aim_at(host)
+    }
+
+    fn aim_at(&self, host: usize) -> Aim {
+        let server = self.world.server_of(host);
+        Aim { host, server, leader: self.world.leader().unwrap_or(server) }
+    }
+
+    fn taker(&self) -> Option<usize> {
+        self.world.host_called(&self.world.tail.last()?.id)
+    }
+
+    /// A stated limit of containment is no fault to try; its neighbours are.
+    fn possible_kind(&self, kind: Kind, aim: &Aim) -> Kind {
+        let host = &self.world.hosts[aim.host];
+        let one_keeper = host.shape().is_some_and(|shape| shape.needs_one_keeper());
+        match kind {
+            Kind::KillBoth if one_keeper => Kind::KillSupervisor,
+            Kind::PauseBoth if one_keeper => Kind::PauseSupervisor,
+            Kind::FreezeHost if host.node.freezer().is_none() => Kind::PauseHost,
+            kind => kind,
+        }
+    }
+
+    /// Whether all of it could be done.
+    fn break_it(&mut self, kind: Kind, aim: &Aim, length: Duration) -> bool {
+        match kind {
+            Kind::CutHost
+            | Kind::CutHostFromItsServer
+            | Kind::DeafHost
+            | Kind::MuteHost
+            | Kind::SlowHost
+            | Kind::LossyHost
+            | Kind::ResetHost
+            | Kind::LoseReplies => self.break_link(kind, aim, length),
+            Kind::CutItsServer
+            | Kind::CutItsServerOneWay
+            | Kind::Split
+            | Kind::CutLeader
+            | Kind::CutLeaderOneWay
+            | Kind::LossyServers => self.break_quorum(kind, aim),
+            Kind::KillLeader
+            | Kind::KillItsServer
+            | Kind::KillItsServerAndCut
+            | Kind::KillAllServers
+            | Kind::PauseLeader
+            | Kind::PauseItsServer
+            | Kind::PauseAllServers => self.break_servers(kind, aim),
+            Kind::DeleteCandidate | Kind::DeleteElection | Kind::DeleteLease | Kind::DeleteBase | Kind::KillTaker => {
+                return self.meddle(kind, aim);
+            }
+            _ => return self.break_host(kind, aim),
+        }
+        true
+    }
+
+    fn break_link(&self, kind: Kind, aim: &Aim, length: Duration) {
+        let (network, host) = (&self.world.network, World::node_of(aim.host));
+        let servers: Vec<usize> = (0..SERVERS).collect();
+        match kind {
+            Kind::CutHost => network.cut(&[host], &servers),
+            Kind::CutHostFromItsServer => network.cut(&[host], &[aim.server]),
+            Kind::DeafHost => network.cut_one_way(&servers, &[host]),
+            Kind::MuteHost => servers.iter().for_each(|&server| network.cut_one_way(&[host], &[server])),
+            Kind::SlowHost => network.slow(host),
+            Kind::LossyHost => network.lose(host, 35),
+            Kind::LoseReplies => {
+                // Requests are applied meanwhile; then the client learns that it will never know.
+                network.cut_one_way(&servers, &[host]);
+                wait::pass(length.min(Duration::from_millis(600)));
+                network.refuse(host);
+            }
+            _ => network.refuse(host),
+        }
+    }
+
+    fn break_quorum(&self, kind: Kind, aim: &Aim) {
+        let network = &self.world.network;
+        let others = |one: usize| (0..SERVERS).filter(move |&server| server != one).collect::<Vec<_>>();
+        match kind {
+            Kind::CutItsServer => network.cut(&[aim.server], &others(aim.server)),
+            Kind::CutItsServerOneWay => network.cut_one_way(&others(aim.server), &[aim.server]),
+            Kind::CutLeader => network.cut(&[aim.leader], &others(aim.leader)),
+            Kind::CutLeaderOneWay => network.cut_one_way(&others(aim.leader), &[aim.leader]),
+            Kind::LossyServers => (0..SERVERS).for_each(|server| network.lose(server, 20)),
+            _ => {
+                let (inside, node) = (World::node_of(aim.host), aim.server);
+                let hosts = self.world.nodes_of_all_hosts().into_iter().filter(|&host| host != inside);
+                let outside: Vec<usize> = others(node).into_iter().chain(hosts).collect();
+                network.cut(&[inside, node], &outside);
+            }
+        }
+    }
+
+    fn break_servers(&self, kind: Kind, aim: &Aim) {
+        let ensemble = &self.world.ensemble;
+        match kind {
+            Kind::KillLeader => ensemble.kill(aim.leader),
+            Kind::KillItsServer => ensemble.kill(aim.server),
+            Kind::KillItsServerAndCut => {
+                ensemble.kill(aim.server);
+                self.world.network.cut(&[World::node_of(aim.host)], &[0, 1, 2]);
+            }
+            Kind::KillAllServers => (0..SERVERS).for_each(|server| ensemble.kill(server)),
+            Kind::PauseLeader => ensemble.pause(aim.leader),
+            Kind::PauseItsServer => ensemble.pause(aim.server),
+            _ => (0..SERVERS).for_each(|server| ensemble.pause(server)),
+        }
+    }
+
+    fn break_host(&mut self, kind: Kind, aim: &Aim) -> bool {
+        let host = &self.world.hosts[aim.host];
+        let guard_first = self.dice.percent(50);
+        let both = |signal: Signal| {
+            if guard_first {
+                host.signal_guard(signal);
+            }
+            host.signal_supervisor(signal);
+            if !guard_first {
+                host.signal_guard(signal);
+            }
+        };
+        match kind {
+            Kind::KillSupervisor => host.signal_supervisor(Signal::SIGKILL),
+            Kind::PauseSupervisor => host.signal_supervisor(Signal::SIGSTOP),
+            Kind::KillGuard => host.signal_guard(Signal::SIGKILL),
+            Kind::PauseGuard => host.signal_guard(Signal::SIGSTOP),
+            Kind::KillBoth => both(Signal::SIGKILL),
+            Kind::PauseBoth => both(Signal::SIGSTOP),
+            Kind::PauseHost => host.stop_everything(),
+            Kind::FreezeHost => return host.freeze(),
+            Kind::TerminateTwice => {
+                host.signal_supervisor(Signal::SIGTERM);
+                wait::pass(Duration::from_millis(20));
+                host.signal_supervisor(Signal::SIGTERM);
+            }
+            _ => host.signal_supervisor(Signal::SIGTERM),
+        }
+        true
+    }
+
+    fn meddle(&self, kind: Kind, aim: &Aim) -> bool {
+        let operator = &self.world.operator;
+        let host = &self.world.hosts[aim.host].node.name;
+        match kind {
+            Kind::DeleteCandidate => operator.delete_candidate(host),
+            Kind::DeleteElection => operator.delete_election(),
+            Kind::DeleteLease => operator.delete_lease(),
+            Kind::DeleteBase => operator.delete_base(),
+            _ => self.kill_taker(aim),
+        }
+    }
+
+    /// The holder is cut off and its candidate deleted: the next one takes over at once, and has to wait. Killed while it
+    /// waits, it leaves a chain of two leases to whoever comes third.
+    fn kill_taker(&self, aim: &Aim) -> bool {
+        self.world.network.cut(&[World::node_of(aim.host)], &[0, 1, 2]);
+        let first = &self.world.hosts[aim.host].node.name;
+        if !self.world.operator.delete_candidate(first) {
+            return false;
+        }
+        let mut taker = None;
+        wait::held_within(Duration::from_secs(1), || {
+            taker = self.world.operator.holder().filter(|id| id != first).and_then(|id| self.world.host_called(&id));
+            taker.is_some()
+        });
+        if let Some(taker) = taker {
+            self.world.hosts[taker].signal_supervisor(Signal::SIGKILL);
+        }
+        taker.is_some()
+    }
+
+    fn concerned(&self, kind: Kind, aim: &Aim) -> Vec<usize> {
+        match kind {
+            Kind::CutItsServer | Kind::CutItsServerOneWay | Kind::KillItsServer | Kind::PauseItsServer => {
+                vec![aim.server]
+            }
+            Kind::CutLeader | Kind::CutLeaderOneWay | Kind::KillLeader | Kind::PauseLeader => vec![aim.leader],
+            Kind::LossyServers | Kind::KillAllServers | Kind::PauseAllServers => (0..SERVERS).collect(),
+            Kind::Split | Kind::KillItsServerAndCut => vec![World::node_of(aim.host), aim.server],
+            Kind::DeleteElection | Kind::DeleteLease | Kind::DeleteBase => self.world.nodes_of_all_hosts(),
+            _ => vec![World::node_of(aim.host)],
+        }
+    }
+
+    /// Whoever holds, it concerns them.
+    fn hits_everyone(&self, kind: Kind) -> bool {
+        matches!(
+            kind,
+            Kind::LossyServers
+                | Kind::KillAllServers
+                | Kind::PauseAllServers
+                | Kind::DeleteElection
+                | Kind::DeleteLease
+                | Kind::DeleteBase
+        ) && self.world.tail.last().is_some()
+    }
+}
