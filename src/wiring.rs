@@ -2,14 +2,22 @@
 //!
 //! Never: a check or a default; the configuration has been through both.
 
+use std::ffi::OsString;
+use std::iter::once;
+
 use nix::unistd::gethostname;
 use uuid::Uuid;
 
 use crate::config::Config;
 use crate::core::machine;
+use crate::core::settings::Guarantee;
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::zookeeper;
+use crate::zookeeper::releaser::Orphaned;
+
+/// The program name of a releaser.
+const RELEASER: &str = "zk-leader-run-releaser";
 
 pub fn guard(config: &Config) -> handle::Settings {
     handle::Settings {
@@ -18,8 +26,24 @@ pub fn guard(config: &Config) -> handle::Settings {
         stop_signal: config.stop_signal,
         contain: config.contain,
         foreground: config.foreground,
-        releaser: None,
+        releaser: releaser(config),
     }
+}
+
+/// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.
+fn releaser(config: &Config) -> Option<Vec<OsString>> {
+    let arguments = std::env::args_os().skip(1);
+    let safe = config.guarantee == Guarantee::AtMostOne;
+    safe.then(|| once(OsString::from(RELEASER)).chain(arguments).collect())
+}
+
+/// The term that we are the releaser of, if that is what we were started as: by a guard, under this name and with the
+/// environment of its command.
+pub fn orphaned() -> Option<Orphaned> {
+    let name = std::env::args_os().next()?;
+    let variable = |name| std::env::var(name).ok();
+    let (token, candidate) = (variable("ZK_LEADER_TOKEN")?.parse().ok()?, variable("ZK_LEADER_CANDIDATE")?);
+    (name == RELEASER).then_some(Orphaned { token, candidate })
 }
 
 pub fn machine(config: &Config, instance: u64) -> machine::Settings {

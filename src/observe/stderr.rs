@@ -60,16 +60,24 @@ fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
     #[test]
     fn a_full_pipe_costs_lines_but_never_blocks_and_the_loss_is_told() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lost = AtomicU64::new(0);
-        while lost.load(Ordering::Relaxed) < 3 {
-            write_at_once(&writer, &[b'x'; 1000], &lost);
-        }
+        let (filled, outcome) = mpsc::channel();
+        thread::spawn(move || {
+            let lost = AtomicU64::new(0);
+            while lost.load(Ordering::Relaxed) < 3 {
+                write_at_once(&writer, &[b'x'; 1000], &lost);
+            }
+            filled.send((writer, lost)).unwrap();
+        });
+        let (writer, lost) = outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
         let mut buffer = vec![0; 1 << 20];
         assert!(reader.read(&mut buffer).unwrap() >= AT_ONCE);
         write_at_once(&writer, b"after\n", &lost);

@@ -17,6 +17,7 @@ mod line;
 mod office;
 mod reading;
 mod records;
+pub mod releaser;
 mod seat;
 mod session;
 mod settings;

@@ -98,7 +98,7 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     }
 }
 
-async fn connect(office: &Office) -> Result<Client, Error> {
+pub(super) async fn connect(office: &Office) -> Result<Client, Error> {
     let timeout = office.settings.session_timeout;
     Client::connector()
         .with_session_timeout(timeout)

@@ -88,7 +88,12 @@ pub(super) async fn release(
     Ok(Event::Released { candidacy }.into())
 }
 
-async fn free(contact: &Contact, conditions: Conditions, entry: &Entry, candidate: Option<&str>) -> Result<(), Fault> {
+pub(super) async fn free(
+    contact: &Contact,
+    conditions: Conditions,
+    entry: &Entry,
+    candidate: Option<&str>,
+) -> Result<(), Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let mut multi = contact.client.new_multi_writer();
     multi.add_check_version(&paths.term, conditions.term)?;
