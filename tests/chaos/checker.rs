@@ -138,7 +138,9 @@ fn trees(entries: &[Entry]) -> Vec<Tree> {
         }
     }
     let mut trees: Vec<Tree> = trees.into_values().collect();
-    trees.iter_mut().for_each(|tree| tree.stamps.sort_unstable());
+    for tree in &mut trees {
+        tree.stamps.sort_unstable();
+    }
     trees.sort_by_key(|tree| tree.run.began);
     trees
 }

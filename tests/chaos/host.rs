@@ -2,6 +2,7 @@
 //!
 //! Never: a signal to a process outside of the host's namespace.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +19,7 @@ use crate::support::subject::{children_of, is_alive};
 
 /// How every supervisor is started.
 #[derive(Clone, Debug)]
-pub struct Recipe {
+pub struct Setup {
     pub program: PathBuf,
     pub witness: PathBuf,
     pub diary: PathBuf,
@@ -32,7 +33,7 @@ pub struct Recipe {
 pub struct Host {
     pub node: Node,
     connect: String,
-    recipe: Recipe,
+    setup: Setup,
     state: Mutex<State>,
 }
 
@@ -104,10 +105,10 @@ impl std::fmt::Display for Shape {
 }
 
 impl Host {
-    pub fn new(node: Node, connect: String, recipe: Recipe, dice: Dice) -> Self {
+    pub fn new(node: Node, connect: String, setup: Setup, dice: Dice) -> Self {
         let state =
             State { dice, runs: 0, current: None, start_at: Some(Duration::ZERO), stopped: false, journal: Vec::new() };
-        Self { node, connect, recipe, state: Mutex::new(state) }
+        Self { node, connect, setup, state: Mutex::new(state) }
     }
 
     /// Notices an end, and starts the supervisor again when it is time.
@@ -212,10 +213,10 @@ impl Host {
         if shape.needs_one_keeper() && state.dice.percent(60) {
             shape.contain = "pid-namespace";
         }
-        let mut command = self.node.command(&self.recipe.program);
+        let mut command = self.node.command(&self.setup.program);
         self.arguments(&mut command, &shape);
         let log =
-            File::options().create(true).append(true).open(self.recipe.logs.join(format!("{}.log", self.node.name)));
+            File::options().create(true).append(true).open(self.setup.logs.join(format!("{}.log", self.node.name)));
         let child = command
             .env("CHAOS_RUN", format!("{}.{}", self.node.name, state.runs))
             .stdin(Stdio::null())
@@ -234,19 +235,19 @@ impl Host {
     }
 
     fn arguments(&self, command: &mut Command, shape: &Shape) {
-        let recipe = &self.recipe;
+        let setup = &self.setup;
         command
-            .args(["--connect", &self.connect, "--path", &recipe.base, "--id", &self.node.name])
-            .args(["--session-timeout", &format!("{}ms", recipe.session_timeout.as_millis())])
-            .args(["--recipe", recipe.recipe, "--contain", shape.contain, "--on-pause", shape.on_pause])
+            .args(["--connect", &self.connect, "--path", &setup.base, "--id", &self.node.name])
+            .args(["--session-timeout", &format!("{}ms", setup.session_timeout.as_millis())])
+            .args(["--recipe", setup.recipe, "--contain", shape.contain, "--on-pause", shape.on_pause])
             .args(["--on-exit", "rejoin", "--stop-timeout", "1s", "--log-level", "debug", "--"])
-            .arg(&recipe.witness)
-            .arg(&recipe.diary)
+            .arg(&setup.witness)
+            .arg(&setup.diary)
             .args(&shape.witness);
     }
 
     fn is_subject(&self, pid: i32) -> bool {
-        fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| is_the_same(&exe, &self.recipe.program))
+        fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| is_the_same(&exe, &self.setup.program))
     }
 
     fn signal(&self, pid: Option<i32>, signal: Signal) {
@@ -281,7 +282,7 @@ impl Run {
 fn run_of(pid: i32) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let variables = environment.split(|&byte| byte == 0);
-    variables.map(String::from_utf8_lossy).find(|variable| variable.starts_with("CHAOS_RUN=")).map(|found| found.into())
+    variables.map(String::from_utf8_lossy).find(|variable| variable.starts_with("CHAOS_RUN=")).map(Cow::into_owned)
 }
 
 /// A remote address of `/proc/net/tcp` (`proc_net_tcp(5)`): hexadecimal, in the byte order of the machine.

@@ -48,7 +48,9 @@ impl Lab {
         ip(&["netns", "add", &switch]);
         ip(&["-n", &switch, "link", "add", "name", "sw", "type", "bridge", "forward_delay", "0", "stp_state", "0"]);
         ip(&["-n", &switch, "link", "set", "sw", "up"]);
-        roots.iter().for_each(|root| fs::create_dir(root).unwrap());
+        for root in &roots {
+            fs::create_dir(root).unwrap();
+        }
         let nodes = names.iter().enumerate().map(|(index, name)| Node::cable(index, name, &prefix, &roots)).collect();
         Self { nodes, directory, watchdog }
     }
@@ -78,7 +80,9 @@ impl Node {
         ip(&["-n", &namespace, "link", "set", "lo", "up"]);
         let inode = fs::metadata(format!("/run/netns/{namespace}")).unwrap().ino();
         let groups: Vec<PathBuf> = roots.iter().map(|root| root.join(name)).collect();
-        groups.iter().for_each(|group| fs::create_dir(group).unwrap());
+        for group in &groups {
+            fs::create_dir(group).unwrap();
+        }
         Self { name: name.to_owned(), address, namespace, inode, groups }
     }
 

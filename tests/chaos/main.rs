@@ -108,7 +108,8 @@ fn bring_to_an_end(world: &World) -> Leftovers {
 }
 
 fn tell(settings: &Settings, story: &Story) {
-    let report = Report { settings, findings: &story.findings, strikes: &story.strikes, leftovers: &story.leftovers };
+    let Story { findings, strikes, lives, leftovers, .. } = story;
+    let report = Report { settings, findings, strikes, lives, leftovers };
     report.print();
     let json = serde_json::to_string_pretty(&report.json()).unwrap();
     fs::write(settings.report.with_extension("json"), json).unwrap();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::checker::{Findings, Overlap};
+use super::host::Life;
 use super::nemesis::Strike;
 use super::operator::Leftovers;
 use super::settings::Settings;
@@ -19,6 +20,7 @@ pub struct Report<'a> {
     pub settings: &'a Settings,
     pub findings: &'a Findings,
     pub strikes: &'a [Strike],
+    pub lives: &'a [Life],
     pub leftovers: &'a Leftovers,
 }
 
@@ -34,9 +36,9 @@ impl Report<'_> {
         let mut line = |name: &str, value: String| writeln!(text, "  {name:<34}{value}").unwrap();
         line("faults", format!("{} ({} % at the holder or its server)", self.strikes.len(), self.percent_at_holder()));
         line("starts of the command", findings.runs.len().to_string());
-        line("overlaps", told(self.overlaps(None)));
+        line("overlaps", told(&self.overlaps(None)));
         for limit in ["whole host suspended", "whole base deleted"] {
-            line(&format!("  apart: {limit}"), told(self.overlaps(Some(limit))));
+            line(&format!("  apart: {limit}"), told(&self.overlaps(Some(limit))));
         }
         line("orphans", findings.orphans.len().to_string());
         line("tokens out of order", findings.token_disorder.len().to_string());
@@ -47,8 +49,10 @@ impl Report<'_> {
         line("  at most", seconds(findings.longest_idle));
         let [median, late, last] = [50, 95, 100].map(|percent| seconds(self.recovery(percent)));
         line("from healing to a command", format!("median {median}, 95 % {late}, at most {last}"));
-        let (seed, recipe) = (self.settings.seed, self.settings.recipe);
-        format!("\nchaos, seed {seed}, {recipe}: {}\n{text}", self.settings.report.display())
+        let settings = self.settings;
+        let control = settings.control.as_ref().map(|name| format!(", sabotaged by {name}")).unwrap_or_default();
+        let (seed, recipe, svg) = (settings.seed, settings.recipe, settings.report.with_extension("svg"));
+        format!("\nchaos, seed {seed}, {recipe}{control}: {}\n{text}", svg.display())
     }
 
     pub fn json(&self) -> Value {
@@ -80,6 +84,7 @@ impl Report<'_> {
                 "max": milliseconds(self.recovery(100)),
             },
             "strikes": self.strikes.iter().map(strike).collect::<Vec<_>>(),
+            "supervisors": self.lives.iter().map(life).collect::<Vec<_>>(),
         })
     }
 
@@ -108,7 +113,7 @@ impl Report<'_> {
     }
 }
 
-fn told(overlaps: Vec<Duration>) -> String {
+fn told(overlaps: &[Duration]) -> String {
     match overlaps.iter().max() {
         None => "0".to_owned(),
         Some(longest) => format!("{}, at most {:.1} ms", overlaps.len(), longest.as_secs_f64() * 1000.0),
@@ -149,5 +154,15 @@ fn strike(strike: &Strike) -> Value {
         "began_ms": milliseconds(strike.began),
         "ended_ms": milliseconds(strike.ended),
         "missed": strike.missed,
+    })
+}
+
+fn life(life: &Life) -> Value {
+    json!({
+        "host": life.host,
+        "began_ms": milliseconds(life.began),
+        "ended_ms": life.ended.map(milliseconds),
+        "shape": life.shape,
+        "status": life.status,
     })
 }

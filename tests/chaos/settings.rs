@@ -15,6 +15,8 @@ pub struct Settings {
     pub recipe: &'static str,
     /// Our program, or a sabotaged build of it.
     pub program: PathBuf,
+    /// The name of a sabotage: it must be caught.
+    pub control: Option<String>,
     /// Where logs, JSON and SVG go; everything else is removed.
     pub report: PathBuf,
 }
@@ -25,8 +27,10 @@ impl Settings {
         let text = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
         let number = |name: &str, default: &str| text(name, default).parse().expect("it is a number");
         let program = text("CHAOS_PROGRAM", env!("CARGO_BIN_EXE_zk-leader-run"));
-        let label = text("CHAOS_LABEL", "");
-        let reports = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("chaos");
+        let control = std::env::var("CHAOS_CONTROL").ok();
+        let label = control.as_ref().map(|name| format!("{name}-")).unwrap_or_default();
+        let beside = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("chaos");
+        let reports = std::env::var_os("CHAOS_REPORTS").map_or(beside, PathBuf::from);
         let run = |seed: u64| Self {
             seed,
             faults: number("CHAOS_FAULTS", "20"),
@@ -34,6 +38,7 @@ impl Settings {
             session_timeout: Duration::from_millis(text("CHAOS_T", "2000").parse().expect("milliseconds")),
             recipe: if seed.is_multiple_of(4) { "single" } else { "sequential" },
             program: std::fs::canonicalize(&program).unwrap_or_else(|error| panic!("{program}: {error}")),
+            control: control.clone(),
             report: reports.join(format!("{label}seed-{seed}")),
         };
         seeds(&text("CHAOS_SEEDS", "1")).into_iter().map(run).collect()

@@ -51,11 +51,7 @@ impl Timeline<'_> {
     }
 
     fn rows(&self) -> usize {
-        let rows = self.ended.saturating_sub(self.began).as_secs_f64() / ROW.as_secs_f64();
-        (1..)
-            .find(|&rows_so_far| f64::from(rows_so_far) >= rows)
-            .and_then(|rows: u32| usize::try_from(rows).ok())
-            .unwrap()
+        usize::try_from(self.ended.saturating_sub(self.began).as_secs().div_ceil(ROW.as_secs()).max(1)).unwrap()
     }
 
     fn lanes(&self) -> usize {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::clock;
 use super::dice::Dice;
 use super::ensemble::{Ensemble, Mode};
-use super::host::{Host, Recipe};
+use super::host::{Host, Setup};
 use super::lab::Lab;
 use super::network::{CLIENT_PORT, Network};
 use super::operator::Operator;
@@ -68,21 +68,21 @@ impl World {
         let lab = Lab::build(&names);
         let network = Network::of(lab.nodes.clone());
         let ensemble = Ensemble::start(&lab.nodes[..SERVERS], lab.directory());
-        let recipe = recipe(settings, lab.directory().join("diary"));
+        let setup = setup(settings, lab.directory().join("diary"));
         let mut dice = Dice::new(settings.seed ^ 0x0051_7A7E);
         let addresses: Vec<String> =
             lab.nodes[..SERVERS].iter().map(|node| format!("{}:{CLIENT_PORT}", node.address)).collect();
         let hosts = (0..settings.hosts).map(|index| {
             let connect = reach(index).map(|server| addresses[server].clone()).collect::<Vec<_>>().join(",");
-            Host::new(lab.nodes[SERVERS + index].clone(), connect, recipe.clone(), dice.for_the())
+            Host::new(lab.nodes[SERVERS + index].clone(), connect, setup.clone(), dice.for_the())
         });
-        let operator = Operator::new(lab.nodes.last().unwrap().clone(), addresses.join(","), recipe.base.clone());
+        let operator = Operator::new(lab.nodes.last().unwrap().clone(), addresses.join(","), setup.base.clone());
         let world = World {
             hosts: hosts.collect(),
             ensemble,
             network,
             operator,
-            tail: Tail::of(recipe.diary.clone()),
+            tail: Tail::of(setup.diary.clone()),
             history: Mutex::default(),
             finished: AtomicBool::new(false),
             lab,
@@ -205,10 +205,10 @@ fn reach(host: usize) -> std::ops::Range<usize> {
     if host < SERVERS { host..host + 1 } else { 0..SERVERS }
 }
 
-fn recipe(settings: &Settings, diary: PathBuf) -> Recipe {
+fn setup(settings: &Settings, diary: PathBuf) -> Setup {
     let witness = subject::example("witness");
     assert!(witness.exists(), "the witness is not built: cargo build --example witness");
-    Recipe {
+    Setup {
         program: settings.program.clone(),
         witness,
         diary,
