@@ -48,6 +48,7 @@ pub struct Ensemble {
 struct Server {
     node: Node,
     home: PathBuf,
+    log: PathBuf,
     process: Mutex<Process>,
 }
 
@@ -67,7 +68,7 @@ pub enum Mode {
 }
 
 impl Ensemble {
-    pub fn start(nodes: &[Node], directory: &Path) -> Self {
+    pub fn start(nodes: &[Node], directory: &Path, logs: &Path) -> Self {
         assert!(
             Path::new("/usr/share/java/zookeeper.jar").exists(),
             "chaos needs real ZooKeeper servers: apt-get install --no-install-recommends libzookeeper-java default-jre-headless"
@@ -76,7 +77,8 @@ impl Ensemble {
         for (index, node) in nodes.iter().enumerate() {
             writeln!(members, "server.{index}={}:2888:3888", node.address).unwrap();
         }
-        let servers = nodes.iter().enumerate().map(|(index, node)| Server::prepare(index, node, &members, directory));
+        let servers =
+            nodes.iter().enumerate().map(|(index, node)| Server::prepare(index, node, &members, directory, logs));
         let ensemble = Self { servers: servers.collect() };
         ensemble.servers.iter().for_each(Server::start);
         ensemble
@@ -123,7 +125,7 @@ impl Drop for Ensemble {
 }
 
 impl Server {
-    fn prepare(index: usize, node: &Node, members: &str, directory: &Path) -> Self {
+    fn prepare(index: usize, node: &Node, members: &str, directory: &Path, logs: &Path) -> Self {
         let home = directory.join(&node.name);
         fs::create_dir(&home).unwrap();
         fs::write(home.join("myid"), index.to_string()).unwrap();
@@ -135,11 +137,12 @@ impl Server {
             address = node.address,
         );
         fs::write(home.join("zoo.cfg"), text).unwrap();
-        Self { node: node.clone(), home, process: Mutex::default() }
+        let log = logs.join(format!("{}.log", node.name));
+        Self { node: node.clone(), home, log, process: Mutex::default() }
     }
 
     fn start(&self) {
-        let output = File::options().create(true).append(true).open(self.home.join("log")).unwrap();
+        let output = File::options().create(true).append(true).open(&self.log).unwrap();
         let java = self
             .node
             .command(Path::new("java"))

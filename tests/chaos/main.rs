@@ -40,6 +40,7 @@ use world::{History, World};
 struct Story {
     findings: Findings,
     strikes: Vec<Strike>,
+    rescues: usize,
     leftovers: Leftovers,
     history: History,
     lives: Vec<Life>,
@@ -75,7 +76,7 @@ fn run(settings: &Settings) -> Story {
     for fault in &plan {
         nemesis.strike(fault);
     }
-    let strikes = nemesis.strikes();
+    let (strikes, rescues) = nemesis.account();
     let recovered = wait::held_within(2 * wait::LIMIT, || world.holder().is_some());
     let ended = clock::now();
     let leftovers = bring_to_an_end(world);
@@ -87,7 +88,7 @@ fn run(settings: &Settings) -> Story {
     let evidence = Evidence { entries: &entries, strikes: &strikes, history: &history, session_timeout, began, ended };
     let findings = checker::judge(&evidence);
     let lives = world.hosts.iter().flat_map(Host::journal).collect();
-    Story { findings, strikes, leftovers, history, lives, began, ended }
+    Story { findings, strikes, rescues, leftovers, history, lives, began, ended }
 }
 
 /// Everyone is asked to stop; what is there after that should not be.
@@ -108,8 +109,8 @@ fn bring_to_an_end(world: &World) -> Leftovers {
 }
 
 fn tell(settings: &Settings, story: &Story) {
-    let Story { findings, strikes, lives, leftovers, .. } = story;
-    let report = Report { settings, findings, strikes, lives, leftovers };
+    let Story { findings, strikes, rescues, lives, leftovers, .. } = story;
+    let report = Report { settings, findings, strikes, rescues: *rescues, lives, leftovers };
     report.print();
     let json = serde_json::to_string_pretty(&report.json()).unwrap();
     fs::write(settings.report.with_extension("json"), json).unwrap();

@@ -36,7 +36,12 @@ pub struct Nemesis<'a> {
     world: &'a World,
     dice: Dice,
     strikes: Vec<Strike>,
+    /// How often a healed ensemble took no write, and its leader had to be restarted.
+    rescues: usize,
 }
+
+/// A healed ensemble that takes no write for so long is stuck: not ours to judge, but to be helped.
+const STUCK: Duration = Duration::from_secs(12);
 
 /// Whom one fault hits.
 struct Aim {
@@ -47,10 +52,11 @@ struct Aim {
 
 impl<'a> Nemesis<'a> {
     pub fn new(world: &'a World, dice: Dice) -> Self {
-        Self { world, dice, strikes: Vec::new() }
+        Self { world, dice, strikes: Vec::new(), rescues: 0 }
     }
 
     pub fn strike(&mut self, fault: &Fault) {
+        self.rescue();
         let mut aim = self.aim(fault);
         if aim.is_none() && fault.waits_for_a_holder {
             wait::held_within(PATIENCE, || self.world.holder().is_some());
@@ -74,7 +80,7 @@ impl<'a> Nemesis<'a> {
             also,
             host: self.world.hosts[aim.host].node.name.clone(),
             nodes: nodes.collect(),
-            hit_holder: holder == Some(aim.host) || self.hits_everyone(kind),
+            hit_holder: holder == Some(aim.host) && Self::touches_holder(kind, &aim) || self.hits_everyone(kind),
             began,
             ended: clock::now(),
             missed: !done,
@@ -83,8 +89,19 @@ impl<'a> Nemesis<'a> {
         wait::pass(fault.rest);
     }
 
-    pub fn strikes(self) -> Vec<Strike> {
-        self.strikes
+    /// What it did, and how often it had to help.
+    pub fn account(self) -> (Vec<Strike>, usize) {
+        (self.strikes, self.rescues)
+    }
+
+    fn rescue(&mut self) {
+        if self.world.writes_silent_for() < STUCK {
+            return;
+        }
+        self.rescues += 1;
+        self.world.ensemble.kill(self.world.leader().unwrap_or(0));
+        self.world.heal();
+        wait::held_within(wait::LIMIT, || self.world.writes_silent_for() < Duration::from_secs(1));
     }
 
     fn aim(&mut self, fault: &Fault) -> Option<Aim> {
@@ -133,13 +150,13 @@ impl<'a> Nemesis<'a> {
             | Kind::SlowHost
             | Kind::LossyHost
             | Kind::ResetHost
-            | Kind::LoseReplies => self.break_link(kind, aim, length),
+            | Kind::LoseReplies => return self.break_link(kind, aim, length),
             Kind::CutItsServer
             | Kind::CutItsServerOneWay
             | Kind::Split
             | Kind::CutLeader
             | Kind::CutLeaderOneWay
-            | Kind::LossyServers => self.break_quorum(kind, aim),
+            | Kind::LossyServers => return self.break_quorum(kind, aim),
             Kind::KillLeader
             | Kind::KillItsServer
             | Kind::KillItsServerAndCut
@@ -155,7 +172,7 @@ impl<'a> Nemesis<'a> {
         true
     }
 
-    fn break_link(&self, kind: Kind, aim: &Aim, length: Duration) {
+    fn break_link(&self, kind: Kind, aim: &Aim, length: Duration) -> bool {
         let (network, host) = (&self.world.network, World::node_of(aim.host));
         let servers: Vec<usize> = (0..SERVERS).collect();
         match kind {
@@ -163,19 +180,20 @@ impl<'a> Nemesis<'a> {
             Kind::CutHostFromItsServer => network.cut(&[host], &[aim.server]),
             Kind::DeafHost => network.cut_one_way(&servers, &[host]),
             Kind::MuteHost => servers.iter().for_each(|&server| network.cut_one_way(&[host], &[server])),
-            Kind::SlowHost => network.slow(host),
-            Kind::LossyHost => network.lose(host, 35),
+            Kind::SlowHost => return network.slow(host),
+            Kind::LossyHost => return network.lose(host, 35),
             Kind::LoseReplies => {
                 // Requests are applied meanwhile; then the client learns that it will never know.
                 network.cut_one_way(&servers, &[host]);
                 wait::pass(length.min(Duration::from_millis(600)));
-                network.refuse(host);
+                return network.refuse(host);
             }
-            _ => network.refuse(host),
+            _ => return network.refuse(host),
         }
+        true
     }
 
-    fn break_quorum(&self, kind: Kind, aim: &Aim) {
+    fn break_quorum(&self, kind: Kind, aim: &Aim) -> bool {
         let network = &self.world.network;
         let others = |one: usize| (0..SERVERS).filter(move |&server| server != one).collect::<Vec<_>>();
         match kind {
@@ -183,7 +201,7 @@ impl<'a> Nemesis<'a> {
             Kind::CutItsServerOneWay => network.cut_one_way(&others(aim.server), &[aim.server]),
             Kind::CutLeader => network.cut(&[aim.leader], &others(aim.leader)),
             Kind::CutLeaderOneWay => network.cut_one_way(&others(aim.leader), &[aim.leader]),
-            Kind::LossyServers => (0..SERVERS).for_each(|server| network.lose(server, 20)),
+            Kind::LossyServers => return (0..SERVERS).all(|server| network.lose(server, 20)),
             _ => {
                 let (inside, node) = (World::node_of(aim.host), aim.server);
                 let hosts = self.world.nodes_of_all_hosts().into_iter().filter(|&host| host != inside);
@@ -191,6 +209,7 @@ impl<'a> Nemesis<'a> {
                 network.cut(&[inside, node], &outside);
             }
         }
+        true
     }
 
     fn break_servers(&self, kind: Kind, aim: &Aim) {
@@ -282,6 +301,12 @@ impl<'a> Nemesis<'a> {
             Kind::DeleteElection | Kind::DeleteLease | Kind::DeleteBase => self.world.nodes_of_all_hosts(),
             _ => vec![World::node_of(aim.host)],
         }
+    }
+
+    /// What befalls `ZooKeeper`'s leader befalls the holder if it is connected there.
+    fn touches_holder(kind: Kind, aim: &Aim) -> bool {
+        let at_leader = [Kind::CutLeader, Kind::CutLeaderOneWay, Kind::KillLeader, Kind::PauseLeader].contains(&kind);
+        !at_leader || aim.leader == aim.server
     }
 
     /// Whoever holds, it concerns them.

@@ -50,36 +50,31 @@ impl Network {
         }
     }
 
-    /// Connections of this node to servers are reset, and new ones refused.
-    pub fn refuse(&self, node: usize) {
+    /// Connections of this node to servers are reset, and new ones refused. `false` if this kernel cannot do that, here and
+    /// below.
+    pub fn refuse(&self, node: usize) -> bool {
         let mut rules = String::new();
         for (chain, port) in [("INPUT", "--sport"), ("OUTPUT", "--dport")] {
             writeln!(rules, "-A {chain} -p tcp {port} {CLIENT_PORT} -j REJECT --reject-with tcp-reset").unwrap();
         }
-        self.apply(node, &rules);
-        self.state.lock().unwrap().impaired.insert(node);
+        self.impair(node, &rules)
     }
 
     /// So many packets of a hundred are lost in each direction.
-    pub fn lose(&self, node: usize, percent: usize) {
+    pub fn lose(&self, node: usize, percent: usize) -> bool {
         let mut rules = String::new();
         for chain in ["INPUT", "OUTPUT"] {
             writeln!(rules, "-A {chain} -m statistic --mode random --probability 0.{percent:02} -j DROP").unwrap();
         }
-        self.apply(node, &rules);
-        self.state.lock().unwrap().impaired.insert(node);
+        self.impair(node, &rules)
     }
 
     /// Everything that the node sends stands in a queue: a small packet for a tenth of a second or so. Not `netem`, which
     /// many kernels lack.
-    pub fn slow(&self, node: usize) {
+    pub fn slow(&self, node: usize) -> bool {
         let queue =
             ["qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", "12kbit", "burst", "1600", "latency", "3s"];
-        let output = self.nodes[node].tool("tc", &queue, "");
-        assert!(output.status.success(), "tc: {}", String::from_utf8_lossy(&output.stderr));
-        let mut state = self.state.lock().unwrap();
-        state.impaired.insert(node);
-        state.touched.insert(node);
+        self.impair(node, "") && self.nodes[node].tool("tc", &queue, "").status.success()
     }
 
     /// All as at first.
@@ -108,16 +103,20 @@ impl Network {
                 writeln!(rules, "-A {chain} {side} {} -j DROP", self.nodes[peer].address).unwrap();
             }
         }
-        self.apply(node, &rules);
+        assert!(self.apply(node, &rules), "iptables cannot even drop; apt-get install iptables");
         let mut state = self.state.lock().unwrap();
         state.blocked.extend(from.iter().map(|&peer| (peer, node)));
         state.blocked.extend(to.iter().map(|&peer| (node, peer)));
     }
 
+    fn impair(&self, node: usize, rules: &str) -> bool {
+        self.state.lock().unwrap().impaired.insert(node);
+        self.apply(node, rules)
+    }
+
     /// All rules of one call come into force at once.
-    fn apply(&self, node: usize, rules: &str) {
+    fn apply(&self, node: usize, rules: &str) -> bool {
         self.state.lock().unwrap().touched.insert(node);
-        let output = self.nodes[node].tool("iptables-restore", &["-w", "-n"], &format!("*filter\n{rules}COMMIT\n"));
-        assert!(output.status.success(), "iptables-restore: {}", String::from_utf8_lossy(&output.stderr));
+        self.nodes[node].tool("iptables-restore", &["-w", "-n"], &format!("*filter\n{rules}COMMIT\n")).status.success()
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use zookeeper_client::{Client, Error};
+use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use super::lab::Node;
 
@@ -104,8 +104,33 @@ impl Operator {
         })
     }
 
-    /// In a thread of its own, because only a thread can enter a namespace.
+    /// Writes again and again in one session, until a write fails or `goes_on` says no after one.
+    pub fn write_on(&self, mut goes_on: impl FnMut() -> bool + Send) {
+        self.errand_within(Duration::MAX, |client| async move {
+            let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+            let _ = client.create("/chaos-was-here", b"", &options).await;
+            while tokio::time::timeout(LIMIT, client.set_data("/chaos-was-here", b"", None))
+                .await
+                .is_ok_and(|set| set.is_ok())
+            {
+                if !goes_on() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+    }
+
     fn errand<T, F>(&self, errand: impl FnOnce(Client) -> F + Send) -> Option<T>
+    where
+        T: Send,
+        F: Future<Output = Result<T, Error>>,
+    {
+        self.errand_within(LIMIT, errand)
+    }
+
+    /// In a thread of its own, because only a thread can enter a namespace.
+    fn errand_within<T, F>(&self, limit: Duration, errand: impl FnOnce(Client) -> F + Send) -> Option<T>
     where
         T: Send,
         F: Future<Output = Result<T, Error>>,
@@ -118,7 +143,7 @@ impl Operator {
                         let connector = Client::connector().with_session_timeout(LIMIT);
                         errand(connector.connect(&self.servers).await?).await
                     };
-                    tokio::time::timeout(LIMIT, work).await.ok()?.ok()
+                    tokio::time::timeout(limit, work).await.ok()?.ok()
                 })
             });
             thread.join().unwrap()

@@ -20,6 +20,7 @@ pub struct Report<'a> {
     pub settings: &'a Settings,
     pub findings: &'a Findings,
     pub strikes: &'a [Strike],
+    pub rescues: usize,
     pub lives: &'a [Life],
     pub leftovers: &'a Leftovers,
 }
@@ -35,6 +36,9 @@ impl Report<'_> {
         let mut text = String::new();
         let mut line = |name: &str, value: String| writeln!(text, "  {name:<34}{value}").unwrap();
         line("faults", format!("{} ({} % at the holder or its server)", self.strikes.len(), self.percent_at_holder()));
+        let missed = self.strikes.iter().filter(|strike| strike.missed).count();
+        line("  that could not be done", missed.to_string());
+        line("stuck ensembles helped on", self.rescues.to_string());
         line("starts of the command", findings.runs.len().to_string());
         line("overlaps", told(&self.overlaps(None)));
         for limit in ["whole host suspended", "whole base deleted"] {
@@ -66,6 +70,7 @@ impl Report<'_> {
             "percent_at_holder": self.percent_at_holder(),
             "faults_by_kind": self.by_kind(),
             "missed": self.strikes.iter().filter(|strike| strike.missed).count(),
+            "rescues": self.rescues,
             "starts": findings.runs.len(),
             "violations": findings.violations(),
             "overlaps": findings.overlaps.iter().filter(|overlap| overlap.apart.is_none()).map(overlap).collect::<Vec<_>>(),

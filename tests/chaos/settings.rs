@@ -33,7 +33,7 @@ impl Settings {
         let reports = std::env::var_os("CHAOS_REPORTS").map_or(beside, PathBuf::from);
         let run = |seed: u64| Self {
             seed,
-            faults: number("CHAOS_FAULTS", "20"),
+            faults: number("CHAOS_FAULTS", "24"),
             hosts: number("CHAOS_HOSTS", "5"),
             session_timeout: Duration::from_millis(text("CHAOS_T", "2000").parse().expect("milliseconds")),
             recipe: if seed.is_multiple_of(4) { "single" } else { "sequential" },

@@ -75,11 +75,11 @@ impl Timeline<'_> {
             "the command runs (a colour for each host)",
             228.0,
         );
-        entry("<rect y=\"5\" width=\"22\" height=\"1.5\" fill=\"#aaa\"/>", "supervisor up", 98.0);
-        entry("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#e0503c\" opacity=\".3\"/>", "broken here", 92.0);
-        entry("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#c00\"/>", "two at once", 92.0);
-        entry("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#444\"/>", "ZooKeeper's leader", 122.0);
-        entry("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#bbb\"/>", "its follower", 92.0);
+        entry("<rect y=\"5\" width=\"22\" height=\"1.5\" fill=\"#aaa\"/>", "supervisor up", 116.0);
+        entry("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#e0503c\" opacity=\".3\"/>", "broken here", 104.0);
+        entry("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#c00\"/>", "two at once", 104.0);
+        entry("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#444\"/>", "ZooKeeper's leader", 142.0);
+        entry("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#bbb\"/>", "its follower", 106.0);
         entry(
             "<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#f3ecd8\"/>",
             "no command possible: no quorum, or no whole host",

@@ -32,9 +32,14 @@ pub struct World {
     pub operator: Operator,
     pub tail: Tail,
     pub history: Mutex<History>,
+    /// When the ensemble last took a write of ours.
+    last_write: Mutex<Duration>,
     finished: AtomicBool,
     lab: Lab,
 }
+
+/// An ensemble that has taken no write for so long does not count as a quorum, whatever its servers say.
+const WRITE_SILENCE: Duration = Duration::from_secs(3);
 
 /// What the threads saw.
 #[derive(Default, Debug)]
@@ -67,7 +72,7 @@ impl World {
         let names: Vec<String> = servers.chain(hosts).chain(["me".to_owned()]).collect();
         let lab = Lab::build(&names);
         let network = Network::of(lab.nodes.clone());
-        let ensemble = Ensemble::start(&lab.nodes[..SERVERS], lab.directory());
+        let ensemble = Ensemble::start(&lab.nodes[..SERVERS], lab.directory(), &settings.report);
         let setup = setup(settings, lab.directory().join("diary"));
         let mut dice = Dice::new(settings.seed ^ 0x0051_7A7E);
         let addresses: Vec<String> =
@@ -84,6 +89,7 @@ impl World {
             operator,
             tail: Tail::of(setup.diary.clone()),
             history: Mutex::default(),
+            last_write: Mutex::default(),
             finished: AtomicBool::new(false),
             lab,
         };
@@ -167,6 +173,21 @@ impl World {
         }
     }
 
+    /// How long no write has succeeded.
+    pub fn writes_silent_for(&self) -> Duration {
+        clock::now().saturating_sub(*self.last_write.lock().unwrap())
+    }
+
+    fn try_writes(&self) {
+        while !self.finished.load(Ordering::Relaxed) {
+            self.operator.write_on(|| {
+                *self.last_write.lock().unwrap() = clock::now();
+                wait::pass(Duration::from_millis(300));
+                !self.finished.load(Ordering::Relaxed)
+            });
+        }
+    }
+
     fn is_possible(&self, modes: [Mode; SERVERS]) -> bool {
         let Some(leader) = modes.iter().position(|&mode| mode == Mode::Leader) else { return false };
         let follows = |server: usize| {
@@ -177,17 +198,18 @@ impl World {
             // A client may try any of its servers, so all have to be good.
             reach(host).all(|server| quorum.contains(&server) && self.network.passes(Self::node_of(host), server))
         };
-        let up = self.ensemble.is_up(leader) && 2 * quorum.len() > SERVERS;
+        let up = self.ensemble.is_up(leader) && 2 * quorum.len() > SERVERS && self.writes_silent_for() < WRITE_SILENCE;
         up && (0..self.hosts.len()).any(|host| self.hosts[host].is_up() && reaches(host))
     }
 }
 
 impl Running {
     fn keep(world: Arc<World>) -> Self {
-        let (keeper, watcher) = (Arc::clone(&world), Arc::clone(&world));
-        let threads =
-            vec![std::thread::spawn(move || keeper.keep_hosts()), std::thread::spawn(move || watcher.watch_servers())];
-        Self { world, threads }
+        let threads = [World::keep_hosts, World::watch_servers, World::try_writes].map(|work: fn(&World)| {
+            let world = Arc::clone(&world);
+            std::thread::spawn(move || work(&world))
+        });
+        Self { world, threads: threads.into() }
     }
 }
 
