@@ -206,7 +206,7 @@ fn throw(dice: &mut Dice, kind: Kind, session_timeout: Duration) -> Fault {
         at_holder: dice.percent(95),
         length: dice.between(*range.start(), *range.end()),
         rest: dice.between(Duration::from_millis(50), Duration::from_millis(700)),
-        waits_for_a_holder: dice.percent(80),
+        waits_for_a_holder: dice.percent(75),
     }
 }
 

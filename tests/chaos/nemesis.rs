@@ -57,14 +57,12 @@ impl<'a> Nemesis<'a> {
 
     pub fn strike(&mut self, fault: &Fault) {
         self.rescue();
-        let mut aim = self.aim(fault);
-        if aim.is_none() && fault.waits_for_a_holder {
+        if fault.at_holder && fault.waits_for_a_holder && self.world.holder().is_none() {
             wait::held_within(PATIENCE, || self.world.holder().is_some());
             wait::pass(fault.rest);
-            aim = self.aim(fault);
         }
-        let aim = aim.unwrap_or_else(|| self.aim_anywhere());
-        let holder = self.world.holder().or_else(|| self.taker());
+        let holder = self.world.holder().or_else(|| self.world.heir());
+        let aim = self.aim(holder.filter(|_| fault.at_holder));
         let (kind, also) = (self.possible_kind(fault.kind, &aim), fault.also);
         let began = clock::now();
         let mut done = self.break_it(kind, &aim, fault.length);
@@ -80,7 +78,7 @@ impl<'a> Nemesis<'a> {
             also,
             host: self.world.hosts[aim.host].node.name.clone(),
             nodes: nodes.collect(),
-            hit_holder: holder == Some(aim.host) && Self::touches_holder(kind, &aim) || self.hits_everyone(kind),
+            hit_holder: holder == Some(aim.host) && Self::touches_holder(kind, &aim) || Self::hits_everyone(kind),
             began,
             ended: clock::now(),
             missed: !done,
@@ -104,28 +102,16 @@ impl<'a> Nemesis<'a> {
         wait::held_within(wait::LIMIT, || self.world.writes_silent_for() < Duration::from_secs(1));
     }
 
-    fn aim(&mut self, fault: &Fault) -> Option<Aim> {
-        if !fault.at_holder {
-            return Some(self.aim_anywhere());
-        }
-        let host = self.world.holder()?;
-        Some(self.aim_at(host))
-    }
-
-    /// Nobody runs the command: the one who is about to, or anybody.
-    fn aim_anywhere(&mut self) -> Aim {
+    /// At this host, or at anybody who is up.
+    fn aim(&mut self, host: Option<usize>) -> Aim {
         let up: Vec<usize> = (0..self.world.hosts.len()).filter(|&host| self.world.hosts[host].is_up()).collect();
-        let host = self.dice.pick(&up).unwrap_or(0);
-        self.aim_at(host)
+        let anybody = self.dice.pick(&up).unwrap_or(0);
+        self.aim_at(host.unwrap_or(anybody))
     }
 
     fn aim_at(&self, host: usize) -> Aim {
         let server = self.world.server_of(host);
         Aim { host, server, leader: self.world.leader().unwrap_or(server) }
-    }
-
-    fn taker(&self) -> Option<usize> {
-        self.world.host_called(&self.world.tail.last()?.id)
     }
 
     /// A stated limit of containment is no fault to try; its neighbours are.
@@ -310,7 +296,7 @@ impl<'a> Nemesis<'a> {
     }
 
     /// Whoever holds, it concerns them.
-    fn hits_everyone(&self, kind: Kind) -> bool {
+    fn hits_everyone(kind: Kind) -> bool {
         matches!(
             kind,
             Kind::LossyServers
@@ -319,6 +305,6 @@ impl<'a> Nemesis<'a> {
                 | Kind::DeleteElection
                 | Kind::DeleteLease
                 | Kind::DeleteBase
-        ) && self.world.tail.last().is_some()
+        )
     }
 }

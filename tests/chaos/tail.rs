@@ -44,13 +44,6 @@ impl Tail {
         state.read_on(&self.path);
         state.last.clone().filter(|last| clock::now().saturating_sub(last.at) < SILENCE)
     }
-
-    /// Whoever ran the command last.
-    pub fn last(&self) -> Option<Entry> {
-        let mut state = self.state.lock().unwrap();
-        state.read_on(&self.path);
-        state.last.clone()
-    }
 }
 
 impl State {

@@ -89,7 +89,7 @@ impl World {
             operator,
             tail: Tail::of(setup.diary.clone()),
             history: Mutex::default(),
-            last_write: Mutex::default(),
+            last_write: Mutex::new(clock::now()),
             finished: AtomicBool::new(false),
             lab,
         };
@@ -109,6 +109,11 @@ impl World {
     /// The host that runs the command now.
     pub fn holder(&self) -> Option<usize> {
         self.host_called(&self.tail.running()?.id)
+    }
+
+    /// The host that the lease record names: it runs the command, or is about to.
+    pub fn heir(&self) -> Option<usize> {
+        self.host_called(&self.operator.holder()?)
     }
 
     pub fn host_called(&self, name: &str) -> Option<usize> {
