@@ -85,6 +85,9 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     sys::default_sigchld();
     let born_with = Children::of_this_thread()?.list()?;
     let containment = choose(settings.contain)?;
+    if settings.foreground {
+        sys::ignore_background_output();
+    }
     let foreground = || settings.foreground.then(|| Foreground { terminal: Terminal::of_this_group() });
     let terminal = foreground().and_then(|foreground| foreground.terminal);
     let releaser =

@@ -36,6 +36,14 @@ pub struct Foreground {
     pub terminal: Option<Terminal>,
 }
 
+/// What changes from start to start.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// A clean copy of ours, and the term's.
+    environment: Vec<CString>,
+    takes_terminal: bool,
+}
+
 impl Launch {
     /// # Errors
     /// Without a command, or with a NUL byte in it.
@@ -48,16 +56,17 @@ impl Launch {
         Ok(Self { arguments, passed_on: environment::passed_on(std::env::vars_os()), identity, foreground })
     }
 
-    /// What the command is told: a clean copy of our environment, and its term.
-    pub fn environment(&self, grant: &Grant) -> Vec<CString> {
-        let mut variables = environment::of_term(&self.identity, grant);
-        variables.extend_from_slice(&self.passed_on);
-        variables
+    /// To be asked for before the fork: in a PID namespace our group has no number.
+    pub fn surroundings(&self, grant: &Grant) -> Surroundings {
+        let mut environment = environment::of_term(&self.identity, grant);
+        environment.extend_from_slice(&self.passed_on);
+        let terminal = self.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
+        Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand) }
     }
 
     /// Turns the calling process into the command, looked up like `execvp(3)` does. Returns only what went wrong.
-    pub fn become_command(&self, environment: &[CString]) -> Errno {
-        if let Err(errno) = self.leave_our_group() {
+    pub fn become_command(&self, surroundings: &Surroundings) -> Errno {
+        if let Err(errno) = self.leave_our_group(surroundings.takes_terminal) {
             return errno;
         }
         sys::default_every_signal();
@@ -65,16 +74,16 @@ impl Launch {
             return errno;
         }
         let Some(program) = self.arguments.first() else { return Errno::ENOENT };
-        match execvpe(program, &self.arguments, environment) {
+        match execvpe(program, &self.arguments, &surroundings.environment) {
             Err(errno) => errno,
         }
     }
 
     /// A session of its own, or, in the foreground, a group of its own in ours.
-    fn leave_our_group(&self) -> Result<(), Errno> {
+    fn leave_our_group(&self, takes_terminal: bool) -> Result<(), Errno> {
         let Some(foreground) = &self.foreground else { return setsid().map(drop) };
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-        if let Some(terminal) = &foreground.terminal {
+        if let Some(terminal) = foreground.terminal.as_ref().filter(|_| takes_terminal) {
             terminal.give_to(getpid());
         }
         Ok(())
@@ -136,5 +145,26 @@ impl ExecReader {
 impl AsFd for ExecReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T11: the guard died before its death could be noticed by signal, and somebody else is the parent now.
+    #[test]
+    fn a_process_whose_guard_has_died_already_goes_no_further() {
+        let not_our_parent = getpid();
+        assert_eq!(die_with(not_our_parent), Err(Errno::ESRCH));
+        set_pdeathsig(None).unwrap();
+    }
+
+    #[test]
+    fn a_command_has_a_name_and_no_nul_byte() {
+        let identity = || Identity { id: String::new(), path: String::new() };
+        assert!(Launch::new(vec![], identity(), None).is_err());
+        assert!(Launch::new(vec!["a\0b".into()], identity(), None).is_err());
+        assert!(Launch::new(vec!["true".into()], identity(), None).is_ok());
     }
 }

@@ -29,6 +29,9 @@ use crate::core::order::{Grant, Report};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
+/// Room for the reports of several runs, so that a report on the kill path finds it made.
+const OUTBOX: usize = 32;
+
 /// See the module.
 pub struct PollLoop {
     policy: Policy,
@@ -42,6 +45,8 @@ pub struct PollLoop {
     kernel_timer: Timer,
     suspend: SuspendWatch,
     pause: Duration,
+    /// The supervisor is gone; its descriptors would be ready for ever.
+    is_alone: bool,
     farewell: Option<Farewell>,
 }
 
@@ -63,12 +68,13 @@ impl PollLoop {
             tree,
             socket,
             supervisor,
-            outbox: VecDeque::new(),
+            outbox: VecDeque::with_capacity(OUTBOX),
             deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
             kernel_timer: Timer::new(ClockId::CLOCK_BOOTTIME, lethal)?,
             suspend: SuspendWatch::new(),
             pause: SHORTEST_PAUSE,
+            is_alone: false,
             farewell: None,
         })
     }
@@ -91,7 +97,7 @@ impl PollLoop {
         let look = if self.suspend.jumped() { Input::ClockJumped } else { Input::Ticked };
         self.step(look)?;
         if ready.supervisor_gone {
-            self.step(Input::SupervisorGone)?;
+            self.supervisor_gone()?;
         }
         while let Ok(Some(_)) = self.deaths.read_signal() {}
         while let Some(news) = self.tree.news() {
@@ -142,13 +148,18 @@ impl PollLoop {
     fn take_order(&mut self) -> Result<(), Errno> {
         let mut record = [0; ORDER_SIZE];
         match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
-            Ok(0) | Err(Errno::ECONNRESET) => self.step(Input::SupervisorGone),
+            Ok(0) | Err(Errno::ECONNRESET) => self.supervisor_gone(),
             Ok(length) => match record.get(..length).and_then(decode_order) {
                 Some(order) => self.step(Input::Ordered(order)),
                 None => Ok(()),
             },
             Err(_) => Ok(()),
         }
+    }
+
+    fn supervisor_gone(&mut self) -> Result<(), Errno> {
+        self.is_alone = true;
+        self.step(Input::SupervisorGone)
     }
 
     /// A supervisor that does not read is told later, in order; that processes are stuck will have to be said again.
@@ -159,6 +170,9 @@ impl PollLoop {
     }
 
     fn send_reports(&mut self) {
+        if self.is_alone {
+            self.outbox.clear();
+        }
         while let Some(report) = self.outbox.front() {
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
             if send(self.socket.as_raw_fd(), &encode_report(report), flags) == Err(Errno::EAGAIN) {
@@ -178,26 +192,30 @@ impl PollLoop {
             Some(pause) => self.alarm.set(after(pause), TimerSetTimeFlags::empty())?,
             None => self.alarm.unset()?,
         }
-        let room = if self.outbox.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
-        let command = self.tree.fd().unwrap_or_else(|| self.deaths.as_fd());
-        let mut fds = [
-            PollFd::new(self.socket.as_fd(), PollFlags::POLLIN | room),
-            reading(self.supervisor.as_fd()),
-            reading(self.deaths.as_fd()),
-            reading(self.alarm.as_fd()),
-            reading(command),
-        ];
+        let mut fds = self.watched().map(|(fd, events)| PollFd::new(fd, events));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => return Ok(Ready::default()),
             Err(errno) => return Err(errno),
         }
-        let [socket, supervisor, ..] = fds;
-        let events = socket.revents().unwrap_or(PollFlags::empty());
-        Ok(Ready {
-            order: events.intersects(PollFlags::POLLIN | PollFlags::POLLHUP | PollFlags::POLLERR),
-            supervisor_gone: supervisor.any().unwrap_or(false),
-        })
+        let [socket, supervisor, ..] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+        let order = socket.intersects(PollFlags::POLLIN | PollFlags::POLLHUP | PollFlags::POLLERR);
+        Ok(Ready { order: order && !self.is_alone, supervisor_gone: !supervisor.is_empty() && !self.is_alone })
+    }
+
+    /// What cannot be watched is replaced by what is watched anyway.
+    fn watched(&self) -> [(BorrowedFd<'_>, PollFlags); 5] {
+        let deaths = self.deaths.as_fd();
+        let (socket, supervisor) =
+            if self.is_alone { (deaths, deaths) } else { (self.socket.as_fd(), self.supervisor.as_fd()) };
+        let room = if self.outbox.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+        [
+            (socket, PollFlags::POLLIN | room),
+            (supervisor, PollFlags::POLLIN),
+            (deaths, PollFlags::POLLIN),
+            (self.alarm.as_fd(), PollFlags::POLLIN),
+            (self.tree.fd().unwrap_or(deaths), PollFlags::POLLIN),
+        ]
     }
 }
 
@@ -205,10 +223,6 @@ impl PollLoop {
 struct Ready {
     order: bool,
     supervisor_gone: bool,
-}
-
-fn reading(fd: BorrowedFd<'_>) -> PollFd<'_> {
-    PollFd::new(fd, PollFlags::POLLIN)
 }
 
 fn arm(timer: &mut Timer, lethal_in: Option<Duration>) -> Result<(), Errno> {

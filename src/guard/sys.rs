@@ -27,6 +27,28 @@ pub fn fork_into(namespaces: CloneFlags) -> Result<ForkResult, Errno> {
     let zero: libc::c_long = 0;
     // SAFETY: clone(2) without CLONE_VM and with a null stack is fork; there is one thread, and no pointer is passed.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, zero, zero, zero, zero) };
+    forked(pid)
+}
+
+/// `fork(2)` into a cgroup v2, given by its directory (`CLONE_INTO_CGROUP`, Linux 5.7). To join it afterwards takes the kernel
+/// some 10 ms (it waits for every other fork and exit of the machine), and this takes nothing. As [`fork_into`] for the rest.
+pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> Result<ForkResult, Errno> {
+    refuse_threads()?;
+    // SAFETY: clone_args is a C struct of integers, and all zeros ask for nothing.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = CLONE_INTO_CGROUP;
+    arguments.exit_signal = SIGCHLD;
+    arguments.cgroup = u64::try_from(directory.as_raw_fd()).map_err(|_| Errno::EBADF)?;
+    // SAFETY: without CLONE_VM and with a null stack it is fork; there is one thread; `arguments` lives during the call.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
+    forked(pid)
+}
+
+/// `<linux/sched.h>`; libc has it as a number that does not fit its own type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+const SIGCHLD: u64 = 17;
+
+fn forked(pid: libc::c_long) -> Result<ForkResult, Errno> {
     match c_int::try_from(Errno::result(pid)?).unwrap_or(c_int::MAX) {
         0 => Ok(ForkResult::Child),
         pid => Ok(ForkResult::Parent { child: Pid::from_raw(pid) }),
@@ -57,12 +79,24 @@ pub fn default_every_signal() {
         // SAFETY: SIG_DFL is no handler. SIGKILL, SIGSTOP and the two that libc keeps for itself are refused.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    // Those two are inherited as well: all zeros are SIG_DFL without flags, in every layout of the kernel's structure.
+    let default = [0_u64; 8];
+    for signal in [32, 33] {
+        // SAFETY: `default` is longer than the structure that is read, and nothing is written.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), 0_usize, 8_usize) };
+    }
 }
 
 /// SIGCHLD back to its default: where it is inherited as ignored, children vanish without a status (`wait(2)`).
 pub fn default_sigchld() {
     // SAFETY: SIG_DFL is no handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// A process in the background of a terminal is stopped when it writes, on some terminals (`tostop` in `stty(1)`): not us.
+pub fn ignore_background_output() {
+    // SAFETY: SIG_IGN is no handler.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
 }
 
 /// Which children `waitid(2)` is asked about.

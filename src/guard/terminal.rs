@@ -25,12 +25,15 @@ impl Terminal {
         Some(Self { tty, owner: getpgrp() })
     }
 
-    /// Gives it to `group`, if its owner has it: a background job has no say. Only with SIGTTOU blocked (`tcsetpgrp(3)`).
+    /// Whether its owner has it: a job in the background has no say.
+    pub fn is_at_hand(&self) -> bool {
+        tcgetpgrp(&self.tty) == Ok(self.owner)
+    }
+
+    /// Only with SIGTTOU blocked (`tcsetpgrp(3)`).
     pub fn give_to(&self, group: Pid) {
-        if tcgetpgrp(&self.tty) == Ok(self.owner) {
-            // A terminal that hung up meanwhile is nobody's.
-            let _ = tcsetpgrp(&self.tty, group);
-        }
+        // A terminal that hung up meanwhile is nobody's.
+        let _ = tcsetpgrp(&self.tty, group);
     }
 
     /// Gives it back to its owner, if `group` has it or a group without processes (in a PID namespace the command's

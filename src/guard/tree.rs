@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 use super::children::Children;
 use super::contain::init::{self, Init, Word};
 use super::contain::{Containment, children_of};
-use super::launch::{self, ExecPipe, ExecReader, ExecResult, Launch};
+use super::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, Surroundings};
 use super::policy::{CommandSignal, Input};
 use super::sweep;
 use super::sys::{self, Child};
@@ -38,6 +38,7 @@ pub struct Tree {
 struct Command {
     pid: i32,
     link: Link,
+    is_init: bool,
     has_ended: bool,
 }
 
@@ -46,8 +47,9 @@ struct Command {
 enum Link {
     /// On its way to `execve(2)`.
     Executing(ExecReader),
-    Executed,
     Init(Init),
+    /// Nothing more will be heard.
+    Closed,
 }
 
 impl Tree {
@@ -57,31 +59,32 @@ impl Tree {
 
     pub fn spawn(&mut self, grant: &Grant) -> Result<(), Errno> {
         self.containment.make_ready().map_err(|error| errno_of(&error))?;
-        let environment = self.launch.environment(grant);
+        let surroundings = self.launch.surroundings(grant);
         let command = match self.containment {
             Containment::PidNamespace(namespace) => {
                 let continues_stopped = self.launch.foreground.is_some();
-                let init = init::spawn(namespace, continues_stopped, || self.launch.become_command(&environment))?;
-                Command { pid: init.pid, link: Link::Init(init), has_ended: false }
+                let init = init::spawn(namespace, continues_stopped, || self.launch.become_command(&surroundings))?;
+                Command { pid: init.pid, link: Link::Init(init), is_init: true, has_ended: false }
             }
-            _ => self.fork_command(&environment)?,
+            _ => self.fork_command(&surroundings)?,
         };
         self.command = Some(command);
         (self.is_killing, self.is_frozen) = (false, false);
         Ok(())
     }
 
-    fn fork_command(&self, environment: &[std::ffi::CString]) -> Result<Command, Errno> {
+    fn fork_command(&self, surroundings: &Surroundings) -> Result<Command, Errno> {
         let guard = getpid();
         let exec = ExecPipe::new()?;
-        match sys::fork()? {
+        match self.containment.fork()? {
             ForkResult::Parent { child } => {
-                Ok(Command { pid: child.as_raw(), link: Link::Executing(exec.into_reader()), has_ended: false })
+                let link = Link::Executing(exec.into_reader());
+                Ok(Command { pid: child.as_raw(), link, is_init: false, has_ended: false })
             }
             ForkResult::Child => {
                 let joined =
                     launch::die_with(guard).and_then(|()| self.containment.join().map_err(|error| errno_of(&error)));
-                exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(environment)));
+                exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(surroundings)));
                 sys::exit(launch::NOT_EXECUTED)
             }
         }
@@ -92,7 +95,7 @@ impl Tree {
         match &self.command.as_ref()?.link {
             Link::Executing(exec) => Some(exec.as_fd()),
             Link::Init(init) => Some(init.fd()),
-            Link::Executed => None,
+            Link::Closed => None,
         }
     }
 
@@ -108,10 +111,10 @@ impl Tree {
     fn words(&mut self) -> Option<Input> {
         let command = self.command.as_mut()?;
         match &command.link {
-            Link::Executed => None,
+            Link::Closed => None,
             Link::Executing(exec) => {
                 let result = exec.result()?;
-                command.link = Link::Executed;
+                command.link = Link::Closed;
                 Some(match result {
                     ExecResult::Executed => Input::Executed { pid: command.pid },
                     ExecResult::Failed(errno) => Input::NotExecuted { errno },
@@ -124,6 +127,10 @@ impl Tree {
                 Word::Ended(status) => {
                     command.has_ended = true;
                     Some(Input::CommandEnded(status))
+                }
+                Word::Last => {
+                    command.link = Link::Closed;
+                    None
                 }
             },
         }
@@ -144,8 +151,7 @@ impl Tree {
         }
         let command = self.command.as_mut()?;
         command.has_ended = true;
-        let is_init = matches!(command.link, Link::Init(_));
-        Some(Input::CommandEnded(if is_init { KILLED } else { status }))
+        Some(Input::CommandEnded(if command.is_init { KILLED } else { status }))
     }
 
     /// A command in the foreground that Ctrl-Z has stopped would hold the lease for nothing.

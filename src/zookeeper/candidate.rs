@@ -36,8 +36,8 @@ pub(super) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
 /// Reads the line, the term and the record, in one round.
 pub(super) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let candidate = contact.office.candidate(&contact, candidacy)?;
         let znode = contact.office.znode(&contact, candidacy)?;
+        let candidate = contact.office.candidate(&contact, candidacy)?;
         let children = contact.client.get_children(&contact.office.paths.election);
         let books = reading::books(&contact);
         let (children, books) = tokio::join!(children, books);

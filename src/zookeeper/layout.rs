@@ -12,6 +12,9 @@ use super::records;
 use super::settings::Settings;
 use crate::core::lease::LEASE_LONGEST;
 
+const LEASE: &str = "lease";
+const TERM: &str = "term";
+
 /// Full paths, the chroot included.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
@@ -25,7 +28,12 @@ impl Paths {
     pub fn new(settings: &Settings) -> Self {
         let base = format!("{}{}", settings.chroot, settings.base);
         let election = format!("{}{}", settings.chroot, settings.election);
-        Self { lease: format!("{base}/lease"), term: format!("{base}/term"), base, election }
+        Self { lease: format!("{base}/{LEASE}"), term: format!("{base}/{TERM}"), base, election }
+    }
+
+    /// Whether the record and the term are among these children of the base.
+    pub fn has_books(children: &[String]) -> bool {
+        [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
     }
 
     pub fn candidate(&self, name: &str) -> String {

@@ -35,7 +35,7 @@ use tokio::time::timeout;
 use zookeeper_client::StateWatcher;
 
 use crate::core::action::{Conditions, Entry};
-use crate::core::event::{Candidacy, Event, Request, SessionNumber};
+use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::settings::Recipe;
 use fault::Fault;
 use office::Office;
@@ -162,6 +162,7 @@ fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, Fault>) {
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
         Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
+        Err(Fault::Denied(Denial::Forbidden)) => tracing::warn!(candidacy, ?request, "Request was forbidden by an ACL"),
         Err(Fault::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
         Err(Fault::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }

@@ -44,6 +44,29 @@ impl From<Event> for Answer {
     }
 }
 
+/// Reads the record, with one watch on it.
+pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    let lease = &contact.office.paths.lease;
+    for _ in 0..ROUNDS {
+        // A watch that is armed since before this read reports all that comes after it.
+        let read = if contact.watches.has_record(candidacy) {
+            contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
+        } else {
+            let read = contact.client.get_and_watch_data(lease).await;
+            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(watcher)))
+        };
+        match read {
+            Ok((data, stat, watches)) => {
+                let record = contact.office.record(&data, &stat);
+                return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
+            }
+            Err(Error::NoNode) => repair(&contact).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(too_many_rounds())
+}
+
 /// The term's version and the record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Books {
@@ -93,27 +116,4 @@ pub(super) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> 
         Place::First | Place::Next => Some(Watch::record(record.mzxid)),
         Place::Behind(_) => None,
     }
-}
-
-/// Reads the record, with one watch on it.
-pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
-    let lease = &contact.office.paths.lease;
-    for _ in 0..ROUNDS {
-        // A watch that is armed since before this read reports all that comes after it.
-        let read = if contact.watches.has_record(candidacy) {
-            contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
-        } else {
-            let read = contact.client.get_and_watch_data(lease).await;
-            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(watcher)))
-        };
-        match read {
-            Ok((data, stat, watches)) => {
-                let record = contact.office.record(&data, &stat);
-                return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
-            }
-            Err(Error::NoNode) => repair(&contact).await?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(too_many_rounds())
 }

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use zookeeper_client::{Error, EventType, OneshotWatcher};
 
 use super::fault::Fault;
+use super::layout::Paths;
 use super::session::Contact;
 use crate::core::event::{Candidacy, Event};
 
@@ -142,53 +143,43 @@ async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
         let armed = arm(&present, &watch).await;
         let over = present.client.state().is_terminated();
         drop(present);
-        match armed {
-            Ok(Finding::AsSeen(watcher)) => {
-                let fired = fired(watcher).await;
-                if watch.target == Target::Base && fired {
-                    continue;
-                }
-                if fired {
-                    office.tell(event);
-                }
-            }
-            // Not armed, and not known why: whoever looks again arms again. A dead session is reported as such.
-            Ok(Finding::Changed) | Err(Fault::Unknown(_)) if !over => office.tell(event),
-            Ok(Finding::Changed) | Err(_) => {}
+        let changed = match armed {
+            Ok(Some(watcher)) => fired(watcher).await,
+            Ok(None) => return office.tell(event),
+            // Not armed, and not known why: whoever looks again arms again. The end of a session is told by itself.
+            Err(Fault::Unknown(_)) if !over => return office.tell(event),
+            Err(_) => false,
+        };
+        match watch.target {
+            // Some child of the base came or went: are ours still there?
+            Target::Base if changed => {}
+            _ if changed => return office.tell(event),
+            _ => return,
         }
-        return;
     }
 }
 
-/// What was there when a watch was armed.
-enum Finding {
-    AsSeen(OneshotWatcher),
-    Changed,
-}
-
-async fn arm(contact: &Contact, watch: &Watch) -> Result<Finding, Fault> {
+/// `None`: what is there is not what was seen.
+async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>, Fault> {
     let (client, paths) = (&contact.client, &contact.office.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
-    let finding = |as_seen, watcher| if as_seen { Finding::AsSeen(watcher) } else { Finding::Changed };
-    match &watch.target {
+    let (as_seen, watcher) = match &watch.target {
         Target::Candidate(name) => {
             let (stat, watcher) = client.check_and_watch_stat(&paths.candidate(name)).await?;
-            Ok(finding(stat.is_some_and(|stat| is_as_seen(stat.czxid)), watcher))
+            (stat.is_some_and(|stat| is_as_seen(stat.czxid)), watcher)
         }
         Target::Record => match client.get_and_watch_data(&paths.lease).await {
-            Ok((_, stat, watcher)) => Ok(finding(is_as_seen(stat.mzxid), watcher)),
-            Err(Error::NoNode) => Ok(Finding::Changed),
-            Err(error) => Err(error.into()),
+            Ok((_, stat, watcher)) => (is_as_seen(stat.mzxid), watcher),
+            Err(Error::NoNode) => return Ok(None),
+            Err(error) => return Err(error.into()),
         },
         Target::Base => match client.list_and_watch_children(&paths.base).await {
-            Ok((children, watcher)) => {
-                let whole = ["lease", "term"].iter().all(|name| children.iter().any(|child| child == name));
-                Ok(finding(whole, watcher))
-            }
-            Err(Error::NoNode) => Ok(Finding::Changed),
-            Err(error) => Err(error.into()),
+            Ok((children, watcher)) => (Paths::has_books(&children), watcher),
+            Err(Error::NoNode) => return Ok(None),
+            Err(error) => return Err(error.into()),
         },
-    }
+    };
+    Ok(as_seen.then_some(watcher))
 }
 
 /// Waits for the watch. `false`: the session ended instead, which is reported by itself.

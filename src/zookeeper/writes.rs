@@ -66,7 +66,10 @@ pub(super) async fn renew(
     Ok(Event::Renewed { candidacy, sent_at, version: *version }.into())
 }
 
-/// Checks the term, sets the record free, deletes the candidate; without the last, if the candidate is gone already.
+/// Checks the term, deletes the candidate (if it is not gone already), and sets the record free.
+///
+/// In this order, because the server sends watch events in the order of a multi's operations: the next in line looks at
+/// everything when its predecessor departs, and sees the free record in the same look.
 pub(super) async fn release(
     contact: Arc<Contact>,
     candidacy: Candidacy,
@@ -96,12 +99,15 @@ pub(super) async fn free(
 ) -> Result<(), Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let mut multi = contact.client.new_multi_writer();
+    let mut parts = vec![Part::Term];
     multi.add_check_version(&paths.term, conditions.term)?;
-    multi.add_set_data(&paths.lease, &records::released(entry, settings), Some(conditions.record))?;
     if let Some(name) = candidate {
+        parts.push(Part::Candidate);
         multi.add_delete(&paths.candidate(name), None)?;
     }
-    send(&mut multi, &[Part::Term, Part::Record, Part::Candidate]).await.map(drop)
+    parts.push(Part::Record);
+    multi.add_set_data(&paths.lease, &records::released(entry, settings), Some(conditions.record))?;
+    send(&mut multi, &parts).await.map(drop)
 }
 
 /// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.

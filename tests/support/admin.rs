@@ -101,6 +101,12 @@ impl Admin {
         self.must(path, |client, path| async move { client.set_data(&path, &data, None).await });
     }
 
+    /// From now on everyone may read it, and nobody may write it.
+    #[track_caller]
+    pub fn make_read_only(&self, path: &str) {
+        self.must(path, |client, path| async move { client.set_acl(&path, &Acls::anyone_read(), None).await });
+    }
+
     /// Deletes a znode without children, whatever its version; it must exist.
     #[track_caller]
     pub fn delete(&self, path: &str) {

@@ -58,12 +58,20 @@ const HEALTHY: Network =
 #[derive(Debug)]
 struct Line {
     target: SocketAddr,
-    /// The reply to the next request of one of these types is lost.
-    lossy: Mutex<Option<Vec<i32>>>,
+    lossy: Mutex<Option<Loss>>,
     lost: AtomicUsize,
     connections: AtomicUsize,
     /// The types of all requests that were forwarded.
     forwarded: Mutex<Vec<i32>>,
+}
+
+/// The reply to one request to come is lost.
+#[derive(Debug)]
+struct Loss {
+    /// Of these types; empty: of any but a ping.
+    kinds: Vec<i32>,
+    /// So many of them are answered before.
+    spared: usize,
 }
 
 impl Proxy {
@@ -139,12 +147,22 @@ impl Proxy {
     /// Forwards the next request that is not a ping, swallows its reply, and then resets that connection.
     /// Requests behind it are not forwarded.
     pub fn drop_next_reply(&self) {
-        *self.line.lossy.lock().unwrap() = Some(Vec::new());
+        self.drop_reply_after(0);
     }
 
     /// The same for the next request of one of these types (see [`request`]).
     pub fn drop_next_reply_to(&self, requests: &[i32]) {
-        *self.line.lossy.lock().unwrap() = Some(requests.to_vec());
+        *self.line.lossy.lock().unwrap() = Some(Loss { kinds: requests.to_vec(), spared: 0 });
+    }
+
+    /// The same, after so many other requests that are not pings.
+    pub fn drop_reply_after(&self, spared: usize) {
+        *self.line.lossy.lock().unwrap() = Some(Loss { kinds: Vec::new(), spared });
+    }
+
+    /// Loses no reply that it has not lost yet.
+    pub fn drop_no_reply(&self) {
+        *self.line.lossy.lock().unwrap() = None;
     }
 
     /// How many replies were lost so far.
@@ -286,8 +304,17 @@ impl Line {
     /// Takes the order to lose a reply, if this request is meant.
     fn loses_reply_to(&self, kind: i32) -> bool {
         let mut lossy = self.lossy.lock().unwrap();
-        let meant = |kinds: &Vec<i32>| if kinds.is_empty() { kind != request::PING } else { kinds.contains(&kind) };
-        lossy.take_if(|kinds| meant(kinds)).is_some()
+        let taken = lossy.take_if(|loss| loss.is_about(kind) && loss.spared == 0).is_some();
+        if let Some(loss) = lossy.as_mut().filter(|loss| loss.is_about(kind)) {
+            loss.spared -= 1;
+        }
+        taken
+    }
+}
+
+impl Loss {
+    fn is_about(&self, kind: i32) -> bool {
+        if self.kinds.is_empty() { kind != request::PING } else { self.kinds.contains(&kind) }
     }
 }
 

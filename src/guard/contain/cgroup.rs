@@ -3,12 +3,16 @@
 //!
 //! Never: a cgroup that we did not make; a look-up by path once the command runs.
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::ForkResult;
 
 use crate::guard::sys;
@@ -17,6 +21,9 @@ use crate::guard::sys;
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
+    directory: File,
+    /// `CLONE_INTO_CGROUP` works here.
+    is_joined_by_fork: Cell<bool>,
     procs: File,
     kill: File,
     freeze: File,
@@ -33,8 +40,7 @@ impl Cgroup {
     /// When there is no cgroup v2, we may not make or join one, or the kernel has no `cgroup.kill` (Linux 5.14).
     pub fn make() -> io::Result<Self> {
         let path = make_directory(&own_cgroup()?)?;
-        let cgroup = Self::open(&path).and_then(|cgroup| cgroup.try_joining().map(|()| cgroup));
-        cgroup.inspect_err(|_| remove(&path))
+        Self::open(&path).and_then(Self::tried).inspect_err(|_| remove(&path))
     }
 
     fn open(path: &Path) -> io::Result<Self> {
@@ -43,6 +49,8 @@ impl Cgroup {
             file.map_err(|error| io::Error::new(error.kind(), format!("{}/{name}: {error}", path.display())))
         };
         Ok(Self {
+            directory: File::open(path)?,
+            is_joined_by_fork: Cell::new(true),
             procs: for_writing("cgroup.procs")?,
             kill: for_writing("cgroup.kill")?,
             freeze: for_writing("cgroup.freeze")?,
@@ -55,13 +63,25 @@ impl Cgroup {
         &self.path
     }
 
-    /// Moves the calling process into it.
+    /// Forks a process, which is in it from its first instruction on, or is to [`Cgroup::join`] it.
+    pub fn fork(&self) -> Result<ForkResult, Errno> {
+        if self.is_joined_by_fork.get() { sys::fork_into_cgroup(self.directory.as_fd()) } else { sys::fork() }
+    }
+
+    /// Moves the calling process into it, if it is not there by its birth.
     pub fn join(&self) -> io::Result<()> {
-        write(&self.procs, "0")
+        if self.is_joined_by_fork.get() { Ok(()) } else { write(&self.procs, "0") }
     }
 
     /// SIGKILL to every process in it, and to every one that is being forked there.
+    ///
+    /// What is forked into a cgroup that was once killed may be killed at birth: the kernel (seen on 6.18) compares with the
+    /// count of kills of the parent's cgroup. So an empty one is spared, and after a kill processes join by themselves.
     pub fn kill(&self) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.is_joined_by_fork.set(false);
         write(&self.kill, "1")
     }
 
@@ -87,20 +107,30 @@ impl Cgroup {
         remove(&self.path);
     }
 
-    /// Rights, threaded cgroups and controllers have too many rules to foresee (`cgroups(7)`): one process tries.
+    /// Rights, threaded cgroups and controllers have too many rules to foresee (`cgroups(7)`): one process tries. Some filters
+    /// of system calls do not know the better way in.
+    fn tried(self) -> io::Result<Self> {
+        if self.try_joining().is_err() {
+            self.is_joined_by_fork.set(false);
+            self.try_joining()?;
+        }
+        Ok(self)
+    }
+
     fn try_joining(&self) -> io::Result<()> {
-        match sys::fork()? {
+        let child = match self.fork()? {
             ForkResult::Child => {
                 sys::exit(self.join().map_or_else(|error| error.raw_os_error().unwrap_or(255), |()| 0))
             }
-            ForkResult::Parent { child } => match nix::sys::wait::waitpid(child, None)? {
-                nix::sys::wait::WaitStatus::Exited(_, 0) => Ok(()),
-                nix::sys::wait::WaitStatus::Exited(_, errno) => {
-                    let error = io::Error::from_raw_os_error(errno);
-                    Err(io::Error::new(error.kind(), format!("joining {}: {error}", self.path.display())))
-                }
-                other => Err(io::Error::other(format!("joining {}: {other:?}", self.path.display()))),
-            },
+            ForkResult::Parent { child } => child,
+        };
+        match waitpid(child, None)? {
+            WaitStatus::Exited(_, 0) => Ok(()),
+            WaitStatus::Exited(_, errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                Err(io::Error::new(error.kind(), format!("joining {}: {error}", self.path.display())))
+            }
+            other => Err(io::Error::other(format!("joining {}: {other:?}", self.path.display()))),
         }
     }
 }

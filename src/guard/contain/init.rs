@@ -24,6 +24,8 @@ pub enum Word {
     Executed,
     NotExecuted(i32),
     Ended(ChildStatus),
+    /// Not a word, but that none will follow: it has closed its end, or died.
+    Last,
 }
 
 /// The guard's end: the init and the socket to it.
@@ -59,11 +61,14 @@ impl Init {
         self.socket.as_fd()
     }
 
-    /// What it said last; `None` if nothing new, or it is gone.
+    /// What it said; `None` if nothing new.
     pub fn word(&self) -> Option<Word> {
         let mut record = [0; WORD_SIZE];
-        let length = recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT).ok()?;
-        if length == WORD_SIZE { Word::decode(record) } else { None }
+        match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
+            Ok(WORD_SIZE) => Word::decode(record),
+            Ok(_) | Err(Errno::ECONNRESET) => Some(Word::Last),
+            Err(_) => None,
+        }
     }
 
     /// Has the init send a signal to the command: only its parent knows that the id is still the command's.
@@ -172,6 +177,7 @@ const WORD_SIZE: usize = 5;
 impl Word {
     fn encode(self) -> [u8; WORD_SIZE] {
         let (kind, value) = match self {
+            Self::Last => (0, 0),
             Self::Executed => (1, 0),
             Self::NotExecuted(errno) => (2, errno),
             Self::Ended(ChildStatus::Exited(code)) => (3, i32::from(code)),
@@ -186,6 +192,7 @@ impl Word {
         let value = i32::from_ne_bytes([a, b, c, d]);
         let byte = u8::try_from(value);
         Some(match kind {
+            0 => Self::Last,
             1 => Self::Executed,
             2 => Self::NotExecuted(value),
             3 => Self::Ended(ChildStatus::Exited(byte.ok()?)),

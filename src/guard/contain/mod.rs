@@ -13,7 +13,11 @@ mod pid_namespace;
 use std::fmt;
 use std::io;
 
+use nix::errno::Errno;
+use nix::unistd::ForkResult;
+
 use super::children::Children;
+use super::sys;
 use crate::core::settings::Contain;
 
 pub use cgroup::Cgroup;
@@ -47,7 +51,14 @@ impl Containment {
         !matches!(self, Self::ProcessGroup)
     }
 
-    /// Called by each new command before it is executed.
+    /// Forks the process that will be the command; it is to [`Containment::join`] before it is executed.
+    pub fn fork(&self) -> Result<ForkResult, Errno> {
+        match self {
+            Self::Cgroup(cgroup) => cgroup.fork(),
+            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => sys::fork(),
+        }
+    }
+
     pub fn join(&self) -> io::Result<()> {
         match self {
             Self::Cgroup(cgroup) => cgroup.join(),

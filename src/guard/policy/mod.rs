@@ -150,10 +150,11 @@ impl Policy {
     }
 
     /// How long the guard may sleep on a clock that runs up to 10 % fast or slow; `None`: until something happens.
+    /// The last sleep is short, so that the kernel timer that is armed before it leaves nearly all of G for waking up.
     pub fn sleep(&self, now: Timestamp) -> Option<Duration> {
         let life = self.life.as_ref()?;
         let left = now.until(self.next_deadline()?);
-        Some(if left > 2 * life.slack { SLICE.min(left / 2) } else { left })
+        Some(if left > life.slack / 4 { SLICE.min(left / 2) } else { left })
     }
 
     /// When the kernel is to kill the guard itself unless it moves this by then: `kill_at` + G, less the 10 % by which

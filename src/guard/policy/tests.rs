@@ -278,7 +278,8 @@ fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
     // R = 3 s at the start, so G = 75 ms.
     assert_eq!(guard.0.sleep(at(1_000)), Some(SLICE));
     assert_eq!(guard.0.sleep(at(2_600)), Some(Duration::from_millis(200)));
-    assert_eq!(guard.0.sleep(at(2_850)), Some(Duration::from_millis(150)));
+    assert_eq!(guard.0.sleep(at(2_980)), Some(Duration::from_millis(10)));
+    assert_eq!(guard.0.sleep(at(2_985)), Some(Duration::from_millis(15)));
     assert_eq!(guard.0.sleep(at(3_000)), Some(Duration::ZERO));
     assert_eq!(guard.0.lethal_in(at(3_975)), Some(Duration::from_millis(100) * 10 / 11));
     assert_eq!(Guard(Policy::new()).0.sleep(at(0)), None);
