@@ -83,7 +83,7 @@ const DECK: [(Kind, u8); 36] = [
     (KillGuard, 2),
     (PauseGuard, 2),
     (KillBoth, 3),
-    (PauseBoth, 3),
+    (PauseBoth, 4),
     (PauseHost, 2),
     (FreezeHost, 2),
     (Terminate, 2),
@@ -198,8 +198,11 @@ pub fn plan(dice: &mut Dice, count: usize, session_timeout: Duration) -> Vec<Fau
 fn throw(dice: &mut Dice, kind: Kind, session_timeout: Duration) -> Fault {
     let also = if DEAFENING.contains(&kind) && dice.percent(40) { dice.pick(&UNDERMINING) } else { None };
     let short = Duration::from_millis(100)..=session_timeout / 2;
-    let long = session_timeout * 8 / 10..=session_timeout * 17 / 10;
-    let range = if kind.is_a_blow() || dice.percent(35) { short } else { long };
+    // Who is stopped has to be stopped for longer than a lease to do harm.
+    let stops = matches!(kind, PauseBoth | PauseHost | FreezeHost | PauseSupervisor);
+    let (shortest, longest) = if stops { (11, 20) } else { (8, 17) };
+    let long = session_timeout * shortest / 10..=session_timeout * longest / 10;
+    let range = if kind.is_a_blow() || dice.percent(if stops { 15 } else { 35 }) { short } else { long };
     Fault {
         kind,
         also,

@@ -28,7 +28,7 @@ const ROW: Duration = Duration::from_secs(60);
 const PER_SECOND: f64 = 24.0;
 const LEFT: f64 = 46.0;
 const LANE: f64 = 13.0;
-const LABELS: f64 = 44.0;
+const LABELS: f64 = 54.0;
 const HEAD: f64 = 62.0;
 const COLOURS: [&str; 6] = ["#2a78b5", "#d9822b", "#3a9a5b", "#8a5fb0", "#1f9d9d", "#a0722a"];
 
@@ -160,7 +160,7 @@ impl Timeline<'_> {
     }
 
     fn draw_strikes(&self, svg: &mut String, window: Window) {
-        let mut free = [LEFT; 4];
+        let mut free = [LEFT; 5];
         for strike in self.strikes {
             let Some((x, width)) = window.clip(strike.began, strike.ended) else { continue };
             for index in strike.nodes.iter().filter_map(|node| self.lane_of(node)) {
@@ -172,7 +172,7 @@ impl Timeline<'_> {
             let also = strike.also.map(|also| format!(" + {}", also.name())).unwrap_or_default();
             let label = format!("{}{also}", strike.kind.name());
             let line = (0..free.len()).find(|&line| free[line] <= x).unwrap_or(free.len() - 1);
-            free[line] = x + 5.0 * f64::from(u32::try_from(label.len()).unwrap()) + 6.0;
+            free[line] = x + 4.9 * f64::from(u32::try_from(label.len()).unwrap()) + 6.0;
             let y = 9.0 + 10.0 * f64::from(u32::try_from(line).unwrap());
             writeln!(
                 svg,
