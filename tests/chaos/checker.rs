@@ -267,7 +267,14 @@ mod tests {
     }
 
     fn run(host: &str, token: i64, from: u64, to: u64) -> Vec<Entry> {
-        let entry = |at, event: &str| Entry { at: ms(at), event: event.to_owned(), pid: 1, token, id: host.to_owned() };
+        let entry = |at, event: &str| Entry {
+            at: ms(at),
+            event: event.to_owned(),
+            pid: 1,
+            token,
+            id: host.to_owned(),
+            told: Vec::new(),
+        };
         [vec![entry(from, "start")], (from..=to).step_by(5).map(|at| entry(at, "alive")).collect()].concat()
     }
 
@@ -310,8 +317,14 @@ mod tests {
     #[test]
     fn a_daemon_that_lives_on_is_an_overlap_too() {
         let mut entries = [run("h0", 1, 0, 100), run("h1", 2, 110, 200)].concat();
-        let daemon =
-            |at, event: &str| Entry { at: ms(at), event: event.to_owned(), pid: 2, token: 1, id: "h0".to_owned() };
+        let daemon = |at, event: &str| Entry {
+            at: ms(at),
+            event: event.to_owned(),
+            pid: 2,
+            token: 1,
+            id: "h0".to_owned(),
+            told: Vec::new(),
+        };
         entries.extend([daemon(50, "orphan"), daemon(130, "alive")]);
         let findings = judged(&entries, &[], &History::default());
         assert_eq!(findings.violations().len(), 1);
@@ -321,7 +334,14 @@ mod tests {
     #[test]
     fn a_lock_that_is_taken_is_a_violation_without_any_stamp() {
         let mut entries = [run("h0", 1, 0, 100), run("h1", 2, 110, 200)].concat();
-        entries.push(Entry { at: ms(110), event: "OVERLAP".to_owned(), pid: 1, token: 2, id: "h1".to_owned() });
+        entries.push(Entry {
+            at: ms(110),
+            event: "OVERLAP".to_owned(),
+            pid: 1,
+            token: 2,
+            id: "h1".to_owned(),
+            told: Vec::new(),
+        });
         assert_eq!(judged(&entries, &[], &History::default()).violations().len(), 1);
     }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::clock;
 use super::dice::Dice;
 use super::lab::Node;
+use crate::support::diary::now;
 use crate::support::subject::{children_of, is_alive};
 
 /// How every supervisor is started.
@@ -118,7 +118,7 @@ impl Host {
         if let Some(run) = state.current.as_mut().filter(|run| run.guard.is_none()) {
             run.guard = children_of(run.pid()).into_iter().find(|&child| self.is_subject(child));
         }
-        if state.current.is_none() && state.start_at.is_some_and(|at| clock::now() >= at) {
+        if state.current.is_none() && state.start_at.is_some_and(|at| now() >= at) {
             self.start(&mut state);
         }
     }
@@ -226,7 +226,7 @@ impl Host {
             .unwrap();
         state.journal.push(Life {
             host: self.node.name.clone(),
-            began: clock::now(),
+            began: now(),
             ended: None,
             shape: shape.to_string(),
             status: String::new(),
@@ -266,9 +266,9 @@ impl State {
         let Some(status) = run.child.try_wait().unwrap() else { return };
         self.current = None;
         let life = self.journal.last_mut().unwrap();
-        (life.ended, life.status) = (Some(clock::now()), status.to_string());
+        (life.ended, life.status) = (Some(now()), status.to_string());
         let rest = self.dice.between(Duration::from_millis(300), Duration::from_millis(1500));
-        self.start_at = self.start_at.map(|_| clock::now() + rest);
+        self.start_at = self.start_at.map(|_| now() + rest);
     }
 }
 

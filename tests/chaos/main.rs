@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod checker;
-mod clock;
 mod dice;
 mod ensemble;
 mod fault;
@@ -32,7 +31,8 @@ use nemesis::{Nemesis, Strike};
 use operator::Leftovers;
 use report::Report;
 use settings::Settings;
-use support::{diary, wait};
+use support::diary::{self, now};
+use support::wait;
 use timeline::Timeline;
 use world::{History, World};
 
@@ -73,7 +73,7 @@ fn run(settings: &Settings) -> Story {
     let started = wait::held_within(2 * wait::LIMIT, || world.holder().is_some());
     assert!(started, "no command ever ran; see {}", settings.report.display());
 
-    let began = clock::now();
+    let began = now();
     let mut dice = Dice::new(settings.seed);
     let plan = fault::plan(&mut dice, settings.faults, settings.session_timeout);
     let mut nemesis = Nemesis::new(world, dice);
@@ -82,7 +82,7 @@ fn run(settings: &Settings) -> Story {
     }
     let (strikes, rescues) = nemesis.account();
     let recovered = wait::held_within(2 * wait::LIMIT, || world.holder().is_some());
-    let ended = clock::now();
+    let ended = now();
     let leftovers = bring_to_an_end(world);
     assert!(recovered, "all is healed, and no command runs; see {}", settings.report.display());
 

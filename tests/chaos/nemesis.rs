@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::clock;
 use super::dice::Dice;
 use super::fault::{Fault, Kind};
 use super::world::{SERVERS, World};
+use crate::support::diary::now;
 use crate::support::wait;
 
 /// One fault, as it happened.
@@ -64,7 +64,7 @@ impl<'a> Nemesis<'a> {
         let holder = self.world.holder().or_else(|| self.world.heir());
         let aim = self.aim(holder.filter(|_| fault.at_holder));
         let (kind, also) = (self.possible_kind(fault.kind, &aim), fault.also);
-        let began = clock::now();
+        let began = now();
         let mut done = self.break_it(kind, &aim, fault.length);
         if let Some(also) = also {
             wait::pass(fault.rest / 4);
@@ -80,7 +80,7 @@ impl<'a> Nemesis<'a> {
             nodes: nodes.collect(),
             hit_holder: holder == Some(aim.host) && Self::touches_holder(kind, &aim) || Self::hits_everyone(kind),
             began,
-            ended: clock::now(),
+            ended: now(),
             missed: !done,
         });
         self.world.heal();

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::clock;
-use crate::support::diary::{Entry, parse};
+use crate::support::diary::{Entry, now, parse};
 
 /// A command that has not stamped for so long does not run, or is stopped.
 const SILENCE: Duration = Duration::from_millis(250);
@@ -42,7 +41,7 @@ impl Tail {
     pub fn running(&self) -> Option<Entry> {
         let mut state = self.state.lock().unwrap();
         state.read_on(&self.path);
-        state.last.clone().filter(|last| clock::now().saturating_sub(last.at) < SILENCE)
+        state.last.clone().filter(|last| now().saturating_sub(last.at) < SILENCE)
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::clock;
 use super::dice::Dice;
 use super::ensemble::{Ensemble, Mode};
 use super::host::{Host, Setup};
@@ -18,6 +17,7 @@ use super::network::{CLIENT_PORT, Network};
 use super::operator::Operator;
 use super::settings::Settings;
 use super::tail::Tail;
+use crate::support::diary::now;
 use crate::support::{subject, wait};
 
 pub const SERVERS: usize = 3;
@@ -89,7 +89,7 @@ impl World {
             operator,
             tail: Tail::of(setup.diary.clone()),
             history: Mutex::default(),
-            last_write: Mutex::new(clock::now()),
+            last_write: Mutex::new(now()),
             finished: AtomicBool::new(false),
             lab,
         };
@@ -146,9 +146,9 @@ impl World {
         let mut next_look = Duration::ZERO;
         while !self.finished.load(Ordering::Relaxed) {
             self.hosts.iter().for_each(Host::attend);
-            if clock::now() >= next_look {
+            if now() >= next_look {
                 self.look_for_orphans();
-                next_look = clock::now() + Duration::from_millis(200);
+                next_look = now() + Duration::from_millis(200);
             }
             wait::pass(Duration::from_millis(15));
         }
@@ -157,7 +157,7 @@ impl World {
     pub fn look_for_orphans(&self) {
         for host in &self.hosts {
             for pid in host.orphans() {
-                let now = clock::now();
+                let now = now();
                 let mut history = self.history.lock().unwrap();
                 history.orphans.entry((host.node.name.clone(), pid)).or_insert((now, now)).1 = now;
             }
@@ -168,7 +168,7 @@ impl World {
         self.lab.nodes.last().unwrap().enter();
         while !self.finished.load(Ordering::Relaxed) {
             let modes = std::array::from_fn(|server| self.ensemble.mode(server));
-            let view = View { at: clock::now(), modes, possible: self.is_possible(modes) };
+            let view = View { at: now(), modes, possible: self.is_possible(modes) };
             let mut history = self.history.lock().unwrap();
             if history.views.last().is_none_or(|last| (last.modes, last.possible) != (view.modes, view.possible)) {
                 history.views.push(view);
@@ -180,13 +180,13 @@ impl World {
 
     /// How long no write has succeeded.
     pub fn writes_silent_for(&self) -> Duration {
-        clock::now().saturating_sub(*self.last_write.lock().unwrap())
+        now().saturating_sub(*self.last_write.lock().unwrap())
     }
 
     fn try_writes(&self) {
         while !self.finished.load(Ordering::Relaxed) {
             self.operator.write_on(|| {
-                *self.last_write.lock().unwrap() = clock::now();
+                *self.last_write.lock().unwrap() = now();
                 wait::pass(Duration::from_millis(300));
                 !self.finished.load(Ordering::Relaxed)
             });

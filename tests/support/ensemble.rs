@@ -208,8 +208,11 @@ impl Server {
     }
 }
 
-/// A running java. Dropped: killed and reaped. Should this process die before, the watchdog's standard input closes, and
-/// it does the killing.
+/// `WATCHDOG PID HOME`: the files go with the process, and their directory with the last of them.
+const WATCHDOG: &str = r#"cat >/dev/null; kill -KILL "$0"; rm -rf "$1" || { sleep 1; rm -rf "$1"; }; rmdir "${1%/*}""#;
+
+/// A running java. Dropped: killed and reaped. Should this process end before (it may hold an ensemble in a static), the
+/// watchdog's standard input closes, and it does the killing and the cleaning.
 #[derive(Debug)]
 struct Process {
     pid: Pid,
@@ -230,7 +233,8 @@ impl Process {
             .spawn()
             .unwrap_or_else(|error| panic!("{HELP}: {error}"));
         let watchdog = Command::new("sh")
-            .args(["-c", "cat >/dev/null; kill -KILL \"$0\"", &java.id().to_string()])
+            .args(["-c", WATCHDOG, &java.id().to_string()])
+            .arg(config.parent().unwrap())
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -14,6 +14,7 @@
 
 pub mod admin;
 pub mod diary;
+pub mod election;
 pub mod ensemble;
 pub mod ports;
 pub mod proxy;
@@ -22,6 +23,7 @@ pub mod wait;
 
 pub use admin::Admin;
 pub use diary::Diary;
+pub use election::Election;
 pub use ensemble::Ensemble;
 pub use proxy::Proxy;
 pub use subject::{Running, Subject};

@@ -61,6 +61,11 @@ struct Line {
     lossy: Mutex<Option<Loss>>,
     lost: AtomicUsize,
     connections: AtomicUsize,
+    /// Replies stall from the next request of one of these types on.
+    holding: Mutex<Option<Vec<i32>>>,
+    network: watch::Sender<Network>,
+    /// How many connections were made, and perhaps reset.
+    accepted: AtomicUsize,
     /// The types of all requests that were forwarded.
     forwarded: Mutex<Vec<i32>>,
 }
@@ -80,7 +85,7 @@ impl Proxy {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (network, seen) = watch::channel(HEALTHY);
-        let line = Arc::new(Line::to(target));
+        let line = Arc::new(Line::to(target, network.clone()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
@@ -165,6 +170,17 @@ impl Proxy {
         *self.line.lossy.lock().unwrap() = None;
     }
 
+    /// Forwards the next request of one of these types, and is a black hole for replies from just before its reply on, until
+    /// [`Proxy::heal`].
+    pub fn hold_replies_from(&self, requests: &[i32]) {
+        *self.line.holding.lock().unwrap() = Some(requests.to_vec());
+    }
+
+    /// How often a client has connected so far, refused connections included.
+    pub fn accepted(&self) -> usize {
+        self.line.accepted.load(Ordering::SeqCst)
+    }
+
     /// How many replies were lost so far.
     pub fn replies_dropped(&self) -> usize {
         self.line.lost.load(Ordering::SeqCst)
@@ -191,6 +207,7 @@ async fn listen(listener: std::net::TcpListener, network: watch::Receiver<Networ
     let listener = TcpListener::from_std(listener).unwrap();
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
+        line.accepted.fetch_add(1, Ordering::SeqCst);
         if network.borrow().refusing {
             reset(client);
         } else {
@@ -259,6 +276,7 @@ async fn carry_requests(
         pending = frames.next().await?;
         let Some((xid, kind)) = pending.as_deref().and_then(header) else { continue };
         line.forwarded.lock().unwrap().push(kind);
+        line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
             let _ = swallow.send(Some(xid));
             network.requests().await;
@@ -291,13 +309,23 @@ async fn carry_replies(
 }
 
 impl Line {
-    fn to(target: SocketAddr) -> Self {
+    fn to(target: SocketAddr, network: watch::Sender<Network>) -> Self {
         Self {
             target,
+            network,
             lossy: Mutex::default(),
             lost: AtomicUsize::new(0),
+            holding: Mutex::default(),
             connections: AtomicUsize::new(0),
+            accepted: AtomicUsize::new(0),
             forwarded: Mutex::default(),
+        }
+    }
+
+    /// Carries out the order to hold replies back, if this request is meant.
+    fn hold_replies_if_due(&self, kind: i32) {
+        if self.holding.lock().unwrap().take_if(|kinds| kinds.contains(&kind)).is_some() {
+            self.network.send_modify(|network| network.replies_flow = false);
         }
     }
 

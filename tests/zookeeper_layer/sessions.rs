@@ -71,6 +71,21 @@ async fn a_session_that_ended_answers_everything_with_unknown() {
 }
 
 #[tokio::test]
+async fn a_request_without_contact_is_answered_before_the_client_gives_the_session_up() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let mut short = settings(&proxy.connect_string(), 1);
+    short.session_timeout = Duration::from_secs(5);
+    let (mut host, _) = Host::entered(short).await;
+    proxy.cut();
+    host.wait_for(Event::ContactLost { session: ONE }).await;
+    assert_eq!(host.look(FIRST).await, Err(No::Unanswered));
+    let over = Event::SessionOver { session: ONE };
+    assert!(!host.hints_within(Duration::ZERO).await.contains(&over));
+    host.wait_for(over).await;
+}
+
+#[tokio::test]
 async fn a_new_session_answers_for_the_requests_of_the_old_one_and_closes_it() {
     let ensemble = Ensemble::single();
     let proxy = Proxy::to(ensemble.server(0).address());
