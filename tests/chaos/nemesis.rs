@@ -87,6 +87,14 @@ impl<'a> Nemesis<'a> {
         wait::pass(fault.rest);
     }
 
+    /// Whether a command runs again, now that all is healed.
+    pub fn makes_peace(&mut self) -> bool {
+        (0..4).any(|_| {
+            self.rescue();
+            wait::held_within(wait::LIMIT, || self.world.holder().is_some())
+        })
+    }
+
     /// What it did, and how often it had to help.
     pub fn account(self) -> (Vec<Strike>, usize) {
         (self.strikes, self.rescues)
