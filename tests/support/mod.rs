@@ -20,6 +20,7 @@ pub mod impostor;
 pub mod ports;
 pub mod proxy;
 pub mod subject;
+pub mod tamper;
 pub mod wait;
 
 pub use admin::Admin;

@@ -1,23 +1,20 @@
-//! What answers at the other end need not be `ZooKeeper`, and need not be sane: the supervisor takes no harm, starts
-//! nothing, and can be stopped.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-mod support;
+//! Endpoints that are no `ZooKeeper`, or no sane one, each for a host of its own.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use support::impostor::{Victim, wire};
-use support::proxy::request;
-use support::{Diary, Impostor, Running, Subject, wait};
+
+use super::support::impostor::{Victim, wire};
+use super::support::proxy::request;
+use super::support::{Diary, Impostor, Running, Subject, wait};
 
 /// Private and shared pages together: far more than is ever needed, far less than a hostile length could ask for.
-const MOST_MEMORY_KIB: u64 = 100 * 1024;
+pub const MOST_MEMORY_KIB: u64 = 100 * 1024;
 
 /// A stop is a matter of milliseconds, and half a second for a session that cannot be closed; the rest is for a busy machine.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// T, as every subject asks for it.
 const T_MS: i32 = 2000;
@@ -48,12 +45,12 @@ fn stops_unharmed(host: &mut Running, diary: &Diary) {
 }
 
 /// The client library panics on some replies, which is survived; we never do.
-fn our_panics(log: &str) -> bool {
+pub fn our_panics(log: &str) -> bool {
     log.lines().any(|line| line.contains("panicked") && !line.contains("/zookeeper-client-"))
 }
 
 /// `VmHWM` of `proc_pid_status(5)`, in KiB, while the process lives.
-fn peak_memory(pid: i32) -> Option<u64> {
+pub fn peak_memory(pid: i32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
