@@ -84,7 +84,6 @@ pub struct Spawned {
 pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     sys::default_sigchld();
     let born_with = Children::of_this_thread()?.list()?;
-    let containment = choose(settings.contain)?;
     if settings.foreground {
         sys::ignore_background_output();
     }
@@ -93,29 +92,35 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     let releaser =
         settings.releaser.map(|arguments| Releaser::new(arguments, settings.identity.clone())).transpose()?;
     let launch = Launch::new(settings.command, settings.identity, foreground()).map_err(Error::Command)?;
-    set_child_subreaper(containment.adopts_orphans())?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
-    // A signal between the fork and the guard's first act must not end it.
-    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
-    match sys::fork()? {
-        ForkResult::Child => {
+    let containment = choose(settings.contain)?;
+    let stop_signal = settings.stop_signal;
+    match fork_deaf(containment.adopts_orphans()) {
+        Ok(ForkResult::Child) => {
             drop(ours);
-            super::run(Guard {
-                launch,
-                stop_signal: settings.stop_signal,
-                containment,
-                socket: theirs,
-                supervisor,
-                releaser,
-            })
+            super::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser })
         }
-        ForkResult::Parent { child } => {
-            mask.thread_set_mask()?;
+        Ok(ForkResult::Parent { child }) => {
             Ok(Spawned { pid: child.as_raw(), socket: ours, containment, terminal, born_with })
         }
+        Err(errno) => {
+            containment.remove();
+            Err(errno.into())
+        }
     }
+}
+
+/// The child has every signal blocked from its first instant on: one that comes before it can see to that would end it.
+fn fork_deaf(is_subreaper: bool) -> Result<ForkResult, Errno> {
+    set_child_subreaper(is_subreaper)?;
+    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    let forked = sys::fork();
+    if !matches!(forked, Ok(ForkResult::Child)) {
+        mask.thread_set_mask()?;
+    }
+    forked
 }
 
 fn choose(contain: Contain) -> Result<Containment, Error> {
@@ -193,7 +198,8 @@ impl Handle {
     /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.
     pub async fn recv(&mut self) -> Option<Report> {
         loop {
-            let mut record = [0; REPORT_SIZE];
+            // A byte more than a report: what is longer is none.
+            let mut record = [0; REPORT_SIZE + 1];
             let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
             if let Some(report) = record.get(..length).and_then(decode_report) {
                 return Some(report);

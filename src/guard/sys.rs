@@ -25,8 +25,10 @@ pub fn fork_into(namespaces: CloneFlags) -> Result<ForkResult, Errno> {
     refuse_threads()?;
     let flags = libc::c_long::from(namespaces.bits() | libc::SIGCHLD);
     let zero: libc::c_long = 0;
+    // The flags come first, but on one architecture second (`clone(2)`).
+    let (first, second) = if cfg!(target_arch = "s390x") { (zero, flags) } else { (flags, zero) };
     // SAFETY: clone(2) without CLONE_VM and with a null stack is fork; there is one thread, and no pointer is passed.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, zero, zero, zero, zero) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, first, second, zero, zero, zero) };
     forked(pid)
 }
 

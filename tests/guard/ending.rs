@@ -197,8 +197,8 @@ pub fn one_guard_runs_one_command_after_another(contain: Contain) {
     assert!(matches!(status, ChildStatus::NotExecuted(_)));
 }
 
-/// A cgroup holds what even a subreaper loses: a process whose parent is outside of the tree.
-pub fn a_descendant_that_left_the_cgroups_ancestry_is_ended_by_the_cgroup() {
+/// A cgroup holds what no subreaper can: a process whose parent is outside of the tree.
+pub fn a_process_that_is_no_descendant_is_ended_by_the_cgroup() {
     let mut subject = Subject::script(Contain::Cgroup, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
     let run = subject.start_ready(LONG);
     let cgroup = subject.containment.split(' ').nth(1).unwrap().to_owned();

@@ -26,6 +26,18 @@ pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
 }
 
+/// A socket is at its end when the last copy of the other end is closed. A pidfd is not so easily deceived.
+pub fn a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open() {
+    let mut subject = Subject::script(Contain::Subreaper, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    let held = subject.driver_process.steal_sockets();
+    assert!(held.len() >= 2, "the guard's, and the test's: {held:?}");
+    subject.driver.kill().unwrap();
+    subject.tree_is_gone_in_time();
+    until("the guard is gone", || !subject.guard.is_alive());
+    drop(held);
+}
+
 pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     let lease = deadlines(SHORT);

@@ -79,8 +79,9 @@ fn trials() -> Vec<Trial> {
         alone:
             ending::an_ordinary_users_tree_is_ended_as_well,
             ending::a_daemon_survives_a_guard_that_is_no_subreaper,
-            ending::a_descendant_that_left_the_cgroups_ancestry_is_ended_by_the_cgroup,
+            ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,
             loss::a_stopped_guard_takes_a_whole_pid_namespace_with_it,
+            loss::a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open,
             loss::the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty,
             launching::a_namespace_shows_its_own_processes_only,
             launching::the_containment_is_chosen_and_explained_before_any_command_runs,

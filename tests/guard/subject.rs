@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use zk_leader_run::clock;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Takeover};
@@ -69,6 +69,16 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         // One that has ended needs no signal.
         let _ = pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Copies of all its sockets.
+    pub fn steal_sockets(&self) -> Vec<OwnedFd> {
+        let listing = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().flatten();
+        let sockets = listing.filter(|entry| {
+            std::fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+        });
+        let numbers = sockets.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap());
+        numbers.map(|fd| pidfd_getfd(&self.pidfd, fd, PidfdGetfdFlags::empty()).unwrap()).collect()
     }
 
     pub fn is_alive(&self) -> bool {

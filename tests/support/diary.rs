@@ -157,7 +157,15 @@ impl Pages {
     }
 }
 
-fn parse(line: &str) -> Entry {
+/// All that is written in one file.
+pub fn entries_of(path: &Path) -> Vec<Entry> {
+    let mut pages = Pages::default();
+    pages.read_on(path);
+    pages.entries
+}
+
+/// One whole line.
+pub fn parse(line: &str) -> Entry {
     let mut words = line.split_whitespace();
     let at = Duration::from_nanos(words.next().unwrap().parse().unwrap());
     let event = words.next().unwrap().to_owned();

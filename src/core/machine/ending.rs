@@ -153,12 +153,12 @@ impl Machine {
             (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) => {
                 (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
             }
-            _ if self.stop_requested => (After::Exit(ExitReason::StopRequested(Some(status))), Why::StopRequested),
+            _ if self.stop_requested => (After::Exit(ExitReason::StopRequested(Some(status))), Why::TreeEmpty),
             (Cause::ItsOwn, ..) => match self.settings.on_exit {
                 OnExit::Exit => (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded),
                 OnExit::Rejoin => (After::Rejoin, Why::CommandEnded),
             },
-            (_, _, Some(after)) => (after, Why::LeaseEnding),
+            (_, _, Some(after)) => (after, Why::TreeEmpty),
             // The guard's kill is not the command's own end (T52).
             (_, _, None) => (self.after_loss(), Why::DeadlineKill),
         }
