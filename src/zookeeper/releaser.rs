@@ -13,9 +13,8 @@ use zookeeper_client::{Error, Stat};
 
 use super::fault::Fault;
 use super::office::Office;
-use super::session::{Contact, connect};
+use super::session::Contact;
 use super::settings::Settings;
-use super::watches::Watches;
 use super::writes::free;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
@@ -27,6 +26,8 @@ pub struct Orphaned {
     pub token: i64,
     /// The name of its candidate.
     pub candidate: String,
+    /// The server's id of the session that owns the candidate.
+    pub session: i64,
 }
 
 /// What became of the record.
@@ -47,16 +48,11 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let (events, _) = unbounded_channel();
     let office = Arc::new(Office::new(settings, events));
     let work = async {
-        let client = connect(&office).await.map_err(|error| error.to_string())?;
-        let negotiated = client.session_timeout();
-        let number = SessionNumber::default();
-        let contact = Contact { office: Arc::clone(&office), client, number, negotiated, watches: Watches::default() };
+        let contact = Contact::open(&office, SessionNumber::default()).await.map_err(|error| said(&error))?;
         let outcome = release(&contact, orphaned).await;
-        let mut states = contact.client.state_watcher();
+        let mut service = contact.service();
         drop(contact);
-        while !states.peek_state().is_terminated() {
-            states.changed().await;
-        }
+        service.over().await;
         outcome
     };
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err("no answer within the session timeout".to_owned()))
@@ -66,14 +62,18 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
 async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
     loop {
         let paths = &contact.office.paths;
-        // Both are sent at once; the term is read first.
+        let candidate = paths.candidate(&orphaned.candidate);
+        // All are sent at once; the term is read first.
         let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
-        let (term, lease) = (term.await, lease.await);
+        let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
         let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
         let record = contact.office.record(&data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease };
-        let freed = match free(contact, conditions, &entry, Some(&orphaned.candidate)).await {
+        // With one znode for all, the name may be a successor's by now.
+        let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
+        let candidate = candidate.map(|_| orphaned.candidate.as_str());
+        let freed = match free(contact, conditions, &entry, candidate).await {
             Err(Fault::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
             freed => freed,
         };
