@@ -129,7 +129,8 @@ impl<'a> Nemesis<'a> {
         match kind {
             Kind::KillBoth if one_keeper => Kind::KillSupervisor,
             Kind::PauseBoth if one_keeper => Kind::PauseSupervisor,
-            Kind::FreezeHost if host.node.freezer().is_none() => Kind::PauseHost,
+            Kind::PauseHost if one_keeper => Kind::PauseSupervisor,
+            Kind::FreezeHost if host.node.freezer().is_none() => self.possible_kind(Kind::PauseHost, aim),
             kind => kind,
         }
     }
