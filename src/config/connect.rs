@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::given::Given;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, quoted};
 use super::znode::{self, ZnodePath};
 
 const DEFAULT_PORT: u16 = 2181;
@@ -48,7 +48,9 @@ fn read_chroot(text: &str) -> Result<Option<ZnodePath>, String> {
             Err("has a chroot before its end; the chroot stands once, after the last server: h1:2181,h2:2181/chroot"
                 .into())
         }
-        _ => znode::part_of(text).map(Some).map_err(|complaint| format!("has the chroot '{text}', which {complaint}")),
+        _ => znode::part_of(text)
+            .map(Some)
+            .map_err(|complaint| format!("has the chroot {}, which {complaint}", quoted(text))),
     }
 }
 
@@ -57,17 +59,26 @@ fn server(text: &str) -> Result<String, String> {
         return Err(format!("has an empty place among its servers; {EXAMPLE}"));
     }
     if let Some(rest) = text.strip_prefix('[') {
-        let (address, rest) = rest.split_once(']').ok_or_else(|| format!("lacks the ']' after '{text}'; {EXAMPLE}"))?;
+        let (address, rest) =
+            rest.split_once(']').ok_or_else(|| format!("lacks the ']' after {}; {EXAMPLE}", quoted(text)))?;
         let port = match rest {
             "" => DEFAULT_PORT,
-            _ => port(rest.strip_prefix(':').ok_or_else(|| format!("has '{rest}' after ']'; write ':' and a port"))?)?,
+            _ => port(
+                rest.strip_prefix(':')
+                    .ok_or_else(|| format!("has {} after ']'; write ':' and a port", quoted(rest)))?,
+            )?,
         };
         let plain = address.split_once('%').map_or(address, |(plain, _zone)| plain);
-        plain.parse::<Ipv6Addr>().map_err(|_| format!("has '{address}', which is not an IPv6 address; {EXAMPLE}"))?;
+        plain
+            .parse::<Ipv6Addr>()
+            .map_err(|_| format!("has {}, which is not an IPv6 address; {EXAMPLE}", quoted(address)))?;
         return Ok(format!("[{address}]:{port}"));
     }
     if text.matches(':').count() > 1 {
-        return Err(format!("has '{text}'; if that is an IPv6 address, write it in brackets: [::1]:{DEFAULT_PORT}"));
+        return Err(format!(
+            "has {}; if that is an IPv6 address, write it in brackets: [::1]:{DEFAULT_PORT}",
+            quoted(text)
+        ));
     }
     let (host, port) = match text.split_once(':') {
         Some((host, text)) => (host, port(text)?),
@@ -81,7 +92,7 @@ fn port(text: &str) -> Result<u16, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(port) if digits && port > 0 => Ok(port),
-        _ => Err(format!("has the port '{text}'; a port is a number from 1 to 65535")),
+        _ => Err(format!("has the port {}; a port is a number from 1 to 65535", quoted(text))),
     }
 }
 
@@ -96,11 +107,11 @@ fn check_host(host: &str) -> Result<(), String> {
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     });
     if !labels_are_good || host.len() > LONGEST {
-        return Err(format!("has '{host}', which is not a host name; {EXAMPLE}"));
+        return Err(format!("has {}, which is not a host name; {EXAMPLE}", quoted(host)));
     }
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|byte| byte.is_ascii_digit()) && host.parse::<Ipv4Addr>().is_err() {
-        return Err(format!("has '{host}', which is neither a host name nor an IPv4 address; {EXAMPLE}"));
+        return Err(format!("has {}, which is neither a host name nor an IPv4 address; {EXAMPLE}", quoted(host)));
     }
     Ok(())
 }

@@ -198,7 +198,8 @@ impl Handle {
     /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.
     pub async fn recv(&mut self) -> Option<Report> {
         loop {
-            let mut record = [0; REPORT_SIZE];
+            // A byte more than a report: what is longer is none.
+            let mut record = [0; REPORT_SIZE + 1];
             let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
             if let Some(report) = record.get(..length).and_then(decode_report) {
                 return Some(report);

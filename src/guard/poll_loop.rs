@@ -146,7 +146,8 @@ impl PollLoop {
     }
 
     fn take_order(&mut self) -> Result<(), Errno> {
-        let mut record = [0; ORDER_SIZE];
+        // A byte more than an order: what is longer is none.
+        let mut record = [0; ORDER_SIZE + 1];
         match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
             Ok(0) | Err(Errno::ECONNRESET) => self.supervisor_gone(),
             Ok(length) => match record.get(..length).and_then(decode_order) {

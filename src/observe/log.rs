@@ -26,12 +26,13 @@ pub enum Format {
     Json,
 }
 
-/// Starts the log of this process. A second start changes nothing.
+/// Starts the log of this process, of its panics too. A second start changes nothing.
 pub fn start(format: Format, level: LevelFilter) {
     let lines = Lines { format, coloured: format == Format::Human && colour_is_welcome(), time: time_of_day };
     let log = fmt::layer().with_writer(Stderr).log_internal_errors(false).event_format(lines);
     let subscriber = registry().with(log.with_filter(wanted(level)));
     let _ = subscriber.try_init();
+    std::panic::set_hook(Box::new(|panic| tracing::error!("Internal error: {panic}")));
 }
 
 /// Other crates speak up from a warning on, and without limit at trace.

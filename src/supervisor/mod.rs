@@ -3,6 +3,7 @@
 //! Never: a blocking call; a decision; a clock other than [`crate::clock`].
 
 mod effects;
+mod fuse;
 mod signals;
 
 use std::time::Duration;
@@ -28,6 +29,7 @@ const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 /// # Errors
 /// When signals cannot be caught.
 pub async fn run(settings: Settings, ensemble: zookeeper::Settings, guard: Handle) -> std::io::Result<ExitReason> {
+    fuse::insert();
     let mut signals = SignalStream::new()?;
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();

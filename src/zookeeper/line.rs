@@ -192,6 +192,23 @@ mod tests {
         }
 
         #[test]
+        fn a_line_of_any_names_has_one_first_and_no_panic(
+            names in proptest::collection::hash_set("(_c_.{0,40})?(latch-){0,2}[-+]?[0-9]{0,25}|.{0,50}", 0..20),
+            length in 0_usize..100_000,
+        ) {
+            let enormous = format!("{}latch-{}", "é".repeat(length), "9".repeat(length));
+            let children: Vec<_> = names.into_iter().chain([enormous]).collect();
+            let candidates: Vec<_> = children.iter().filter(|name| position(name).is_some()).collect();
+            let standings: Vec<_> = candidates.iter().map(|own| standing(&children, own, &[]).unwrap()).collect();
+            let first = standings.iter().filter(|standing| standing.place == Place::First).count();
+            prop_assert_eq!(first, usize::from(!candidates.is_empty()));
+            for standing in standings {
+                prop_assert_eq!(standing.foreign.len() + candidates.len(), children.len());
+                prop_assert!(standing.before.len() <= WATCHED && standing.doubles.is_empty());
+            }
+        }
+
+        #[test]
         fn no_name_of_a_stranger_causes_a_panic(stranger: String) {
             let own = name(US, "0000000001");
             let marked = format!("latch-{stranger}");

@@ -19,27 +19,32 @@ mod reading;
 mod records;
 pub mod releaser;
 mod seat;
+mod service;
 mod session;
 mod settings;
+mod silence;
 #[cfg(test)]
 mod testing;
 mod watches;
 mod writes;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
-use zookeeper_client::StateWatcher;
 
+use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::settings::Recipe;
 use fault::Fault;
 use office::Office;
 use reading::{Answer, Watching};
+use service::Service;
 use session::{Contact, Session};
 
 pub use settings::Settings;
@@ -50,7 +55,7 @@ pub struct Desk {
     office: Arc<Office>,
     session: Option<Session>,
     /// Sessions that were given up and are being closed.
-    closing: Vec<StateWatcher>,
+    closing: Vec<Service>,
 }
 
 impl Desk {
@@ -105,17 +110,15 @@ impl Desk {
     pub async fn close(&mut self, within: Duration) -> bool {
         self.retire();
         let closed = async {
-            for states in &mut self.closing {
-                while !states.peek_state().is_terminated() {
-                    states.changed().await;
-                }
+            for service in &mut self.closing {
+                service.over().await;
             }
         };
         timeout(within, closed).await.is_ok()
     }
 
     fn retire(&mut self) {
-        self.closing.retain(|states| !states.peek_state().is_terminated());
+        self.closing.retain(|service| !service.is_over());
         self.closing.extend(self.session.take().and_then(Session::retire));
     }
 
@@ -128,7 +131,8 @@ impl Desk {
         let Some((contact, mut retired)) = session else {
             return self.office.tell(Event::Unanswered { candidacy, request });
         };
-        let work = timeout(contact.negotiated, work(Arc::clone(&contact)));
+        let asked_at = clock::now().lease;
+        let work = timeout(contact.negotiated, in_one_piece(work(Arc::clone(&contact))));
         tokio::spawn(async move {
             let answer = tokio::select! {
                 biased;
@@ -136,9 +140,19 @@ impl Desk {
                 () = retired.wait() => Err(Fault::unknown("the session was given up")),
             };
             log(candidacy, request, &answer);
+            let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer);
+            if silent >= contact.negotiated {
+                tracing::info!(?silent, "Session answers no request, and is given up");
+                contact.office.tell(Event::SessionOver { session: contact.number });
+            }
         });
     }
+}
+
+/// The client library panics on replies that are too short: that is no answer, and no reason to wait for ever.
+async fn in_one_piece(work: impl Future<Output = Result<Answer, Fault>>) -> Result<Answer, Fault> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Fault::unknown("the reply made no sense")))
 }
 
 /// Tells the answer first, and arms the watches after it: a take-over need not wait for them.

@@ -300,7 +300,83 @@ mod tests {
         }
     }
 
+    /// Values of every type where ours stand, some of them ours.
+    fn anything() -> impl Strategy<Value = String> {
+        let scalar = prop_oneof![
+            "-?[0-9]{1,25}(\\.[0-9]{1,3})?([eE][0-9]{1,4})?",
+            any::<u64>().prop_map(|number| number.to_string()),
+            any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+            proptest::sample::select(vec![
+                "1",
+                "null",
+                "true",
+                r#""held""#,
+                r#""free""#,
+                r#""at-most-one""#,
+                r#""\ud800""#,
+                "NaN",
+                "",
+            ])
+            .prop_map(str::to_owned),
+        ];
+        scalar.prop_recursive(4, 16, 4, |inner| {
+            let inner = proptest::collection::vec(inner, 0..4);
+            prop_oneof![
+                inner.clone().prop_map(|values| format!("[{}]", values.join(","))),
+                inner.prop_map(|values| format!(r#"{{"nonce":{}}}"#, values.join(r#","pid":"#))),
+            ]
+        })
+    }
+
+    /// Our fields in any order and number, each with anything.
+    fn likenesses() -> impl Strategy<Value = String> {
+        let name = proptest::sample::select(vec![
+            "v",
+            "state",
+            "lease_ms",
+            "holder",
+            "leader",
+            "token",
+            "guarantee",
+            "recipe",
+            "leaders",
+            "colour",
+        ]);
+        let good = r#""v":1,"state":"free","lease_ms":5"#;
+        let fields = proptest::collection::vec((name, anything()), 0..6);
+        (any::<bool>(), fields).prop_map(move |(good_first, fields)| {
+            let fields: Vec<_> = fields.iter().map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
+            let fields = [if good_first { good.to_owned() } else { String::new() }, fields.join(",")];
+            format!("{{{}}}", fields.join(if good_first && !fields[1].is_empty() { "," } else { "" }))
+        })
+    }
+
+    #[test]
+    fn a_value_that_is_nested_without_end_is_held_and_waited_for() {
+        for opening in ["[", r#"{"a":"#] {
+            let data = format!(r#"{{"v":1,"state":"free","lease_ms":5,"colour":{}"#, opening.repeat(100_000));
+            let Parsed { record, complaint } = read(data.as_bytes());
+            assert!(complaint.is_some() && record.held);
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_said_twice_is_held_and_waited_for() {
+        let parsed = read(br#"{"v":1,"state":"held","state":"free","lease_ms":5}"#);
+        assert!(parsed.complaint.is_some() && parsed.record.held);
+    }
+
     proptest! {
+        #[test]
+        fn whatever_resembles_a_record_is_waited_for_unless_it_says_that_it_is_free(data in likenesses()) {
+            let Parsed { record, complaint } = read(data.as_bytes());
+            prop_assert!(record.lease <= LEASE_LONGEST);
+            prop_assert!(complaint.is_none() || (record.held && record.lease == LEASE_LONGEST));
+            prop_assert!(record.held || data.contains(r#""state":"free""#));
+            prop_assert!(!record.held || record.lease > Duration::ZERO);
+            prop_assert!(lease_of_term(data.as_bytes()).is_none_or(|lease| !lease.is_zero() && lease <= LEASE_LONGEST));
+        }
+
         #[test]
         fn garbage_is_held_and_waited_for(data: Vec<u8>) {
             let Parsed { record, complaint } = read(&data);

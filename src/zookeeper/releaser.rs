@@ -13,9 +13,8 @@ use zookeeper_client::{Error, Stat};
 
 use super::fault::Fault;
 use super::office::Office;
-use super::session::{Contact, connect};
+use super::session::Contact;
 use super::settings::Settings;
-use super::watches::Watches;
 use super::writes::free;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
@@ -47,16 +46,11 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let (events, _) = unbounded_channel();
     let office = Arc::new(Office::new(settings, events));
     let work = async {
-        let client = connect(&office).await.map_err(|error| error.to_string())?;
-        let negotiated = client.session_timeout();
-        let number = SessionNumber::default();
-        let contact = Contact { office: Arc::clone(&office), client, number, negotiated, watches: Watches::default() };
+        let contact = Contact::open(&office, SessionNumber::default()).await.map_err(|error| said(&error))?;
         let outcome = release(&contact, orphaned).await;
-        let mut states = contact.client.state_watcher();
+        let mut service = contact.service();
         drop(contact);
-        while !states.peek_state().is_terminated() {
-            states.changed().await;
-        }
+        service.over().await;
         outcome
     };
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err("no answer within the session timeout".to_owned()))

@@ -9,9 +9,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
 use super::office::Office;
+use super::service::{self, Service};
+use super::silence::Silence;
 use super::watches::Watches;
 use crate::core::event::{Event, SessionNumber};
 use crate::core::lease::connection_timeout;
@@ -24,9 +27,27 @@ pub(super) struct Contact {
     pub number: SessionNumber,
     pub negotiated: Duration,
     pub watches: Watches,
+    pub silence: Silence,
+    service: Service,
 }
 
 impl Contact {
+    /// Opens a session, this once. The client library's own limit counts from the last byte that came.
+    pub async fn open(office: &Arc<Office>, number: SessionNumber) -> Result<Self, Error> {
+        let asked = office.settings.session_timeout;
+        let opening = timeout(asked + connection_timeout(asked), service::capture(connect(office)));
+        let (client, service) = opening.await.map_err(|_| Error::Timeout)?;
+        let (client, service) = (client?, service.ok_or(Error::ClientClosed)?);
+        let negotiated = client.session_timeout();
+        let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
+        Ok(Self { office, client, number, negotiated, watches, silence, service })
+    }
+
+    /// The client library's task, which ends when the session does.
+    pub fn service(&self) -> Service {
+        self.service.clone()
+    }
+
     /// The server's id of this session.
     pub fn id(&self) -> i64 {
         self.client.session_id().0
@@ -68,41 +89,49 @@ impl Session {
         Retired(self.retired.subscribe())
     }
 
-    /// Lets go of the client, so that the session is closed in the background; the watcher tells when it is.
-    pub fn retire(self) -> Option<StateWatcher> {
+    /// Lets go of the client, so that the session is closed in the background; the service tells when it is. After a
+    /// session timeout the server has expired it anyway.
+    pub fn retire(self) -> Option<Service> {
         let contact = self.contact.get()?;
         contact.watches.close();
-        Some(contact.client.state_watcher())
+        contact.service.end_after(contact.negotiated);
+        Some(contact.service.clone())
     }
 }
 
 async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Arc<Contact>>>, mut retired: Retired) {
     let opened = tokio::select! {
-        opened = connect(&office) => opened,
+        opened = Contact::open(&office, number) => opened,
         () = retired.wait() => return,
     };
-    let client = match opened {
-        Ok(client) => client,
+    let contact = match opened {
+        Ok(contact) => contact,
         Err(error) => return failed(&office, number, &error),
     };
-    let (states, negotiated) = (client.state_watcher(), client.session_timeout());
-    tracing::info!(session = %client.session_id(), ?negotiated, servers = office.settings.servers, "Session was opened");
+    let (states, negotiated, mut service) = (contact.client.state_watcher(), contact.negotiated, contact.service());
+    let (session, servers) = (contact.client.session_id(), &office.settings.servers);
+    tracing::info!(%session, ?negotiated, servers, "Session was opened");
     office.reached();
-    let watches = Watches::default();
-    let _ = slot.set(Arc::new(Contact { office: Arc::clone(&office), client, number, negotiated, watches }));
+    let _ = slot.set(Arc::new(contact));
     drop(slot);
     office.tell(Event::Connected { session: number, negotiated });
     tokio::select! {
-        () = follow(&office, number, states) => {}
+        biased;
         () = retired.wait() => {}
+        () = follow(&office, number, states) => {}
+        // It says so by a state before it ends, unless it ends by a bug.
+        () = service.over() => {
+            tracing::warn!("Session ended without a word");
+            office.tell(Event::SessionOver { session: number });
+        }
     }
 }
 
-pub(super) async fn connect(office: &Office) -> Result<Client, Error> {
-    let timeout = office.settings.session_timeout;
+async fn connect(office: &Office) -> Result<Client, Error> {
+    let asked = office.settings.session_timeout;
     Client::connector()
-        .with_session_timeout(timeout)
-        .with_connection_timeout(connection_timeout(timeout))
+        .with_session_timeout(asked)
+        .with_connection_timeout(connection_timeout(asked))
         .with_fail_eagerly()
         .connect(&office.settings.servers)
         .await

@@ -6,8 +6,10 @@
 //! Never: a client kept alive by a watch that waits.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use zookeeper_client::{Error, EventType, OneshotWatcher};
 
@@ -134,29 +136,36 @@ impl Armed {
 }
 
 async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
-    let event = match watch.target {
-        Target::Candidate(_) => Event::LineChanged { candidacy },
-        Target::Record | Target::Base => Event::RecordChanged { candidacy },
-    };
+    let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
+    let changed = AssertUnwindSafe(is_changed(contact, &watch)).catch_unwind().await;
+    // What could not be watched, because the client library panics on the reply, may change unseen.
+    if changed.unwrap_or(true) {
+        office.tell(match watch.target {
+            Target::Candidate(_) => Event::LineChanged { candidacy },
+            Target::Record | Target::Base => Event::RecordChanged { candidacy },
+        });
+    }
+}
+
+/// Whether there is a reason to look again. `false`: the session ended.
+async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
     while let Some(present) = contact.upgrade() {
-        let office = Arc::clone(&present.office);
-        let armed = arm(&present, &watch).await;
+        let armed = arm(&present, watch).await;
         let over = present.client.state().is_terminated();
         drop(present);
         let changed = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
-            Ok(None) => return office.tell(event),
+            Ok(None) => return true,
             // Not armed, and not known why: whoever looks again arms again. The end of a session is told by itself.
-            Err(Fault::Unknown(_)) if !over => return office.tell(event),
-            Err(_) => false,
+            Err(Fault::Unknown(_)) => return !over,
+            Err(_) => return false,
         };
-        match watch.target {
-            // Some child of the base came or went: are ours still there?
-            Target::Base if changed => {}
-            _ if changed => return office.tell(event),
-            _ => return,
+        // Some child of the base came or went: are ours still there?
+        if !changed || watch.target != Target::Base {
+            return changed;
         }
     }
+    false
 }
 
 /// `None`: what is there is not what was seen.

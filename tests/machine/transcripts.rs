@@ -49,3 +49,14 @@ fn every_incident_goes_as_its_transcript_says() {
         agrees_with_file(&path, &play(&text));
     }
 }
+
+/// The deadline would hide that nothing is done: the lease runs for three more seconds.
+#[test]
+fn the_end_of_the_session_stops_the_command_at_once() {
+    let told = play(
+        "settings\nat 0s ticked\nat 0s connected\nat 0.1s seen first record=5 free\nat 0.1s took-over\nat 0.1s started\n\
+         at 0.2s session-over\n",
+    );
+    let (_, ending) = told.split_once("session-over\n").unwrap();
+    assert!(ending.contains("guard: stop run=1"), "{ending}");
+}

@@ -104,7 +104,7 @@ fn of(ids: &Ids, choice: u8) -> Record {
     Record {
         version,
         mzxid: 1_000 * i64::from(version) + i64::from(choice),
-        held: choice % 5 != 0,
+        held: !choice.is_multiple_of(5),
         lease: Duration::from_secs([4, 1, 40, 4][usize::from(choice >> 2 & 3)]),
         nonce,
         agrees: choice != 255,

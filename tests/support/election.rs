@@ -7,6 +7,10 @@ use zookeeper_client::Stat;
 
 use super::{Admin, Diary, Proxy, Subject, wait};
 
+/// T of a host, if a test does not say otherwise. With a shorter one, a busy machine is late for the guard's deadlines too often:
+/// safe, but then the kernel kills the guard, and the program ends.
+pub const SESSION_TIMEOUT: &str = "3s";
+
 pub struct Election {
     pub name: String,
     pub diary: Diary,
@@ -34,7 +38,7 @@ impl Election {
 
     /// The same, on servers of its choice.
     pub fn host_at(&self, servers: &str, id: &str) -> Subject {
-        Subject::new(servers, &self.name, id).witness(&self.diary, &[])
+        Subject::new(servers, &self.name, id).session_timeout(SESSION_TIMEOUT).witness(&self.diary, &[])
     }
 
     /// The full path of a znode below the base.

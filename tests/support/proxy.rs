@@ -13,6 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::tamper::Tampering;
 use super::wait;
 
 /// The request types (`ZooDefs.OpCode`) that tests care for.
@@ -68,6 +69,7 @@ struct Line {
     accepted: AtomicUsize,
     /// The types of all requests that were forwarded.
     forwarded: Mutex<Vec<i32>>,
+    tampering: Tampering,
 }
 
 /// The reply to one request to come is lost.
@@ -197,6 +199,17 @@ impl Proxy {
         self.line.forwarded.lock().unwrap().clone()
     }
 
+    /// From now on the client gets what `tamper` makes of each reply, its length in front.
+    pub fn tamper(&self, tamper: impl FnMut(Vec<u8>) -> Vec<u8> + Send + 'static) {
+        self.line.tampering.set(tamper);
+    }
+
+    /// Later replies are as the server sent them; connections that were spoilt are reset.
+    pub fn stop_tampering(&self) {
+        self.line.tampering.stop();
+        self.reset();
+    }
+
     fn change(&self, change: impl FnOnce(&mut Network)) {
         self.network.send_modify(change);
     }
@@ -303,7 +316,7 @@ async fn carry_replies(
         }
         connected = true;
         network.replies().await;
-        send(client, &frame).await?;
+        send(client, &line.tampering.apply(frame)).await?;
     }
     Ok(())
 }
@@ -319,6 +332,7 @@ impl Line {
             connections: AtomicUsize::new(0),
             accepted: AtomicUsize::new(0),
             forwarded: Mutex::default(),
+            tampering: Tampering::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::{election, link, millis, secs};
+use super::{LEASE, election, link, millis, secs};
 use crate::support::{Election, Proxy, Running, diary, subject, wait};
 
 /// Two hosts, each behind a link of its own, that lead in turn.
@@ -73,7 +73,7 @@ fn a_black_hole_a_reset_and_a_one_way_link_each_end_the_command_and_move_it() {
         let successor = pair.until_started(done + 2);
         assert_ne!(leader, successor);
         let lived = pair.election.diary.end_of(token).saturating_sub(cut_at);
-        assert!(lived < secs(2), "the command outlived its lease: {lived:?}");
+        assert!(lived < LEASE, "the command outlived its lease: {lived:?}");
         pair.links[leader].heal();
         pair.election.until_candidates(2);
     }
@@ -104,13 +104,12 @@ fn killing_the_supervisor_ends_the_tree_at_once_and_the_successor_comes_after() 
     let killed_at = diary::now();
     first.kill();
     first.status();
-    election.diary.until_nobody_lives();
-    let token = election.diary.starts()[0].token;
-    let lived = election.diary.end_of(token).saturating_sub(killed_at);
-    // Nominal: milliseconds. The lease would have been good for more than a second.
-    assert!(lived < millis(800), "the tree lived on for {lived:?}");
     election.diary.until_started(2);
     election.diary.assert_no_overlap();
+    let token = election.diary.starts()[0].token;
+    let lived = election.diary.end_of(token).saturating_sub(killed_at);
+    // Nominal: milliseconds. The lease would have been good for more than two seconds.
+    assert!(lived < millis(1500), "the tree lived on for {lived:?}");
 }
 
 #[test]

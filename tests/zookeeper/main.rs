@@ -48,6 +48,9 @@ fn link() -> Proxy {
     Proxy::to(server().server(0).address())
 }
 
+/// No command lives longer than this after the last renewal of a host with the usual session timeout.
+const LEASE: Duration = secs(3);
+
 const fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }

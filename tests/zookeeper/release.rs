@@ -9,7 +9,7 @@ use crate::support::{Diary, diary, subject, wait};
 #[test]
 fn the_candidate_and_the_lease_are_kept_and_renewed_until_a_slow_command_is_gone() {
     let election = election();
-    let mut host = election.host("a").witness(&election.diary, &["linger=3000", "status=5"]).spawn();
+    let mut host = election.host("a").witness(&election.diary, &["linger=4000", "status=5"]).spawn();
     let start = election.diary.until_started(1);
     let candidates = election.candidates();
     let version = election.record_version();
@@ -23,7 +23,7 @@ fn the_candidate_and_the_lease_are_kept_and_renewed_until_a_slow_command_is_gone
         wait::pass(millis(20));
     }
     assert_eq!(host.code(), 5, "a requested stop does not hide the command's own status");
-    assert!(election.record_version() - version > 8, "renewed for three seconds and more");
+    assert!(election.record_version() - version > 8, "renewed for longer than the lease");
     assert_eq!((election.state().as_str(), election.candidates().len()), ("free", 0));
 }
 
