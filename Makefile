@@ -2,8 +2,10 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 N ?= 1000000
+SEEDS ?= 1-3
+FAULTS ?= 170
 
-.PHONY: build check fix test sim mutants demo docs install
+.PHONY: build check fix test sim chaos chaos-controls mutants demo docs install
 
 build:            ## release binary
 	cargo build --release --bin zk-leader-run
@@ -15,6 +17,11 @@ test:             ## everything that CI runs
 	bash tests/run.sh
 sim:              ## N random fault scripts through the simulator
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
+chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170
+	cargo build --example witness
+	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) cargo test --test chaos -- --nocapture no_two_commands
+chaos-controls:   ## sabotaged builds must be caught by the same chaos
+	bash tests/chaos/controls.sh
 mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
 demo:

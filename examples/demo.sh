@@ -26,7 +26,7 @@ trap 'exit 130' INT TERM
 free_port() { # a loopback port on which nobody answers
     local port
     while :; do
-        port=$((20000 + RANDOM % 20000))
+        port=$((20000 + RANDOM % 10000))
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
     done
 }

@@ -2,7 +2,8 @@
 //!
 //! `witness DIARY [OPTION...]`. It takes the lock `DIARY.lock` without waiting, keeps it until its last descendant is gone (the
 //! descriptor is inherited), and appends lines `BOOTTIME-ns EVENT pid=N token=N id=ID`: `start`, `alive` (every 5 ms),
-//! `signal=N`, `end`, and `OVERLAP` if the lock was taken. Options:
+//! `signal=N`, `end`, and `OVERLAP` if the lock was taken. The line of a start ends with what it was told of its term:
+//! `TERM TAKEOVER CANDIDATE SESSION`. Options:
 //!
 //! * `ignore-term`: SIGTERM is noted and ignored
 //! * `linger=MS`: so long from SIGTERM to the end
@@ -41,6 +42,17 @@ impl Diary {
         let line = format!("{} {event} {}\n", Duration::from(now).as_nanos(), self.tail);
         self.file.write_all(line.as_bytes())
     }
+
+    /// The start, with what we were told of our term.
+    fn note_start(&mut self) -> io::Result<()> {
+        let value = |name| std::env::var(name).unwrap_or_else(|_| "-".to_owned());
+        let told = ["ZK_LEADER_TERM", "ZK_LEADER_TAKEOVER", "ZK_LEADER_CANDIDATE", "ZK_LEADER_SESSION"].map(value);
+        let tail = format!("{} {}", self.tail, told.join(" "));
+        let plain = std::mem::replace(&mut self.tail, tail);
+        let noted = self.note("start");
+        self.tail = plain;
+        noted
+    }
 }
 
 fn main() -> io::Result<ExitCode> {
@@ -58,7 +70,7 @@ fn main() -> io::Result<ExitCode> {
     if !orphan {
         take_lock(&path, &mut diary)?;
     }
-    diary.note(if orphan { "orphan" } else { "start" })?;
+    if orphan { diary.note("orphan") } else { diary.note_start() }?;
     if has("daemonise") {
         Command::new("setsid")
             .arg("-f")

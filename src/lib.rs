@@ -1,3 +1,29 @@
-//! zk-leader-run.
-pub mod clock;
+//! `zk-leader-run`: runs a command only while this host is the elected leader in Apache `ZooKeeper`, and has its whole
+//! process tree dead before any other host can start it.
+//!
+//! A function either decides or acts. There are two processes, the supervisor and its guard, and both have the same
+//! anatomy: a pure machine (`handle(now, event) -> actions`, `next_deadline()`) and a thin loop that feeds it.
+//!
+//! ```text
+//! ZooKeeper ──reply/watch──▶ zookeeper ──Event──▶ supervisor ──▶ core::machine::Machine::handle(now, event)
+//! signals, guard's reports, timer at next_deadline ───▲                        │ actions
+//!                                                     │                        ▼
+//!  command's tree ◀── guard::tree ◀── guard::policy ◀─Order── guard::handle ◀── supervisor::effects
+//!         └── exit ──▶ guard reaps all ──Report(TreeEnded, cause)──▶ supervisor
+//! ```
+//!
+//! The library exists for the binary and its tests; it promises no API. Modules in layer order, imports point down only:
 pub mod core;
+
+pub mod clock;
+pub mod guard;
+pub mod zookeeper;
+
+pub mod observe;
+pub mod supervisor;
+
+pub mod budget;
+pub mod cli;
+pub mod config;
+pub mod exit;
+pub mod wiring;

@@ -1,1 +1,82 @@
-fn main() {}
+//! Parse, fork the guard, build the runtime, supervise, exit; nothing else.
+
+use std::io;
+use std::process::ExitCode;
+
+use tokio::runtime::{Builder, Runtime};
+use zk_leader_run::cli::{self, Stop, Surroundings};
+use zk_leader_run::config::Config;
+use zk_leader_run::core::action::ExitReason;
+use zk_leader_run::exit::{self, Status};
+use zk_leader_run::guard::handle::{self, Spawned};
+use zk_leader_run::observe::log;
+use zk_leader_run::zookeeper::releaser::{self, Orphaned, Outcome};
+use zk_leader_run::{budget, supervisor, wiring};
+
+fn main() -> ExitCode {
+    let config = match cli::parse(std::env::args_os(), &Surroundings::of_this_process()) {
+        Ok(config) => config,
+        Err(stop) => return stop.print(),
+    };
+    if config.dry_run {
+        return Stop::answer(budget::text(&config)).print();
+    }
+    if let Some(orphaned) = wiring::orphaned() {
+        return release(&config, &orphaned);
+    }
+    // Before there is a second thread.
+    let guard = handle::fork(wiring::guard(&config));
+    log::start(config.log_format, config.log_level);
+    match guard {
+        Ok(guard) => lead(&config, guard),
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::from(Status::of_guard(&error).code())
+        }
+    }
+}
+
+fn lead(config: &Config, guard: Spawned) -> ExitCode {
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
+    }
+    tracing::info!("Containment: {}", guard.containment());
+    match supervise(config, guard) {
+        Ok(reason) => {
+            tracing::debug!("{}", exit::sentence(&reason));
+            ExitCode::from(exit::status(&reason, config.exit_choices()))
+        }
+        Err(error) => {
+            tracing::error!("The supervisor could not be started: {error}");
+            ExitCode::from(Status::Software.code())
+        }
+    }
+}
+
+fn supervise(config: &Config, guard: Spawned) -> io::Result<ExitReason> {
+    let instance = wiring::instance();
+    let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
+    runtime()?.block_on(async { supervisor::run(machine, ensemble, guard.into_handle()?).await })
+}
+
+/// The guard's last act after our supervisor was killed.
+fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
+    log::start(config.log_format, config.log_level);
+    let ensemble = wiring::ensemble(config, wiring::instance());
+    let outcome = runtime().map_err(|error| error.to_string());
+    match outcome.and_then(|runtime| runtime.block_on(releaser::free_record(ensemble, orphaned))) {
+        Ok(Outcome::Freed) => {
+            tracing::warn!(token = orphaned.token, "The supervisor was killed; its lease was released");
+        }
+        Ok(Outcome::NotOurs) => tracing::info!(token = orphaned.token, "The killed supervisor's lease is over already"),
+        Err(error) => {
+            tracing::warn!(token = orphaned.token, error, "The killed supervisor's lease is left to run out");
+            return ExitCode::from(Status::Unavailable.code());
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}

@@ -92,6 +92,8 @@ pub enum Why {
     StopRequested,
     /// The command ended by itself.
     CommandEnded,
+    /// The last process of a tree that was being stopped is gone.
+    TreeEmpty,
     /// The guard ended the tree at its deadline.
     DeadlineKill,
     /// The guard process died.

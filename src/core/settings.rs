@@ -53,3 +53,20 @@ pub enum OnPause {
     /// It is sent a signal, and perhaps another.
     Signal { pause: i32, resume: Option<i32> },
 }
+
+/// `--contain`: what keeps the command's tree together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Contain {
+    /// A cgroup where we may make one, else the subreaper.
+    #[default]
+    Auto,
+    /// Every orphan becomes a child of the guard.
+    Subreaper,
+    /// A cgroup v2 of our own.
+    Cgroup,
+    /// A PID namespace whose init is ours.
+    PidNamespace,
+    /// What the peers do: the command's process group, and no subreaper; daemons escape it. Not offered on the command
+    /// line: it is for the test that shows that the others can fail.
+    ProcessGroup,
+}

@@ -2,6 +2,7 @@
 //!
 //! Never: a reading of a clock. Every function of `core` is told what time it is.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ pub enum LeaseClock {}
 pub enum ObserverClock {}
 
 /// One reading of clock `C`, in nanoseconds since an arbitrary start. Readings of different clocks do not compare.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp<C> {
     nanos: u64,
     clock: PhantomData<C>,
@@ -56,6 +57,12 @@ impl<C: Copy> Stamp<C> {
     #[must_use]
     pub fn until(self, later: Self) -> Duration {
         Duration::from_nanos(later.nanos.saturating_sub(self.nanos))
+    }
+}
+
+impl<C> fmt::Debug for Stamp<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{:?}", Duration::from_nanos(self.nanos))
     }
 }
 

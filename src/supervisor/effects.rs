@@ -1,36 +1,45 @@
 //! One arm for each action of the machine.
+//!
+//! Never: a wait; a decision.
 
 use std::time::Duration;
 
 use crate::core::action::{Action, ExitReason};
 use crate::core::event::Event;
 use crate::core::order::{Order, Report};
-use crate::guard;
-use crate::observe::log;
+use crate::guard::handle::Handle;
+use crate::observe::{log, words};
 use crate::zookeeper::Desk;
 
 pub(super) struct Effects {
     desk: Desk,
-    guard: guard::Handle,
-    guard_is_gone: bool,
+    guard: Handle,
+    guard_state: GuardState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GuardState {
+    Alive,
+    Gone,
+    /// It is gone, and what it left is being killed.
+    EndingOrphans,
 }
 
 impl Effects {
-    pub(super) fn new(desk: Desk, guard: guard::Handle) -> Self {
-        Self { desk, guard, guard_is_gone: false }
+    pub(super) fn new(desk: Desk, guard: Handle) -> Self {
+        Self { desk, guard, guard_state: GuardState::Alive }
     }
 
     /// In order; the reason to exit, if that was the last of them.
-    pub(super) async fn carry_out_all(&mut self, actions: Vec<Action>) -> Option<ExitReason> {
+    pub(super) fn carry_out_all(&mut self, actions: Vec<Action>) -> Option<ExitReason> {
         let mut exit = None;
         for action in actions {
-            tracing::debug!(?action, "decided");
-            exit = exit.or(self.carry_out(action).await);
+            exit = exit.or(self.carry_out(action));
         }
         exit
     }
 
-    async fn carry_out(&mut self, action: Action) -> Option<ExitReason> {
+    fn carry_out(&mut self, action: Action) -> Option<ExitReason> {
         match action {
             Action::Connect { session } => self.desk.connect(session),
             Action::Enter { candidacy } => self.desk.enter(candidacy),
@@ -40,52 +49,72 @@ impl Effects {
             Action::Renew { candidacy, conditions, entry } => self.desk.renew(candidacy, conditions, entry),
             Action::Release { candidacy, conditions, entry } => self.desk.release(candidacy, conditions, entry),
             Action::Guard(order) => self.send(&order),
-            Action::EndGuard => self.guard.kill(),
-            Action::EndOrphans => {}
+            Action::EndGuard => self.end_guard("did not start what it was ordered to"),
+            Action::EndOrphans => self.guard_state = GuardState::EndingOrphans,
             Action::Announce(transition) => log::transition(&transition),
             Action::Exit(reason) => return Some(reason),
         }
         None
     }
 
-    /// A guard that takes no orders is none: it is killed, and its end reported like any other.
+    /// A guard that takes no orders is none.
     fn send(&mut self, order: &Order) {
-        if let Err(error) = self.guard.send(order) {
-            tracing::error!(%error, ?order, "The guard did not take an order and was killed");
-            self.guard.kill();
+        tracing::debug!(?order, "Ordered");
+        if self.guard_state == GuardState::Alive
+            && let Err(error) = self.guard.send(order)
+        {
+            self.end_guard(&format!("took no order ({error})"));
         }
     }
 
-    /// What the guard has to say next. Cancel-safe.
+    /// Its end is reported like any other's.
+    fn end_guard(&self, why: &str) {
+        tracing::error!(pid = self.guard.pid(), "The guard {why} and was killed");
+        self.guard.kill();
+    }
+
+    /// What the guard has to say next, or what became of what it left. Cancel-safe.
     pub(super) async fn guard_event(&mut self) -> Event {
-        if self.guard_is_gone {
-            return std::future::pending().await;
-        }
-        match self.guard.recv().await {
-            Some(report) => {
-                log_report(report);
-                Event::Guard(report)
+        match self.guard_state {
+            GuardState::Gone => std::future::pending().await,
+            GuardState::EndingOrphans => {
+                if let Err(error) = self.guard.end_orphans(&[]).await {
+                    tracing::error!(%error, "What the guard left could not be proven dead; the lease is not released");
+                    std::future::pending::<()>().await;
+                }
+                self.guard_state = GuardState::Gone;
+                Event::OrphansEnded
             }
-            None => {
-                self.guard_is_gone = true;
-                Event::GuardGone
+            GuardState::Alive => {
+                if let Some(report) = self.guard.recv().await {
+                    log_report(report);
+                    Event::Guard(report)
+                } else {
+                    self.guard_state = GuardState::Gone;
+                    Event::GuardGone
+                }
             }
         }
     }
 
-    pub(super) async fn close(&mut self, limit: Duration) {
-        self.desk.close(limit).await;
+    /// Closes the session, and lets the guard go.
+    pub(super) async fn close(mut self, limit: Duration) {
+        if !self.desk.close(limit).await {
+            tracing::debug!("Closing the session was not confirmed; it is left to expiry");
+        }
+        let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;
+        tracing::debug!(?dismissed, "Guard was dismissed");
     }
 }
 
 fn log_report(report: Report) {
     match report {
         Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
-        Report::CommandEnded { status, .. } => tracing::info!(?status, "Command ended"),
-        Report::Stopping { .. } => tracing::warn!("Guard sent the stop signal by itself"),
+        Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
+        Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
         Report::Stuck { survivors, .. } => {
             tracing::error!(survivors, "Processes survive SIGKILL (uninterruptible sleep?); the lease is not released");
         }
-        Report::TreeEnded { status, cause, .. } => tracing::debug!(?status, ?cause, "Tree ended"),
+        Report::TreeEnded { cause, .. } => tracing::debug!(?cause, "Tree ended"),
     }
 }

@@ -3,6 +3,7 @@
 //! Never: a blocking call; a decision; a clock other than [`crate::clock`].
 
 mod effects;
+mod fuse;
 mod signals;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::core::action::ExitReason;
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::time::Now;
-use crate::guard;
+use crate::guard::handle::Handle;
 use crate::zookeeper::{self, Desk};
 
 use effects::Effects;
@@ -27,11 +28,8 @@ const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When signals cannot be caught.
-pub async fn run(
-    settings: Settings,
-    ensemble: zookeeper::Settings,
-    guard: guard::Handle,
-) -> std::io::Result<ExitReason> {
+pub async fn run(settings: Settings, ensemble: zookeeper::Settings, guard: Handle) -> std::io::Result<ExitReason> {
+    fuse::insert();
     let mut signals = SignalStream::new()?;
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();
@@ -41,9 +39,9 @@ pub async fn run(
     loop {
         let now = clock::now();
         if suspend.jumped() {
-            effects.carry_out_all(machine.handle(now, Event::ClockJumped)).await;
+            effects.carry_out_all(machine.handle(now, Event::ClockJumped));
         }
-        if let Some(reason) = effects.carry_out_all(machine.handle(now, event)).await {
+        if let Some(reason) = effects.carry_out_all(machine.handle(now, event)) {
             effects.close(CLOSE_LIMIT).await;
             return Ok(reason);
         }
@@ -57,7 +55,7 @@ pub async fn run(
     }
 }
 
-/// Sleeps on CLOCK_MONOTONIC, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
+/// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
 /// machine is asked again), and what may not be late is the guard's.
 async fn until_deadline(machine: &Machine, now: Now) {
     match machine.next_deadline(now) {

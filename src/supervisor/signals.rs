@@ -26,7 +26,6 @@ const FORWARDED: [i32; 10] = [
     sig::SIGPROF,
 ];
 
-#[derive(Debug)]
 pub struct SignalStream(Signals);
 
 impl SignalStream {

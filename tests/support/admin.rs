@@ -101,6 +101,12 @@ impl Admin {
         self.must(path, |client, path| async move { client.set_data(&path, &data, None).await });
     }
 
+    /// From now on everyone may read it, and nobody may write it.
+    #[track_caller]
+    pub fn make_read_only(&self, path: &str) {
+        self.must(path, |client, path| async move { client.set_acl(&path, &Acls::anyone_read(), None).await });
+    }
+
     /// Deletes a znode without children, whatever its version; it must exist.
     #[track_caller]
     pub fn delete(&self, path: &str) {
@@ -114,6 +120,31 @@ impl Admin {
             self.delete_tree(&format!("{path}/{child}"));
         }
         self.delete(path);
+    }
+
+    /// Deletes all of these in one multi, so that nobody can act between two of them. Children come before their parents.
+    #[track_caller]
+    pub fn delete_at_once(&self, paths: &[String]) {
+        let paths = paths.to_vec();
+        self.must("several", |client, _| async move {
+            let mut multi = client.new_multi_writer();
+            for path in &paths {
+                multi.add_delete(path, None)?;
+            }
+            multi.commit().await.map(drop).map_err(Error::from)
+        });
+    }
+
+    /// Deletes a znode and makes an ephemeral one of ours in its place, in one multi.
+    #[track_caller]
+    pub fn replace_by_ephemeral(&self, path: &str, data: &str) {
+        let data = data.as_bytes().to_vec();
+        self.must(path, |client, path| async move {
+            let mut multi = client.new_multi_writer();
+            multi.add_delete(&path, None)?;
+            multi.add_create(&path, &data, &CreateMode::Ephemeral.with_acls(Acls::anyone_all()))?;
+            multi.commit().await.map(drop).map_err(Error::from)
+        });
     }
 
     /// The server's id of this session.

@@ -1,12 +1,25 @@
 //! What the witness wrote down: who ran when. All hosts of a test share one clock, `CLOCK_BOOTTIME`.
 
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 use super::wait;
 
 pub struct Diary {
     directory: tempfile::TempDir,
+    read: Mutex<Pages>,
+}
+
+/// What was read so far, and the offset of what was not.
+#[derive(Default)]
+struct Pages {
+    offset: u64,
+    entries: Vec<Entry>,
 }
 
 /// One line of a diary.
@@ -17,11 +30,18 @@ pub struct Entry {
     pub pid: i32,
     pub token: i64,
     pub id: String,
+    /// What a start was told: `ZK_LEADER_TERM`, `_TAKEOVER`, `_CANDIDATE`, `_SESSION`.
+    pub told: Vec<String>,
+}
+
+/// Now, by the diaries' clock.
+pub fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap().into()
 }
 
 impl Diary {
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self { directory: tempfile::tempdir().unwrap(), read: Mutex::default() }
     }
 
     pub fn path(&self) -> PathBuf {
@@ -33,22 +53,41 @@ impl Diary {
     }
 
     pub fn entries(&self) -> Vec<Entry> {
-        let text = std::fs::read_to_string(self.path()).unwrap_or_default();
-        // The last line may be half written.
-        text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(parse).collect()
+        self.with_entries(<[Entry]>::to_vec)
     }
 
     pub fn starts(&self) -> Vec<Entry> {
-        self.entries().into_iter().filter(|entry| entry.event == "start").collect()
+        self.events("start")
+    }
+
+    /// All entries of one kind.
+    pub fn events(&self, event: &str) -> Vec<Entry> {
+        self.with_entries(|entries| entries.iter().filter(|entry| entry.event == event).cloned().collect())
     }
 
     pub fn has(&self, event: &str) -> bool {
-        self.entries().iter().any(|entry| entry.event == event)
+        self.with_entries(|entries| entries.iter().any(|entry| entry.event == event))
+    }
+
+    /// Waits for the first entry of one kind.
+    #[track_caller]
+    pub fn until_noted(&self, event: &str) -> Entry {
+        wait::for_some(&format!("the witness notes {event}"), || self.events(event).first().cloned())
     }
 
     /// When the process was last seen alive.
     pub fn last_seen(&self, pid: i32) -> Duration {
-        self.entries().iter().filter(|entry| entry.pid == pid).map(|entry| entry.at).max().unwrap()
+        self.with_entries(|entries| entries.iter().rev().find(|entry| entry.pid == pid).unwrap().at)
+    }
+
+    /// When anything of the term with this token was last seen alive.
+    pub fn end_of(&self, token: i64) -> Duration {
+        self.with_entries(|entries| entries.iter().rev().find(|entry| entry.token == token).unwrap().at)
+    }
+
+    /// The last start.
+    pub fn last_start(&self) -> Entry {
+        self.starts().pop().expect("somebody started")
     }
 
     /// Waits for the `count`-th start, and returns it.
@@ -59,28 +98,80 @@ impl Diary {
         self.starts()[count - 1].clone()
     }
 
+    /// Waits until somebody stamps who has not stamped before now: proof that the present command runs.
+    #[track_caller]
+    pub fn until_alive(&self) -> Entry {
+        let since = now();
+        wait::for_some("the command gives a sign of life", || {
+            self.with_entries(|entries| entries.last().filter(|entry| entry.at > since).cloned())
+        })
+    }
+
+    /// Whether anything that inherited the witness' lock is alive, in whatever PID namespace: asked without taking it.
+    pub fn somebody_lives(&self) -> bool {
+        let lock = PathBuf::from(format!("{}.lock", self.path().display()));
+        let Ok(inode) = std::fs::metadata(lock).map(|metadata| metadata.ino()) else { return false };
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        let inode = format!(":{inode} ");
+        locks.lines().any(|line| line.contains("FLOCK") && line.contains(&inode))
+    }
+
+    /// Waits until the last process of every tree is gone.
+    #[track_caller]
+    pub fn until_nobody_lives(&self) {
+        wait::until("the whole tree is gone", || !self.somebody_lives());
+    }
+
     /// The promise: nobody found the lock taken, every process of one run was last seen before the next run started, and
     /// the tokens grow.
     #[track_caller]
     pub fn assert_no_overlap(&self) {
-        let entries = self.entries();
-        assert!(!entries.iter().any(|entry| entry.event == "OVERLAP"), "two ran at once: {:?}", self.starts());
+        assert!(!self.has("OVERLAP"), "two ran at once: {:?}", self.starts());
         let starts = self.starts();
         for pair in starts.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
-            let last = entries.iter().filter(|entry| entry.token == before.token).map(|entry| entry.at).max().unwrap();
+            let last = self.end_of(before.token);
             assert!(last < after.at, "token {} still ran when {} started", before.token, after.token);
             assert!(before.token < after.token, "tokens do not grow: {starts:?}");
         }
     }
+
+    fn with_entries<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> T {
+        let mut pages = self.read.lock().unwrap();
+        pages.read_on(&self.path());
+        look(&pages.entries)
+    }
 }
 
-fn parse(line: &str) -> Entry {
+impl Pages {
+    fn read_on(&mut self, path: &Path) {
+        let Ok(mut file) = std::fs::File::open(path) else { return };
+        let mut text = String::new();
+        file.seek(SeekFrom::Start(self.offset)).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        // The last line may be half written.
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            self.offset += line.len() as u64;
+            self.entries.push(parse(line));
+        }
+    }
+}
+
+/// All that is written in one file.
+pub fn entries_of(path: &Path) -> Vec<Entry> {
+    let mut pages = Pages::default();
+    pages.read_on(path);
+    pages.entries
+}
+
+/// One whole line.
+pub fn parse(line: &str) -> Entry {
     let mut words = line.split_whitespace();
     let at = Duration::from_nanos(words.next().unwrap().parse().unwrap());
     let event = words.next().unwrap().to_owned();
     let mut value = |name: &str| words.next().unwrap().strip_prefix(name).unwrap().to_owned();
     let pid = value("pid=").parse().unwrap();
     let token = value("token=").parse().unwrap_or(0);
-    Entry { at, event, pid, token, id: value("id=") }
+    let id = value("id=");
+    Entry { at, event, pid, token, id, told: words.map(str::to_owned).collect() }
 }

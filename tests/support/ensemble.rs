@@ -18,6 +18,12 @@ use super::wait;
 /// The server's `tickTime`. A session lives at most two ticks longer than its timeout.
 pub const TICK: Duration = Duration::from_millis(200);
 
+/// The server's `maxSessionTimeout`.
+pub const LONGEST_SESSION: Duration = Duration::from_secs(600);
+
+/// A server that is starting takes a four-letter word and never answers it.
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+
 const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 const HELP: &str = "these tests need a real ZooKeeper: apt-get install --no-install-recommends zookeeper libslf4j-java \
                     default-jre-headless (looked for `java` and /usr/share/java/zookeeper.jar)";
@@ -120,9 +126,10 @@ impl Server {
         std::fs::write(home.join("myid"), index.to_string()).unwrap();
         let (config, log) = (home.join("zoo.cfg"), home.join("log"));
         let text = format!(
-            "tickTime={tick}\ninitLimit=100\nsyncLimit=25\nmaxSessionTimeout=600000\nmaxClientCnxns=0\ndataDir={home}\n\
+            "tickTime={tick}\ninitLimit=100\nsyncLimit=25\nmaxSessionTimeout={longest}\nmaxClientCnxns=0\ndataDir={home}\n\
              clientPortAddress=127.0.0.1\nclientPort={port}\n{members}",
             tick = TICK.as_millis(),
+            longest = LONGEST_SESSION.as_millis(),
             home = home.display(),
             port = ports[0].number(),
         );
@@ -176,7 +183,7 @@ impl Server {
     /// The answer to a four-letter word (`srvr`, `mntr`, `cons`, `dump`, `wchp`…).
     pub fn ask(&self, word: &str) -> Option<String> {
         let mut stream = TcpStream::connect_timeout(&self.address(), Duration::from_secs(1)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN)).ok()?;
         stream.write_all(word.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
@@ -201,8 +208,11 @@ impl Server {
     }
 }
 
-/// A running java. Dropped: killed and reaped. Should this process die before, the watchdog's standard input closes, and
-/// it does the killing.
+/// `WATCHDOG PID HOME`: the files go with the process, and their directory with the last of them.
+const WATCHDOG: &str = r#"cat >/dev/null; kill -KILL "$0"; rm -rf "$1" || { sleep 1; rm -rf "$1"; }; rmdir "${1%/*}""#;
+
+/// A running java. Dropped: killed and reaped. Should this process end before (it may hold an ensemble in a static), the
+/// watchdog's standard input closes, and it does the killing and the cleaning.
 #[derive(Debug)]
 struct Process {
     pid: Pid,
@@ -223,7 +233,8 @@ impl Process {
             .spawn()
             .unwrap_or_else(|error| panic!("{HELP}: {error}"));
         let watchdog = Command::new("sh")
-            .args(["-c", "cat >/dev/null; kill -KILL \"$0\"", &java.id().to_string()])
+            .args(["-c", WATCHDOG, &java.id().to_string()])
+            .arg(config.parent().unwrap())
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -14,14 +14,19 @@
 
 pub mod admin;
 pub mod diary;
+pub mod election;
 pub mod ensemble;
+pub mod impostor;
 pub mod ports;
 pub mod proxy;
 pub mod subject;
+pub mod tamper;
 pub mod wait;
 
 pub use admin::Admin;
 pub use diary::Diary;
+pub use election::Election;
 pub use ensemble::Ensemble;
+pub use impostor::Impostor;
 pub use proxy::Proxy;
 pub use subject::{Running, Subject};

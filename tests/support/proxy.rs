@@ -13,6 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::tamper::Tampering;
 use super::wait;
 
 /// The request types (`ZooDefs.OpCode`) that tests care for.
@@ -47,19 +48,37 @@ struct Network {
     refusing: bool,
     /// Connections of an earlier generation are reset.
     generation: u64,
+    /// Connections with a lower number are a black hole.
+    stranded_below: usize,
 }
 
-const HEALTHY: Network = Network { requests_flow: true, replies_flow: true, refusing: false, generation: 0 };
+const HEALTHY: Network =
+    Network { requests_flow: true, replies_flow: true, refusing: false, generation: 0, stranded_below: 0 };
 
 /// What all connections share.
 #[derive(Debug)]
 struct Line {
     target: SocketAddr,
-    /// The reply to the next request of one of these types is lost.
-    lossy: Mutex<Option<Vec<i32>>>,
+    lossy: Mutex<Option<Loss>>,
     lost: AtomicUsize,
+    connections: AtomicUsize,
+    /// Replies stall from the next request of one of these types on.
+    holding: Mutex<Option<Vec<i32>>>,
+    network: watch::Sender<Network>,
+    /// How many connections were made, and perhaps reset.
+    accepted: AtomicUsize,
     /// The types of all requests that were forwarded.
     forwarded: Mutex<Vec<i32>>,
+    tampering: Tampering,
+}
+
+/// The reply to one request to come is lost.
+#[derive(Debug)]
+struct Loss {
+    /// Of these types; empty: of any but a ping.
+    kinds: Vec<i32>,
+    /// So many of them are answered before.
+    spared: usize,
 }
 
 impl Proxy {
@@ -68,8 +87,7 @@ impl Proxy {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (network, seen) = watch::channel(HEALTHY);
-        let line = Line { target, lossy: Mutex::default(), lost: AtomicUsize::new(0), forwarded: Mutex::default() };
-        let line = Arc::new(line);
+        let line = Arc::new(Line::to(target, network.clone()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
@@ -122,6 +140,12 @@ impl Proxy {
         self.change(|network| network.replies_flow = false);
     }
 
+    /// Black hole for the connections that are open now; later ones pass. A `heal` delivers these, too.
+    pub fn strand(&self) {
+        let count = self.line.connections.load(Ordering::SeqCst);
+        self.change(|network| network.stranded_below = count);
+    }
+
     /// Ends a cut or a stall.
     pub fn heal(&self) {
         self.change(|network| *network = Network { generation: network.generation, ..HEALTHY });
@@ -130,12 +154,33 @@ impl Proxy {
     /// Forwards the next request that is not a ping, swallows its reply, and then resets that connection.
     /// Requests behind it are not forwarded.
     pub fn drop_next_reply(&self) {
-        *self.line.lossy.lock().unwrap() = Some(Vec::new());
+        self.drop_reply_after(0);
     }
 
     /// The same for the next request of one of these types (see [`request`]).
     pub fn drop_next_reply_to(&self, requests: &[i32]) {
-        *self.line.lossy.lock().unwrap() = Some(requests.to_vec());
+        *self.line.lossy.lock().unwrap() = Some(Loss { kinds: requests.to_vec(), spared: 0 });
+    }
+
+    /// The same, after so many other requests that are not pings.
+    pub fn drop_reply_after(&self, spared: usize) {
+        *self.line.lossy.lock().unwrap() = Some(Loss { kinds: Vec::new(), spared });
+    }
+
+    /// Loses no reply that it has not lost yet.
+    pub fn drop_no_reply(&self) {
+        *self.line.lossy.lock().unwrap() = None;
+    }
+
+    /// Forwards the next request of one of these types, and is a black hole for replies from just before its reply on, until
+    /// [`Proxy::heal`].
+    pub fn hold_replies_from(&self, requests: &[i32]) {
+        *self.line.holding.lock().unwrap() = Some(requests.to_vec());
+    }
+
+    /// How often a client has connected so far, refused connections included.
+    pub fn accepted(&self) -> usize {
+        self.line.accepted.load(Ordering::SeqCst)
     }
 
     /// How many replies were lost so far.
@@ -154,6 +199,17 @@ impl Proxy {
         self.line.forwarded.lock().unwrap().clone()
     }
 
+    /// From now on the client gets what `tamper` makes of each reply, its length in front.
+    pub fn tamper(&self, tamper: impl FnMut(Vec<u8>) -> Vec<u8> + Send + 'static) {
+        self.line.tampering.set(tamper);
+    }
+
+    /// Later replies are as the server sent them; connections that were spoilt are reset.
+    pub fn stop_tampering(&self) {
+        self.line.tampering.stop();
+        self.reset();
+    }
+
     fn change(&self, change: impl FnOnce(&mut Network)) {
         self.network.send_modify(change);
     }
@@ -164,6 +220,7 @@ async fn listen(listener: std::net::TcpListener, network: watch::Receiver<Networ
     let listener = TcpListener::from_std(listener).unwrap();
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
+        line.accepted.fetch_add(1, Ordering::SeqCst);
         if network.borrow().refusing {
             reset(client);
         } else {
@@ -174,7 +231,9 @@ async fn listen(listener: std::net::TcpListener, network: watch::Receiver<Networ
 
 async fn connect(client: TcpStream, network: watch::Receiver<Network>, line: Arc<Line>) {
     let generation = network.borrow().generation;
-    let mut changes = network.clone();
+    let number = line.connections.fetch_add(1, Ordering::SeqCst);
+    let network = Flow { network, number };
+    let mut changes = network.network.clone();
     let Ok(server) = TcpStream::connect(line.target).await else { return reset(client) };
     let (swallow, swallowing) = watch::channel(None);
     let ended = tokio::select! {
@@ -188,6 +247,25 @@ async fn connect(client: TcpStream, network: watch::Receiver<Network>, line: Arc
     }
 }
 
+/// The network as one connection has it.
+#[derive(Clone)]
+struct Flow {
+    network: watch::Receiver<Network>,
+    number: usize,
+}
+
+impl Flow {
+    async fn requests(&mut self) {
+        let number = self.number;
+        let _ = self.network.wait_for(|network| network.requests_flow && number >= network.stranded_below).await;
+    }
+
+    async fn replies(&mut self) {
+        let number = self.number;
+        let _ = self.network.wait_for(|network| network.replies_flow && number >= network.stranded_below).await;
+    }
+}
+
 /// Closes with RST instead of FIN (`socket(7)`, `SO_LINGER`).
 fn reset(stream: TcpStream) {
     let _ = setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 });
@@ -197,7 +275,7 @@ fn reset(stream: TcpStream) {
 async fn carry_requests(
     client: &TcpStream,
     server: &TcpStream,
-    mut network: watch::Receiver<Network>,
+    mut network: Flow,
     line: &Line,
     swallow: watch::Sender<Option<i32>>,
 ) -> io::Result<()> {
@@ -206,14 +284,15 @@ async fn carry_requests(
     let Some(connect) = frames.next().await? else { return Ok(()) };
     let mut pending = Some(connect);
     while let Some(frame) = pending {
-        let _ = network.wait_for(|network| network.requests_flow).await;
+        network.requests().await;
         send(server, &frame).await?;
         pending = frames.next().await?;
         let Some((xid, kind)) = pending.as_deref().and_then(header) else { continue };
         line.forwarded.lock().unwrap().push(kind);
+        line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
             let _ = swallow.send(Some(xid));
-            let _ = network.wait_for(|network| network.requests_flow).await;
+            network.requests().await;
             send(server, pending.as_deref().unwrap_or_default()).await?;
             return std::future::pending().await;
         }
@@ -224,7 +303,7 @@ async fn carry_requests(
 async fn carry_replies(
     server: &TcpStream,
     client: &TcpStream,
-    mut network: watch::Receiver<Network>,
+    mut network: Flow,
     line: &Line,
     swallow: watch::Receiver<Option<i32>>,
 ) -> io::Result<()> {
@@ -236,18 +315,48 @@ async fn carry_replies(
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         connected = true;
-        let _ = network.wait_for(|network| network.replies_flow).await;
-        send(client, &frame).await?;
+        network.replies().await;
+        send(client, &line.tampering.apply(frame)).await?;
     }
     Ok(())
 }
 
 impl Line {
+    fn to(target: SocketAddr, network: watch::Sender<Network>) -> Self {
+        Self {
+            target,
+            network,
+            lossy: Mutex::default(),
+            lost: AtomicUsize::new(0),
+            holding: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            accepted: AtomicUsize::new(0),
+            forwarded: Mutex::default(),
+            tampering: Tampering::default(),
+        }
+    }
+
+    /// Carries out the order to hold replies back, if this request is meant.
+    fn hold_replies_if_due(&self, kind: i32) {
+        if self.holding.lock().unwrap().take_if(|kinds| kinds.contains(&kind)).is_some() {
+            self.network.send_modify(|network| network.replies_flow = false);
+        }
+    }
+
     /// Takes the order to lose a reply, if this request is meant.
     fn loses_reply_to(&self, kind: i32) -> bool {
         let mut lossy = self.lossy.lock().unwrap();
-        let meant = |kinds: &Vec<i32>| if kinds.is_empty() { kind != request::PING } else { kinds.contains(&kind) };
-        lossy.take_if(|kinds| meant(kinds)).is_some()
+        let taken = lossy.take_if(|loss| loss.is_about(kind) && loss.spared == 0).is_some();
+        if let Some(loss) = lossy.as_mut().filter(|loss| loss.is_about(kind)) {
+            loss.spared -= 1;
+        }
+        taken
+    }
+}
+
+impl Loss {
+    fn is_about(&self, kind: i32) -> bool {
+        if self.kinds.is_empty() { kind != request::PING } else { self.kinds.contains(&kind) }
     }
 }
 

@@ -58,17 +58,21 @@ impl Subject {
         self.command(&[&words, options].concat())
     }
 
+    /// T, as it is asked for.
+    pub fn session_timeout(self, timeout: &str) -> Self {
+        self.option("--session-timeout", timeout)
+    }
+
+    /// The process that would be spawned, for a test that wants it elsewhere (on a terminal, inside another).
+    pub fn to_process(&self) -> Command {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"));
+        process.args(&self.arguments).arg("--").args(&self.command).envs(self.environment.clone());
+        process
+    }
+
     pub fn spawn(self) -> Running {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"))
-            .args(self.arguments)
-            .arg("--")
-            .args(self.command)
-            .envs(self.environment)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            self.to_process().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = collect(child.stderr.take().unwrap());
         let output = collect(child.stdout.take().unwrap());
         Running { child, log, output }
@@ -94,6 +98,11 @@ impl Running {
 
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
+    }
+
+    /// SIGKILL to the supervisor alone.
+    pub fn kill(&self) {
+        self.signal(Signal::SIGKILL);
     }
 
     pub fn signal_guard(&self, signal: Signal) {

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// Long enough for a busy machine; a passing test never gets near it.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
+/// Long enough for an event on loopback to be noticed, if there is one.
+pub const SETTLED: Duration = Duration::from_millis(500);
+
 const STEP: Duration = Duration::from_millis(5);
 
 /// Waits until `holds`, at most [`LIMIT`]; else panics with `what`.

@@ -15,7 +15,8 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 impl Machine {
     /// A requested stop is not short of time: the lease goes on being renewed. `kill_at` is the guard's.
     pub(super) fn stopping_deadline(&self) -> Timestamp {
-        if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at() }
+        let renewal = if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at() };
+        renewal.min(self.start_by)
     }
 
     pub(super) fn pass_stopping(&mut self, now: Now) {
@@ -113,6 +114,8 @@ impl Machine {
 
     pub(super) fn guard_gone(&mut self, now: Now) {
         let exit = After::Exit(ExitReason::GuardGone);
+        self.start_by = Timestamp::NEVER;
+        self.guard_gone = true;
         if self.run.is_none() {
             return self.begin_release(now, exit, Why::GuardGone);
         }
@@ -122,7 +125,7 @@ impl Machine {
     }
 
     pub(super) fn orphans_ended(&mut self, now: Now) {
-        if let Phase::Stopping { after, .. } = self.phase {
+        if let (true, Phase::Stopping { after, .. }) = (self.guard_gone, self.phase) {
             self.tree_is_empty(now);
             self.begin_release(now, after, Why::GuardGone);
         }
@@ -150,12 +153,12 @@ impl Machine {
             (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) => {
                 (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
             }
-            _ if self.stop_requested => (After::Exit(ExitReason::StopRequested(Some(status))), Why::StopRequested),
+            _ if self.stop_requested => (After::Exit(ExitReason::StopRequested(Some(status))), Why::TreeEmpty),
             (Cause::ItsOwn, ..) => match self.settings.on_exit {
                 OnExit::Exit => (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded),
                 OnExit::Rejoin => (After::Rejoin, Why::CommandEnded),
             },
-            (_, _, Some(after)) => (after, Why::LeaseEnding),
+            (_, _, Some(after)) => (after, Why::TreeEmpty),
             // The guard's kill is not the command's own end (T52).
             (_, _, None) => (self.after_loss(), Why::DeadlineKill),
         }
@@ -193,8 +196,11 @@ impl Machine {
     }
 
     pub(super) fn released(&mut self, now: Now) {
-        if let Phase::Releasing { after, .. } = self.phase {
-            self.leave(now, after, Why::Released);
+        match self.phase {
+            Phase::Releasing { after, .. } => self.leave(now, after, Why::Released),
+            // Given up already, and confirmed after all: the candidate is gone.
+            Phase::Following => self.enter_anew(),
+            _ => {}
         }
     }
 
@@ -219,10 +225,7 @@ impl Machine {
             Link::Down { .. } | Link::Opening => {}
             Link::Open(_) if why == Why::Released => self.enter_anew(),
             // The candidate may still be there, and still first: a second one would stand behind it for ever.
-            Link::Open(_) if wait_was_over => {
-                self.pending = None;
-                self.look_again();
-            }
+            Link::Open(_) if wait_was_over => self.look_again(),
             // At-least-once, released nothing: a new session is the way to leave the line.
             Link::Open(_) => self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) },
         }

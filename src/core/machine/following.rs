@@ -93,8 +93,10 @@ impl Machine {
         self.standing = Standing { retry_at: Some(self.backoff.retry_at(now.lease)), ..Standing::default() };
     }
 
-    /// Reads everything again, now or when the pending request is answered.
+    /// Reads everything again, now or when the pending request is answered. A mere observation is overtaken: the look
+    /// says more, and its answer costs a successor one round trip less. Not a holder's, which judges a conflict.
     pub(super) fn look_again(&mut self) {
+        self.pending = self.pending.filter(|pending| *pending != Request::Observe || self.tenure.is_some());
         self.standing.stale = self.pending.is_some();
         if self.pending.is_some() || self.timing().is_none() {
             return;
@@ -143,9 +145,11 @@ impl Machine {
         if self.phase != Phase::Following {
             return;
         }
-        if self.standing.stale {
+        // Who is first need not look twice: what has changed since denies the take-over.
+        if self.standing.stale && view.place != Place::First {
             return self.look_again();
         }
+        self.standing.stale = false;
         let free_and_first = view.place == Place::First && !view.record.held;
         if !view.record.agrees && !free_and_first {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
@@ -183,8 +187,9 @@ impl Machine {
     fn claim(&mut self, now: Now, view: View) {
         if let Some(sending) = self.standing.sending.filter(|sent| view.record.held && sent.nonce == view.record.nonce)
         {
-            // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's.
-            let conditions = Conditions { record: view.record.version, term: view.term_version };
+            // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's. Its version is not
+            // taken from the view: the term was read first, perhaps before the take-over was applied.
+            let conditions = Conditions { record: view.record.version, term: sending.term };
             return self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
         }
         let inherited = self.inherited(view.record);
@@ -196,7 +201,8 @@ impl Machine {
         let lease = inherited.map_or(timing.lease, |(lease, _)| lease.max(timing.lease));
         self.sendings += 1;
         let nonce = Nonce { instance: self.settings.instance, sending: self.sendings };
-        self.standing.sending = Some(Sending { nonce, sent_at: now.lease, not_before, lease });
+        let term = view.term_version.wrapping_add(1);
+        self.standing.sending = Some(Sending { nonce, sent_at: now.lease, not_before, lease, term });
         let action = Action::TakeOver {
             candidacy: self.candidacy,
             conditions: Conditions { record: view.record.version, term: view.term_version },

@@ -124,7 +124,10 @@ impl Machine {
     }
 
     pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
-        let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else { return };
+        let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else {
+            // The answer to a renewal of a tenure that was lost meanwhile.
+            return self.look_again();
+        };
         tenure.conditions.record = version;
         tenure.conflict = None;
         match self.phase {
@@ -176,6 +179,7 @@ impl Machine {
             return self.deposed(now);
         }
         match (self.at_least_once(), view.place) {
+            _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(now),
             (true, Place::First) => self.adopt(now, view.record, view.term_version),
             // Someone stands before our new candidate: the record will tell when it has taken over.
             (true, _) => self.observe(),
@@ -188,6 +192,9 @@ impl Machine {
         let ours = record.nonce == tenure.nonce;
         match self.phase {
             Phase::Releasing { .. } if ours && !record.held => self.released(now),
+            // Whoever took it over from us waits for our lease. Versions only grow, except with the whole base.
+            Phase::Stopping { lapsed: true, .. }
+                if !ours && record.held && record.version > tenure.conditions.record => {}
             // Nothing to adopt, and yet a conflict: the term is another one's.
             _ if !ours || !record.held || tenure.conflict == Some(record.version) => self.deposed(now),
             _ => self.adopt(now, record, tenure.conditions.term),
@@ -265,7 +272,9 @@ impl Machine {
     pub(super) fn seat_lost(&mut self, now: Now, why: Why) {
         if !self.at_least_once() {
             let by = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
-            return self.stop_tree(now, why, by);
+            self.stop_tree(now, why, by);
+            // Is the candidate alone gone, or the whole base with it? Under a new one nobody waits for our lease.
+            return self.observe();
         }
         if self.phase == Phase::Leading {
             self.pause(now, why);

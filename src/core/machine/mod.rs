@@ -104,6 +104,7 @@ pub struct Machine {
     /// Our record of a term whose wait was over and whose tree is empty: as good as free (I8).
     finished: Option<Nonce>,
     stop_requested: bool,
+    guard_gone: bool,
     elect_by: Timestamp,
     connect_by: Timestamp,
     backoff: Backoff,
@@ -130,6 +131,7 @@ impl Machine {
             sendings: 0,
             finished: None,
             stop_requested: false,
+            guard_gone: false,
             // `--wait 0` looks once; how long that look may take is the connect timeout's business.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
             connect_by: by(settings.connect_timeout),
@@ -215,8 +217,11 @@ impl Machine {
 
     fn note_of_session(&mut self, now: Now, event: Event) {
         match event {
-            Event::Connected { negotiated, .. } => self.connected(now, negotiated),
-            Event::Unreachable { .. } => self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) },
+            // A session opens once: not again after it was said to be over.
+            Event::Connected { negotiated, .. } if self.link == Link::Opening => self.connected(now, negotiated),
+            Event::Unreachable { .. } if self.link == Link::Opening => {
+                self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) };
+            }
             Event::Rejected { .. } => self.forbidden(now),
             Event::ContactLost { .. } => self.contact_lost(now),
             Event::ContactRestored { .. } => self.contact_restored(now),
@@ -270,6 +275,10 @@ impl Machine {
 
     /// What the clock demands; asking twice changes nothing.
     fn let_time_pass(&mut self, now: Now) {
+        if now.lease >= self.start_by {
+            self.start_by = Timestamp::NEVER;
+            self.actions.push(Action::EndGuard);
+        }
         match self.phase {
             Phase::Following => self.pass_following(now),
             Phase::Waiting => self.pass_waiting(now),

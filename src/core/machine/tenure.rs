@@ -17,6 +17,8 @@ pub(super) struct Sending {
     pub not_before: Sighting,
     /// The longest lease that it wrote: ours, or an inherited one.
     pub lease: Duration,
+    /// The version of the term that it makes.
+    pub term: i32,
 }
 
 /// One term of ours, from the take-over to the release.

@@ -1,0 +1,173 @@
+//! What `--dry-run` prints: every name and every margin that these settings give, and what they mean for an outage.
+//!
+//! Never: anything touched.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::core::lease::{connection_timeout, wait_for};
+use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use crate::core::time::Timestamp;
+use crate::observe::line::printable;
+use crate::observe::words::{length, signal};
+
+/// The whole page.
+pub fn text(config: &Config) -> String {
+    let sections = [
+        ("Election", election(config)),
+        ("Lease, if the ensemble grants the session timeout that is asked for", lease(config)),
+        ("In an outage", outage(config)),
+        ("Take-over by the next in line", take_over(config)),
+        ("Command", command(config)),
+    ];
+    let mut page = String::new();
+    for (heading, rows) in sections {
+        let _ = writeln!(page, "{heading}");
+        for (name, value) in rows {
+            let _ = writeln!(page, "  {name:<25} {value}");
+        }
+        page.push('\n');
+    }
+    for notice in &config.notices {
+        let _ = writeln!(page, "Note: {notice}");
+    }
+    page + "Nothing was connected, written or started (--dry-run).\n"
+}
+
+type Rows = Vec<(&'static str, String)>;
+
+fn election(config: &Config) -> Rows {
+    let chroot = config.chroot.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+    let recipe = match config.recipe {
+        Recipe::Sequential => "sequential",
+        Recipe::Single => "single",
+    };
+    let wait = match config.wait {
+        None => "for ever".to_owned(),
+        Some(Duration::ZERO) => format!("only if free now, else status {}", config.conflict_exit_code),
+        Some(wait) => format!("{}, then status {}", length(wait), config.conflict_exit_code),
+    };
+    let reach =
+        config.connect_timeout.map_or_else(|| "for ever".into(), |limit| format!("{}, then status 69", length(limit)));
+    vec![
+        ("name", config.name.clone()),
+        ("id", config.id.clone()),
+        ("servers", config.servers.clone()),
+        ("chroot", chroot),
+        ("path", config.base.to_string()),
+        ("recipe", recipe.to_owned()),
+        ("try the ensemble", reach),
+        ("wait for leadership", wait),
+    ]
+}
+
+fn lease(config: &Config) -> Rows {
+    let timing = &config.requested_timing;
+    let drift = wait_for(timing.lease).saturating_sub(timing.lease);
+    let guarantee = match config.guarantee {
+        Guarantee::AtMostOne => "at-most-one: no two commands ever run at once",
+        Guarantee::AtLeastOne => "at-least-one: in an outage, two commands may run at once",
+    };
+    vec![
+        ("guarantee", guarantee.to_owned()),
+        ("session timeout T", length(config.session_timeout)),
+        ("lease L", length(timing.lease)),
+        ("clock drift rho", format!("1 % of L = {}", length(drift))),
+        ("scheduling slack 2G", length(2 * timing.slack)),
+        ("usable", format!("{} = L - rho - 2G, from the sending of each renewal", length(timing.usable()))),
+        ("renewal interval I", length(timing.renewal_interval)),
+        ("connection timeout", format!("{} = T / 5", length(connection_timeout(config.session_timeout)))),
+    ]
+}
+
+fn outage(config: &Config) -> Rows {
+    let timing = &config.requested_timing;
+    let deadlines = timing.deadlines(Timestamp::ZERO);
+    let after = |instant| Timestamp::ZERO.until(instant);
+    let since = "after the last acknowledged renewal was sent";
+    let stop_at = length(after(deadlines.stop_at));
+    let stop = if timing.reserve.is_zero() {
+        "not sent: no time is set aside for it".to_owned()
+    } else {
+        format!("{stop_at} {since} (stop reserve {})", length(timing.reserve))
+    };
+    let grace = match config.wishes.grace {
+        None => "all that the lease allows".to_owned(),
+        Some(Duration::ZERO) => "none: the command is stopped as soon as contact is lost".to_owned(),
+        Some(grace) => format!("{}, then the command is stopped", length(grace)),
+    };
+    let meanwhile = match config.on_pause {
+        OnPause::Run => "keeps running".to_owned(),
+        OnPause::Freeze => "is frozen, with its whole tree".to_owned(),
+        OnPause::Signal { pause, resume: None } => format!("is sent {}", signal(pause)),
+        OnPause::Signal { pause, resume: Some(resume) } => {
+            format!("is sent {}, and {} when contact is back", signal(pause), signal(resume))
+        }
+    };
+    vec![
+        ("contact is lost", format!("{} {since}", length(after(timing.contact_lost_at(Timestamp::ZERO))))),
+        ("the command", meanwhile),
+        ("grace", grace),
+        ("stop signal", stop),
+        ("SIGKILL to the tree", format!("{} {since}", length(after(deadlines.kill_at)))),
+        ("surely ridden out", format!("outages of up to {}", length(timing.longest_outage()))),
+    ]
+}
+
+fn take_over(config: &Config) -> Rows {
+    let lease = config.requested_timing.lease;
+    let crash = match config.guarantee {
+        Guarantee::AtMostOne => format!(
+            "at most the session timeout ({}) and two server ticks, the wait for the lease ({}) included",
+            length(config.session_timeout),
+            length(wait_for(lease))
+        ),
+        Guarantee::AtLeastOne => format!(
+            "at most the session timeout ({}) and two server ticks; the lease is not waited for",
+            length(config.session_timeout)
+        ),
+    };
+    vec![("after a release", "milliseconds".to_owned()), ("after a host's crash", crash)]
+}
+
+fn command(config: &Config) -> Rows {
+    let contain = match config.contain {
+        Contain::Auto => "auto: a cgroup where we may make one, else subreaper",
+        Contain::Subreaper => "subreaper",
+        Contain::Cgroup => "cgroup",
+        Contain::PidNamespace => "pid-namespace",
+        Contain::ProcessGroup => "process-group",
+    };
+    let stop = match config.stop_timeout {
+        Duration::ZERO => "SIGKILL at once".to_owned(),
+        limit => format!("{}, then SIGKILL after {}", signal(config.stop_signal), length(limit)),
+    };
+    let ended = match config.on_exit {
+        OnExit::Exit => "release, and exit with its status",
+        OnExit::Rejoin => "release, and go to the end of the queue",
+    };
+    let lost = match config.on_loss {
+        OnLoss::Rejoin => "go to the end of the queue",
+        OnLoss::Exit => "exit with status 76",
+    };
+    let words: Vec<_> = config.command.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
+    vec![
+        ("command", words.join(" ")),
+        ("terminal", if config.foreground { "the command's (--foreground)" } else { "not the command's" }.to_owned()),
+        ("containment", contain.to_owned()),
+        ("a requested stop", stop),
+        ("when it ends by itself", ended.to_owned()),
+        ("when leadership is lost", lost.to_owned()),
+    ]
+}
+
+/// A word as one would type it.
+fn shell_word(word: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "-_./:=,@%+".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", printable(&word.replace('\'', "'\\''")))
+    }
+}

@@ -1,0 +1,111 @@
+//! Which value counts: an option, else its twin in the environment, else the default.
+//!
+//! Never: a value whose origin is forgotten.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::config::given::{Given, Origin, TWINS, twin};
+use crate::config::refusal::{Refusal, nearest, quoted};
+
+/// What surrounds this process, read once.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    pub variables: Vec<(OsString, OsString)>,
+    pub host: String,
+    pub pid: u32,
+}
+
+impl Surroundings {
+    pub fn of_this_process() -> Self {
+        Self {
+            variables: env::vars_os().collect(),
+            host: nix::unistd::gethostname().unwrap_or_else(|_| "localhost".into()).to_string_lossy().into_owned(),
+            pid: std::process::id(),
+        }
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+}
+
+/// The layers of one command line.
+pub struct Layers<'a> {
+    pub matches: &'a ArgMatches,
+    pub surroundings: &'a Surroundings,
+}
+
+impl Layers<'_> {
+    /// The value of an option. A variable that is set but empty counts as not set.
+    pub fn given(&self, option: &'static str, typed: Option<&OsString>) -> Result<Option<Given>, Refusal> {
+        let variable = self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty());
+        let (origin, value) = match (self.is_typed(option), variable, typed) {
+            (true, _, Some(value)) => (Origin::Option(option), value.as_os_str()),
+            (_, Some(value), _) => (Origin::Environment(option), value),
+            (_, None, Some(value)) => (Origin::Default(option), value.as_os_str()),
+            (_, None, None) => return Ok(None),
+        };
+        match value.to_str() {
+            Some(text) => Ok(Some(Given { origin, text: text.to_owned() })),
+            None => Err(Refusal::usage(
+                origin,
+                format_args!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy())),
+            )),
+        }
+    }
+
+    /// The value of an option that has a default.
+    pub fn required(&self, option: &'static str, typed: Option<&OsString>) -> Result<Given, Refusal> {
+        let missing = || Refusal::usage(format_args!("--{option}"), "has no value");
+        self.given(option, typed)?.ok_or_else(missing)
+    }
+
+    /// An option without a value; in the environment it has one.
+    pub fn flag(&self, option: &'static str, typed: bool) -> Result<bool, Refusal> {
+        const WORDS: [(&str, bool); 8] = [
+            ("true", true),
+            ("false", false),
+            ("1", true),
+            ("0", false),
+            ("yes", true),
+            ("no", false),
+            ("on", true),
+            ("off", false),
+        ];
+        if typed {
+            return Ok(true);
+        }
+        self.given(option, None)?.map_or(Ok(false), |given| given.one_of(&WORDS))
+    }
+
+    /// What to call an option in a complaint: by where its value came from.
+    pub fn name_of(&self, option: &'static str) -> String {
+        let variable = self.surroundings.variable(&twin(option)).is_some_and(|value| !value.is_empty());
+        if variable && !self.is_typed(option) { twin(option) } else { format!("--{option}") }
+    }
+
+    fn is_typed(&self, option: &str) -> bool {
+        self.matches.value_source(&option.replace('-', "_")) == Some(ValueSource::CommandLine)
+    }
+}
+
+/// A word on each variable that looks like a twin and is none: probably a slip, but no reason to stay out of the election
+/// (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
+pub fn unknown_twins(surroundings: &Surroundings, options: &[String]) -> Vec<String> {
+    let names = surroundings.variables.iter().filter_map(|(name, _)| name.as_bytes().strip_prefix(TWINS.as_bytes()));
+    let options_of = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().replace('_', "-");
+    names
+        .filter(|name| !options.iter().any(|option| twin(option).as_bytes() == [TWINS.as_bytes(), name].concat()))
+        .map(|name| {
+            let meant = nearest(&options_of(name), options.iter().map(String::as_str));
+            let meant = meant.map_or_else(String::new, |option| format!("; did you mean {}?", twin(option)));
+            let name = format!("{TWINS}{}", String::from_utf8_lossy(name));
+            format!("the variable {} belongs to no option, and is ignored{meant}", quoted(&name))
+        })
+        .collect()
+}

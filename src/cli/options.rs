@@ -1,0 +1,190 @@
+//! Every option with its help: the only place where one is declared. Values stay text here; `config` gives them meaning.
+//!
+//! Never: a check of a value.
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, Parser};
+
+/// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
+///
+/// Start it on every host of a cluster. One of them is elected and runs the command; the others wait for their turn. By
+/// the time another host starts the command, this host's command and every process it started are dead: across network
+/// partitions, server crashes, hangs and suspends, even if the command ignores SIGTERM or leaves daemons behind.
+///
+/// The right to run is a lease in ZooKeeper that the leader renews. A guard process kills the whole process tree before
+/// the lease runs out, whatever happens to this program; the next leader waits until it has.
+///
+/// The command is run without a shell. Options end at the first word that is not one, or at `--`; everything after that
+/// is the command's.
+#[derive(Parser, Clone, Debug, Default)]
+#[command(
+    name = "zk-leader-run",
+    bin_name = "zk-leader-run",
+    version,
+    override_usage = "zk-leader-run [OPTIONS] [--] COMMAND [ARGS]...",
+    args_override_self = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    max_term_width = 100
+)]
+pub struct Typed {
+    /// Servers of the ensemble, as host:port,host:port/chroot
+    ///
+    /// The port is 2181 if left out; an IPv6 address stands in brackets: [2001:db8::1]:2181. The chroot, if any, stands
+    /// once after the last server; it is created if it does not exist.
+    #[arg(short = 'z', long, value_name = "HOSTS", default_value = "127.0.0.1:2181", help_heading = ELECTION)]
+    pub connect: Option<OsString>,
+
+    /// Name of the election; hosts with the same name take turns [default: the command's file name]
+    #[arg(long, value_name = "NAME", help_heading = ELECTION)]
+    pub name: Option<OsString>,
+
+    /// Znode under which everything is kept [default: /zk-leader-run/<NAME>]
+    ///
+    /// A path within the chroot, such as /jobs/nightly. It must be the same on every host.
+    #[arg(long, value_name = "PATH", help_heading = ELECTION)]
+    pub path: Option<OsString>,
+
+    /// How this participant is shown to others [default: <hostname>:<pid>]
+    ///
+    /// Any text without '/'. No two live participants may have the same one.
+    #[arg(long, value_name = "ID", help_heading = ELECTION)]
+    pub id: Option<OsString>,
+
+    /// How candidates line up: sequential or single
+    ///
+    /// sequential: everyone has a place in a queue, and a departure wakes only the next. single: everyone tries to create
+    /// the same znode. It must be the same on every host.
+    #[arg(long, value_name = "RECIPE", default_value = "sequential", help_heading = ELECTION)]
+    pub recipe: Option<OsString>,
+
+    /// How long to wait for leadership; 0: only if free now [default: for ever]
+    ///
+    /// Not elected in time: exit status 75, or --conflict-exit-code. Without --connect-timeout, it also bounds how long
+    /// the ensemble is tried: for this long, but at least for one session timeout.
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
+    pub wait: Option<OsString>,
+
+    /// Exit status when not elected within --wait
+    #[arg(long, value_name = "STATUS", default_value = "75", allow_hyphen_values = true, help_heading = ELECTION)]
+    pub conflict_exit_code: Option<OsString>,
+
+    /// How long to try to reach the ensemble [default: for ever, or see --wait]
+    ///
+    /// Not reached in time: exit status 69. It counts only until the first connection.
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
+    pub connect_timeout: Option<OsString>,
+
+    /// ZooKeeper session timeout to ask for
+    ///
+    /// After a crash of the leader's host, another host takes over after about this long. The ensemble may grant another
+    /// one, usually between 2 and 20 of its ticks; everything below is computed from what it grants.
+    #[arg(long, value_name = "DURATION", default_value = "15s", allow_hyphen_values = true, help_heading = LEASE)]
+    pub session_timeout: Option<OsString>,
+
+    /// How long one renewal entitles the leader to run, at most 2m [default: the session timeout]
+    ///
+    /// It is never longer than the session timeout. A longer lease rides out longer outages, and makes the next leader
+    /// wait longer after a crash.
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
+    pub lease: Option<OsString>,
+
+    /// Time kept for the stop signal before the lease ends [default: a quarter of the lease]
+    ///
+    /// If no renewal succeeds, the command is sent the stop signal this long before SIGKILL. 0: no stop signal then.
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
+    pub stop_reserve: Option<OsString>,
+
+    /// at-most-one or at-least-one command at a time
+    ///
+    /// at-most-one: no two commands ever run at once; in an outage that outlasts the lease none does. at-least-one: the
+    /// command runs on through an outage until there is evidence of another leader, or for --max-pause; two may run at
+    /// once. It must be the same on every host.
+    #[arg(long, value_name = "GUARANTEE", default_value = "at-most-one", help_heading = LEASE)]
+    pub guarantee: Option<OsString>,
+
+    /// With at-least-one: how long the command runs on without contact [default: 10 session timeouts]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
+    pub max_pause: Option<OsString>,
+
+    /// How long contact may be lost before the command is stopped; 0: at once [default: all the lease allows]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = CONTACT)]
+    pub grace: Option<OsString>,
+
+    /// What the command does while contact is lost: run, freeze or a SIGNAL to send it
+    ///
+    /// run: it keeps running. freeze: its whole tree is frozen, and thawed on return; no time is then kept for the stop
+    /// signal. SIGNAL: it is sent this signal.
+    #[arg(long, value_name = "WHAT", default_value = "run", allow_hyphen_values = true, help_heading = CONTACT)]
+    pub on_pause: Option<OsString>,
+
+    /// Signal to send the command when contact is back, after a signal of --on-pause
+    #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true, help_heading = CONTACT)]
+    pub on_resume: Option<OsString>,
+
+    /// What holds the process tree together: auto, subreaper, cgroup or pid-namespace
+    ///
+    /// auto: a cgroup where we may make one, else subreaper. subreaper: every orphan becomes a child of the guard.
+    /// cgroup: a cgroup v2 of our own. pid-namespace: the command sees other process ids, and nothing can escape; needs
+    /// root or user namespaces. The choice is logged.
+    #[arg(long, value_name = "HOW", default_value = "auto", help_heading = COMMAND)]
+    pub contain: Option<OsString>,
+
+    /// Let the command use the terminal: read from it, and be interrupted by Ctrl-C
+    #[arg(long, help_heading = COMMAND)]
+    pub foreground: bool,
+
+    /// Signal that asks the command to end
+    ///
+    /// By name, with or without SIG, or by number.
+    #[arg(long, value_name = "SIGNAL", default_value = "TERM", allow_hyphen_values = true, help_heading = COMMAND)]
+    pub stop_signal: Option<OsString>,
+
+    /// How long the command may take to end when we are asked to stop; then SIGKILL
+    ///
+    /// The lease goes on being renewed meanwhile. 0: SIGKILL at once.
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = COMMAND)]
+    pub stop_timeout: Option<OsString>,
+
+    /// When the command ends by itself: exit or rejoin
+    ///
+    /// exit: leave the election and exit with the command's status. rejoin: leave it to the next in line, go to the end
+    /// of the queue, and run the command again when elected again.
+    #[arg(long, value_name = "WHAT", default_value = "exit", help_heading = COMMAND)]
+    pub on_exit: Option<OsString>,
+
+    /// When leadership is lost: rejoin or exit (status 76)
+    #[arg(long, value_name = "WHAT", default_value = "rejoin", help_heading = COMMAND)]
+    pub on_loss: Option<OsString>,
+
+    /// Log lines on standard error: human or json
+    #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = LOG)]
+    pub log_format: Option<OsString>,
+
+    /// How much to log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = LOG)]
+    pub log_level: Option<OsString>,
+
+    /// Print what would be done, with every timing, and touch nothing
+    #[arg(long, help_heading = LOG)]
+    pub dry_run: bool,
+
+    /// Print this help; -h is short, --help tells more
+    #[arg(short = 'h', long, action = ArgAction::Help, help_heading = LOG)]
+    help: Option<bool>,
+
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = LOG)]
+    version: Option<bool>,
+
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, hide = true)]
+    pub command: Vec<OsString>,
+}
+
+const ELECTION: &str = "Election";
+const LEASE: &str = "Lease";
+const CONTACT: &str = "While contact with ZooKeeper is lost";
+const COMMAND: &str = "Command";
+const LOG: &str = "Log, trial and help";

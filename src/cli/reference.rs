@@ -1,0 +1,139 @@
+//! The reference pages, made from the same declarations as `--help`: options, environment twins, exit statuses.
+//!
+//! Never: a fact about an option that is written down twice.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, ArgAction};
+
+use super::command;
+use crate::config::given::twin;
+use crate::exit::status_meanings;
+
+const EXAMPLES: &str = "\
+Examples:
+  A cron job on every host; while it runs on one, the others leave at once:
+    zk-leader-run -z zk1:2181,zk2:2181,zk3:2181 --wait 0 --conflict-exit-code 0 -- nightly.sh
+
+  A service that follows the leadership from host to host for ever:
+    zk-leader-run -z zk1,zk2,zk3/prod --on-exit rejoin -- my-service --port 8080
+
+  A service that is told by a signal when contact is lost, and when it is back:
+    zk-leader-run -z zk1,zk2,zk3 --on-pause USR1 --on-resume USR2 -- my-service
+
+  Every timing of a set of options, without connecting:
+    zk-leader-run --session-timeout 30s --stop-reserve 10s --dry-run -- my-service";
+
+const ENVIRONMENT: &str = "\
+Environment:
+  Each option has a twin ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is --stop-timeout 1m.
+  An option wins over its twin; an empty twin counts as not set. Options without a value take true
+  or false there. NO_COLOR turns colours off.
+
+  The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
+  leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
+  ZK_LEADER_SESSION and ZK_LEADER_TAKEOVER (clean, unclean or first).";
+
+const SIGNALS: &str = "\
+Signals:
+  TERM, INT and QUIT stop the command, hand over and end zk-leader-run; a second one kills the
+  command at once.
+  HUP, USR1, USR2, WINCH and CONT are passed on to the command.";
+
+const OPTIONS: &str = "\
+# Options of zk-leader-run
+
+Generated from `src/cli/options.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
+
+Every option has a twin in the environment. An option wins over its twin, its twin over the default; an empty twin counts
+as not set. Options end at the first word that is not one, or at `--`; everything after that is the command's.
+";
+
+const EXIT_CODES: &str = "\
+# Exit status of zk-leader-run
+
+Generated from `src/exit.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
+
+| Status | sysexits.h | Meaning |
+|---|---|---|
+";
+
+/// What `--help` says after the options.
+pub fn after_help() -> String {
+    let mut text = format!("{ENVIRONMENT}\n\n{SIGNALS}\n\nExit status:\n");
+    for row in status_meanings() {
+        let _ = writeln!(text, "  {:<7} {}", row.status, row.meaning);
+    }
+    text + "\n" + EXAMPLES
+}
+
+/// `docs/exit-codes.md`.
+pub fn exit_codes() -> String {
+    let mut page = EXIT_CODES.to_owned();
+    for row in status_meanings() {
+        let _ = writeln!(page, "| {} | {} | {} |", row.status, row.name, row.meaning);
+    }
+    page + "
+Why a status was given is said on standard error: in one line when the program does not begin, else in the last line of
+the log. A command may itself exit with one of our statuses; the log tells the two apart.
+
+64 or 78: what cannot be understood, or contradicts itself, is 64; what can be understood but cannot work, because the
+timings do not fit each other, the ensemble or the other contenders, is 78. Both are found before anything is connected,
+except for what only the ensemble can tell. 126 and 127 are found before that, too; should the command vanish later, they
+are the status of the failed start.
+
+A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged.
+"
+}
+
+/// `docs/options.md`.
+pub fn options() -> String {
+    let mut page = OPTIONS.to_owned();
+    let command = command();
+    let mut heading = "";
+    for argument in command.get_arguments().filter(|argument| has_twin(argument)) {
+        let section = argument.get_help_heading().unwrap_or_default();
+        if section != heading {
+            let _ = write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n");
+            heading = section;
+        }
+        page.push_str(&row(argument));
+    }
+    page
+}
+
+/// `--help` and `--version` are questions, not settings.
+pub fn has_twin(argument: &Arg) -> bool {
+    argument.get_long().is_some() && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
+}
+
+fn row(argument: &Arg) -> String {
+    let long = argument.get_long().unwrap_or_default();
+    let short = argument.get_short().map_or_else(String::new, |short| format!("`-{short}`, "));
+    let value = match argument.get_value_names() {
+        Some([name, ..]) if argument.get_action().takes_values() => format!(" {name}"),
+        _ => String::new(),
+    };
+    let (meaning, said) = meaning_and_default(argument);
+    let default =
+        argument.get_default_values().first().map_or(said, |default| format!("`{}`", default.to_string_lossy()));
+    format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", twin(long))
+}
+
+/// The summary and what follows it, and the default if the summary ends with `[default: words]`.
+fn meaning_and_default(argument: &Arg) -> (String, String) {
+    let summary = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let whole = argument.get_long_help().map(ToString::to_string).unwrap_or_default();
+    let rest = whole.strip_prefix(&summary).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (first, default) = match summary.split_once(" [default: ") {
+        Some((first, default)) => (first, default.trim_end_matches(']')),
+        None => (summary.as_str(), ""),
+    };
+    let meaning = if rest.is_empty() { first.to_owned() } else { format!("{first}. {rest}") };
+    (in_cell(&meaning), in_cell(default))
+}
+
+/// A cell takes neither `|` nor a bare `<`.
+fn in_cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}

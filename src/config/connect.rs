@@ -1,0 +1,174 @@
+//! The ensemble: `host:port,[v6]:port/chroot`.
+//!
+//! Never: a server that is guessed at; a host name is resolved only when it is connected to.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::given::Given;
+use super::refusal::{Refusal, quoted};
+use super::znode::{self, ZnodePath};
+
+const DEFAULT_PORT: u16 = 2181;
+const EXAMPLE: &str = "write it like h1:2181,h2:2181,[2001:db8::3]:2181/chroot";
+
+/// Where the ensemble is, and what of it is ours.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ensemble {
+    /// `host:port` of every server, separated by commas; each with its port, IPv6 addresses in brackets.
+    pub servers: String,
+    pub chroot: Option<ZnodePath>,
+}
+
+/// Reads `--connect`.
+pub fn parse(given: &Given) -> Result<Ensemble, Refusal> {
+    read(&given.text).map_err(|complaint| given.refused(complaint))
+}
+
+fn read(text: &str) -> Result<Ensemble, String> {
+    if text.is_empty() {
+        return Err(format!("names no server; {EXAMPLE}"));
+    }
+    if text.contains(char::is_whitespace) {
+        return Err(format!("holds a blank; {EXAMPLE}"));
+    }
+    if text.contains("://") {
+        return Err(format!("is a URL; {EXAMPLE}"));
+    }
+    let slash = text.find('/').unwrap_or(text.len());
+    let (servers, chroot) = text.split_at(slash);
+    let servers = servers.split(',').map(server).collect::<Result<Vec<_>, _>>()?.join(",");
+    Ok(Ensemble { servers, chroot: read_chroot(chroot)? })
+}
+
+/// `/` alone is no chroot, as in every `ZooKeeper` client.
+fn read_chroot(text: &str) -> Result<Option<ZnodePath>, String> {
+    match text {
+        "" | "/" => Ok(None),
+        _ if text.contains(',') => {
+            Err("has a chroot before its end; the chroot stands once, after the last server: h1:2181,h2:2181/chroot"
+                .into())
+        }
+        _ => znode::part_of(text)
+            .map(Some)
+            .map_err(|complaint| format!("has the chroot {}, which {complaint}", quoted(text))),
+    }
+}
+
+fn server(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err(format!("has an empty place among its servers; {EXAMPLE}"));
+    }
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, rest) =
+            rest.split_once(']').ok_or_else(|| format!("lacks the ']' after {}; {EXAMPLE}", quoted(text)))?;
+        let port = match rest {
+            "" => DEFAULT_PORT,
+            _ => port(
+                rest.strip_prefix(':')
+                    .ok_or_else(|| format!("has {} after ']'; write ':' and a port", quoted(rest)))?,
+            )?,
+        };
+        let plain = address.split_once('%').map_or(address, |(plain, _zone)| plain);
+        plain
+            .parse::<Ipv6Addr>()
+            .map_err(|_| format!("has {}, which is not an IPv6 address; {EXAMPLE}", quoted(address)))?;
+        return Ok(format!("[{address}]:{port}"));
+    }
+    if text.matches(':').count() > 1 {
+        return Err(format!(
+            "has {}; if that is an IPv6 address, write it in brackets: [::1]:{DEFAULT_PORT}",
+            quoted(text)
+        ));
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, text)) => (host, port(text)?),
+        None => (text, DEFAULT_PORT),
+    };
+    check_host(host)?;
+    Ok(format!("{host}:{port}"))
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(port) if digits && port > 0 => Ok(port),
+        _ => Err(format!("has the port {}; a port is a number from 1 to 65535", quoted(text))),
+    }
+}
+
+fn check_host(host: &str) -> Result<(), String> {
+    const LONGEST: usize = 253;
+    if host.is_empty() {
+        return Err(format!("lacks a host before ':'; {EXAMPLE}"));
+    }
+    let labels_are_good = host.trim_end_matches('.').split('.').all(|label| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    });
+    if !labels_are_good || host.len() > LONGEST {
+        return Err(format!("has {}, which is not a host name; {EXAMPLE}", quoted(host)));
+    }
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    if last.bytes().all(|byte| byte.is_ascii_digit()) && host.parse::<Ipv4Addr>().is_err() {
+        return Err(format!("has {}, which is neither a host name nor an IPv4 address; {EXAMPLE}", quoted(host)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, Option<String>) {
+        let ensemble = read(text).unwrap();
+        (ensemble.servers, ensemble.chroot.map(|chroot| chroot.to_string()))
+    }
+
+    #[test]
+    fn servers_and_chroot_are_told_apart() {
+        assert_eq!(parsed("127.0.0.1:2181"), ("127.0.0.1:2181".into(), None));
+        assert_eq!(parsed("h1,h2:2182/"), ("h1:2181,h2:2182".into(), None));
+        assert_eq!(
+            parsed("zk_1.example.:1,[::1]:65535,[fe80::1%eth0]/a/b"),
+            ("zk_1.example.:1,[::1]:65535,[fe80::1%eth0]:2181".into(), Some("/a/b".into()))
+        );
+    }
+
+    #[test]
+    fn malformed_ensembles_are_refused_each_with_its_reason() {
+        let cases = [
+            ("", "names no server"),
+            (" h1:2181", "holds a blank"),
+            ("h1:2181, h2:2181", "holds a blank"),
+            ("tcp://h1:2181", "is a URL"),
+            (":2181", "lacks a host before ':'"),
+            ("h1:2181,,h2:2181", "has an empty place among its servers"),
+            ("h1:2181,", "has an empty place among its servers"),
+            ("/chroot", "has an empty place among its servers"),
+            ("h1:", "has the port ''"),
+            ("h1:0", "has the port '0'"),
+            ("h1:65536", "has the port '65536'"),
+            ("h1:+5", "has the port '+5'"),
+            ("h1:zk", "has the port 'zk'"),
+            ("::1", "write it in brackets: [::1]:2181"),
+            ("fe80::1:2181", "write it in brackets"),
+            ("[::1:2181", "lacks the ']'"),
+            ("[::1]2181", "has '2181' after ']'"),
+            ("[::g]:2181", "is not an IPv6 address"),
+            ("h1@x:2181", "is not a host name"),
+            ("-h:2181", "is not a host name"),
+            ("2181", "is neither a host name nor an IPv4 address"),
+            ("1.2.3.400:2181", "is neither a host name nor an IPv4 address"),
+            ("h1:2181/a,h2:2181", "the chroot stands once, after the last server"),
+            ("h1:2181/a/", "has the chroot '/a/', which ends with '/'"),
+            ("h1:2181//a", "has the chroot '//a', which has an empty step"),
+            ("h1:2181/../a", "relative step"),
+            ("h1:2181/a\u{1}", "ZooKeeper refuses"),
+        ];
+        for (text, reason) in cases {
+            let complaint = read(text).unwrap_err();
+            assert!(complaint.contains(reason), "{text:?}: {complaint}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! One value as it was given, with where it came from, so that a complaint can name it.
+//!
+//! Never: a value that stands without its origin.
+
+use std::fmt;
+
+use super::refusal::{Refusal, quoted, suggestion};
+
+/// Where a value came from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// `--<option>` on the command line.
+    Option(&'static str),
+    /// The twin of that option in the environment.
+    Environment(&'static str),
+    /// Nobody gave it; `--<option>` has a default.
+    Default(&'static str),
+}
+
+/// The environment twin of an option: `ZK_LEADER_RUN_SESSION_TIMEOUT` for `session-timeout`.
+pub fn twin(option: &str) -> String {
+    format!("{TWINS}{}", option.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// What every twin begins with.
+pub const TWINS: &str = "ZK_LEADER_RUN_";
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Option(option) | Self::Default(option) => write!(f, "--{option}"),
+            Self::Environment(option) => f.write_str(&twin(option)),
+        }
+    }
+}
+
+/// One value as it was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Given {
+    pub origin: Origin,
+    pub text: String,
+}
+
+impl Given {
+    /// `<origin>: '<text>' <complaint>`.
+    pub fn refused(&self, complaint: impl fmt::Display) -> Refusal {
+        Refusal::usage(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
+    }
+
+    /// One of a few words.
+    pub fn one_of<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T, Refusal> {
+        let words = choices.iter().map(|(word, _)| *word);
+        match choices.iter().find(|(word, _)| *word == self.text) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(self.refused(format_args!(
+                "is not a choice; write {}{}",
+                alternatives(&words.clone().collect::<Vec<_>>()),
+                suggestion(&self.text, words)
+            ))),
+        }
+    }
+}
+
+/// `a, b or c`.
+fn alternatives(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.concat(),
+    }
+}

@@ -1,0 +1,76 @@
+//! What the command line and the environment mean: plain, validated values. Whoever holds a [`Config`] holds one that
+//! can work.
+//!
+//! Never: a check that is made again later; a type of the command-line parser.
+
+mod connect;
+mod duration;
+mod executable;
+pub mod given;
+mod read;
+pub mod refusal;
+mod signal;
+mod timing;
+mod znode;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+pub use self::read::read;
+pub use self::znode::ZnodePath;
+use crate::core::lease::{Timing, Wishes};
+use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use crate::exit::Choices;
+use crate::observe::log::Format;
+
+/// Everything that the rest of the program needs to know of its user's wishes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// `h1:2181,[::1]:2181`: every server with its port, without a chroot.
+    pub servers: String,
+    pub chroot: Option<ZnodePath>,
+    pub name: String,
+    /// Within the chroot.
+    pub base: ZnodePath,
+    pub id: String,
+    pub recipe: Recipe,
+    /// How long to contend; `None`: for ever, zero: only if the lease is free now.
+    pub wait: Option<Duration>,
+    /// The status of not being elected.
+    pub conflict_exit_code: u8,
+    /// `None`: for ever.
+    pub connect_timeout: Option<Duration>,
+
+    /// T, as it will be requested.
+    pub session_timeout: Duration,
+    pub wishes: Wishes,
+    /// The margins, if the ensemble grants that T. Once it has granted another, only `Timing::new` of that one counts.
+    pub requested_timing: Timing,
+    pub guarantee: Guarantee,
+    pub on_pause: OnPause,
+
+    pub contain: Contain,
+    pub foreground: bool,
+    pub stop_signal: i32,
+    /// How long a requested stop may take until SIGKILL; zero: SIGKILL at once.
+    pub stop_timeout: Duration,
+    pub on_exit: OnExit,
+    pub on_loss: OnLoss,
+    /// Never empty.
+    pub command: Vec<OsString>,
+
+    pub log_format: Format,
+    pub log_level: LevelFilter,
+    pub dry_run: bool,
+    /// What is no mistake, but worth a warning in the log.
+    pub notices: Vec<String>,
+}
+
+impl Config {
+    /// What the exit status depends on.
+    pub fn exit_choices(&self) -> Choices {
+        Choices { not_elected: self.conflict_exit_code, stop_signal: self.stop_signal }
+    }
+}

@@ -1,0 +1,186 @@
+//! Whether the timings that were asked for fit, before anything is connected; if not, the sum and what would be right.
+//!
+//! Never: arithmetic of the lease itself, which is `core::lease`'s.
+
+use std::time::Duration;
+
+use super::refusal::Refusal;
+use crate::core::lease::{LEASE_LONGEST, Timing, TimingError, Wishes};
+use crate::observe::words;
+
+/// What to call an option: the option, or the variable that its value came from.
+type NameOf<'a> = &'a dyn Fn(&'static str) -> String;
+
+/// The margins, if the ensemble grants the session timeout that we ask for.
+pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Result<Timing, Refusal> {
+    let timing =
+        Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error, name_of))?;
+    match wishes.max_pause {
+        Some(max_pause) if max_pause < shortest_max_pause(&timing) => Err(Refusal::configuration(
+            name_of("max-pause"),
+            format_args!(
+                "'{}' does not fit: a pause needs at least {} = {} stop reserve + 2 x {} connection timeout + 2 x {} renewal \
+                 interval; write at least that",
+                words::length(max_pause),
+                words::length(shortest_max_pause(&timing)),
+                words::length(timing.reserve),
+                words::length(timing.connection_timeout),
+                words::length(timing.renewal_interval),
+            ),
+        )),
+        _ => Ok(timing),
+    }
+}
+
+fn shortest_max_pause(timing: &Timing) -> Duration {
+    timing.reserve + 2 * timing.connection_timeout + 2 * timing.renewal_interval
+}
+
+fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_of: NameOf) -> Refusal {
+    let refuse = |option: &'static str, value: Duration, remedy: String| {
+        let complaint = format!("'{}' does not fit: {}; {remedy}", words::length(value), words::misfit(error));
+        Refusal::configuration(name_of(option), complaint)
+    };
+    match *error {
+        TimingError::LeaseTooLong { lease } if wishes.lease.is_some() => {
+            refuse("lease", lease, format!("write at most {}", words::length(LEASE_LONGEST)))
+        }
+        TimingError::LeaseTooLong { .. } => refuse(
+            "session-timeout",
+            session_timeout,
+            format!("write at most {0}, or add --lease {0} or less", words::length(LEASE_LONGEST)),
+        ),
+        TimingError::GraceTooLong { grace, longest } => refuse(
+            "grace",
+            grace,
+            format!("write at most {}, or leave it out for all that the lease allows", words::length(longest)),
+        ),
+        TimingError::TooTight { .. } => {
+            let (option, value) = culprit(session_timeout, wishes);
+            refuse(option, value, remedies(session_timeout, wishes))
+        }
+    }
+}
+
+/// The option that was set on purpose: the first of reserve, lease, session timeout.
+fn culprit(session_timeout: Duration, wishes: &Wishes) -> (&'static str, Duration) {
+    let reserve = wishes.reserve.map(|reserve| ("stop-reserve", reserve));
+    let lease = wishes.lease.map(|lease| ("lease", lease));
+    reserve.or(lease).unwrap_or(("session-timeout", session_timeout))
+}
+
+/// What would fit, each found by trying, the other settings unchanged.
+fn remedies(session_timeout: Duration, wishes: &Wishes) -> String {
+    let fits = |session_timeout, wishes: Wishes| Timing::new(session_timeout, &wishes).is_ok();
+    let reserve = wishes.reserve.and_then(|given| {
+        candidates()
+            .take_while(|less| *less < given)
+            .filter(|less| fits(session_timeout, with_reserve(wishes, *less)))
+            .last()
+    });
+    let lease = wishes.lease.and_then(|given| {
+        let longer = candidates().skip_while(|longer| *longer <= given).take_while(|longer| *longer <= session_timeout);
+        longer.into_iter().find(|longer| fits(session_timeout, Wishes { lease: Some(*longer), ..*wishes }))
+    });
+    let longer = candidates()
+        .skip_while(|longer| *longer <= session_timeout)
+        .find(|longer| fits(*longer, *wishes))
+        .map(|longer| format!("--session-timeout at least {}", words::length(longer)));
+    let shorter = candidates()
+        .take_while(|shorter| *shorter < session_timeout)
+        .filter(|shorter| wishes.lease.is_some_and(|lease| lease <= *shorter) && fits(*shorter, *wishes))
+        .last()
+        .map(|shorter| format!("--session-timeout at most {}", words::length(shorter)));
+    let found = [
+        reserve.map(|reserve| format!("--stop-reserve at most {}", words::length(reserve))),
+        lease.map(|lease| format!("--lease at least {}", words::length(lease))),
+        longer,
+        shorter,
+    ];
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    if found.is_empty() {
+        "write a shorter --stop-reserve".to_owned()
+    } else {
+        format!("write {}", found.join(", or "))
+    }
+}
+
+fn with_reserve(wishes: &Wishes, reserve: Duration) -> Wishes {
+    Wishes { reserve: Some(reserve), ..*wishes }
+}
+
+/// Round values to try.
+fn candidates() -> impl Iterator<Item = Duration> {
+    (0..=12_000).map(|step| Duration::from_millis(10) * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Status;
+
+    const DEFAULTS: Wishes =
+        Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
+    const T: Duration = Duration::from_secs(15);
+
+    fn option(name: &'static str) -> String {
+        format!("--{name}")
+    }
+
+    fn refused(session_timeout: Duration, wishes: &Wishes) -> String {
+        let refusal = check(session_timeout, wishes, &option).unwrap_err();
+        assert_eq!(refusal.status, Status::Configuration);
+        refusal.sentence
+    }
+
+    #[test]
+    fn a_reserve_that_is_too_long_is_refused_with_the_sum_and_a_reserve_that_fits() {
+        let sentence = refused(T, &with_reserve(&DEFAULTS, Duration::from_secs(10)));
+        assert_eq!(
+            sentence,
+            "--stop-reserve: '10s' does not fit: 15s lease - 150ms clock drift (1 %) - 200ms scheduling slack - 10s stop \
+             reserve = 4.65s, but an outage needs at least 9.75s = 2 x 3s connection timeout + 2 x 1.875s renewal interval; \
+             write --stop-reserve at most 4.9s, or --session-timeout at least 30s"
+        );
+        check(T, &with_reserve(&DEFAULTS, Duration::from_millis(4900)), &option).unwrap();
+    }
+
+    #[test]
+    fn a_session_that_is_too_short_is_refused_with_one_that_fits() {
+        let sentence = refused(Duration::from_millis(100), &DEFAULTS);
+        assert!(sentence.starts_with("--session-timeout: '100ms' does not fit: "), "{sentence}");
+        let remedy = sentence.rsplit("at least ").next().unwrap();
+        check(humantime::parse_duration(remedy).unwrap(), &DEFAULTS, &option).unwrap();
+    }
+
+    #[test]
+    fn a_lease_that_is_too_short_for_its_session_is_refused_with_both_ways_out() {
+        let wishes = Wishes { lease: Some(Duration::from_secs(5)), ..DEFAULTS };
+        let sentence = refused(T, &wishes);
+        assert!(sentence.starts_with("--lease: '5s' does not fit: "), "{sentence}");
+        assert!(
+            sentence.contains("--lease at least ") && sentence.contains("--session-timeout at most "),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn the_longest_lease_is_told() {
+        let wishes = Wishes { lease: Some(Duration::from_secs(200)), ..DEFAULTS };
+        assert!(refused(Duration::from_secs(300), &wishes).starts_with("--lease: '3m20s' does not fit: "));
+        let sentence = refused(Duration::from_secs(300), &DEFAULTS);
+        assert!(sentence.ends_with("write at most 2m, or add --lease 2m or less"), "{sentence}");
+    }
+
+    #[test]
+    fn a_grace_beyond_the_lease_is_refused() {
+        let sentence = refused(T, &Wishes { grace: Some(T), ..DEFAULTS });
+        assert!(sentence.contains("write at most 10.9s"), "{sentence}");
+    }
+
+    #[test]
+    fn a_pause_must_leave_room_for_the_reserve() {
+        let sentence = refused(T, &Wishes { max_pause: Some(Duration::from_secs(5)), ..DEFAULTS });
+        assert!(sentence.contains("needs at least 13.5s = 3.75s stop reserve"), "{sentence}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Paths and names of znodes that every server and client library accepts.
+//!
+//! Never: a relative path, an empty step, a character that `ZooKeeper` refuses (`PathUtils.validatePath`).
+
+use std::fmt;
+
+use super::given::Given;
+use super::refusal::Refusal;
+
+const LONGEST: usize = 1024;
+
+/// An absolute path of a znode other than the root, without a slash at its end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ZnodePath(String);
+
+impl ZnodePath {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The path of `name` under this one.
+    #[must_use]
+    pub fn join(&self, name: &str) -> Self {
+        Self(format!("{}/{name}", self.0))
+    }
+}
+
+impl fmt::Display for ZnodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `/zk-leader-run`, under which elections lie unless `--path` says otherwise.
+pub fn default_root() -> ZnodePath {
+    ZnodePath("/zk-leader-run".to_owned())
+}
+
+/// A whole path, for `--path`.
+pub fn path(given: &Given) -> Result<ZnodePath, Refusal> {
+    check_path(&given.text).map_err(|complaint| given.refused(complaint))?;
+    Ok(ZnodePath(given.text.clone()))
+}
+
+/// A path within a longer text: what is wrong with it, as the end of a sentence.
+pub fn part_of(text: &str) -> Result<ZnodePath, String> {
+    check_path(text)?;
+    Ok(ZnodePath(text.to_owned()))
+}
+
+/// One step of a path, for `--name` and `--id`.
+pub fn name(given: &Given) -> Result<String, Refusal> {
+    check_name(&given.text).map_err(|complaint| given.refused(complaint))?;
+    Ok(given.text.clone())
+}
+
+/// A name that nobody gave, if a znode may be called that.
+pub fn as_name(text: &str) -> Option<String> {
+    check_name(text).is_ok().then(|| text.to_owned())
+}
+
+fn check_path(path: &str) -> Result<(), String> {
+    let Some(steps) = path.strip_prefix('/') else {
+        return Err(format!(
+            "is not an absolute path; write it like /{}",
+            if path.is_empty() { "jobs" } else { "jobs/nightly" }
+        ));
+    };
+    if steps.is_empty() {
+        return Err("is the root, which belongs to everyone; write a path like /jobs/nightly".to_owned());
+    }
+    if path.ends_with('/') {
+        return Err("ends with '/'; leave that out".to_owned());
+    }
+    if path.len() > LONGEST {
+        return Err(format!("is longer than {LONGEST} bytes; write a shorter one"));
+    }
+    if path == "/zookeeper" || path.starts_with("/zookeeper/") {
+        return Err("lies in ZooKeeper's own tree; write a path like /jobs/nightly".to_owned());
+    }
+    steps.split('/').try_for_each(check_step)
+}
+
+fn check_step(step: &str) -> Result<(), String> {
+    match step {
+        "" => Err("has an empty step ('//'); leave the second slash out".to_owned()),
+        "." | ".." => Err(format!("has a relative step '{step}'; write the path out")),
+        _ if step.chars().any(is_refused) => {
+            Err("holds a character that ZooKeeper refuses (control or private use); leave it out".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    const LONGEST_NAME: usize = 255;
+    match name {
+        "" => Err("is empty; write a name like nightly".to_owned()),
+        _ if name.contains('/') => Err("holds '/'; write a name without it (--path takes a whole path)".to_owned()),
+        _ if name.len() > LONGEST_NAME => Err(format!("is longer than {LONGEST_NAME} bytes; write a shorter one")),
+        _ => check_step(name),
+    }
+}
+
+/// As `PathUtils.validatePath`, and U+FFFD, which stands for bytes that were no text.
+fn is_refused(character: char) -> bool {
+    matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::Origin;
+    use super::*;
+
+    fn refused(parse: impl Fn(&Given) -> Option<Refusal>, text: &str) -> String {
+        let given = Given { origin: Origin::Option("path"), text: text.into() };
+        parse(&given).map_or_else(|| panic!("{text} was accepted"), |refusal| refusal.sentence)
+    }
+
+    #[test]
+    fn good_paths_are_taken_as_they_are() {
+        for text in ["/a", "/a/b.c/d..e", "/...", "/zookeeper2", "/日本/ü"] {
+            let given = Given { origin: Origin::Option("path"), text: text.into() };
+            assert_eq!(path(&given).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn bad_paths_are_refused_each_with_its_reason() {
+        let cases = [
+            ("", "is not an absolute path"),
+            ("a/b", "is not an absolute path"),
+            ("/", "is the root"),
+            ("/a/", "ends with '/'"),
+            ("/a//b", "has an empty step"),
+            ("//", "ends with '/'"),
+            ("/a/./b", "has a relative step '.'"),
+            ("/a/..", "has a relative step '..'"),
+            ("/a\0b", "holds a character that ZooKeeper refuses"),
+            ("/a\u{7f}", "holds a character that ZooKeeper refuses"),
+            ("/zookeeper/quota", "lies in ZooKeeper's own tree"),
+        ];
+        for (text, reason) in cases {
+            let sentence = refused(|given| path(given).err(), text);
+            assert!(sentence.contains(reason), "{text:?}: {sentence}");
+        }
+        assert!(
+            refused(|given| path(given).err(), &format!("/{}", "x".repeat(2000))).contains("is longer than 1024 bytes")
+        );
+    }
+
+    #[test]
+    fn a_name_is_one_step() {
+        for (text, reason) in [("a/b", "holds '/'"), ("", "is empty"), ("..", "relative step"), ("a\nb", "refuses")] {
+            let sentence = refused(|given| name(given).err(), text);
+            assert!(sentence.contains(reason), "{text:?}: {sentence}");
+        }
+    }
+}

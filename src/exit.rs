@@ -1,0 +1,194 @@
+//! Every exit status of the program, in one table, and the sentence that says why it ended.
+//!
+//! Never: a status that is chosen anywhere else.
+
+use nix::errno::Errno;
+
+use crate::core::action::ExitReason;
+use crate::core::order::ChildStatus;
+use crate::guard::handle;
+use crate::observe::words;
+
+/// The statuses that are ours, by their names in `sysexits.h` (which systemd prints); 126 and 127 are the shell's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Status {
+    Usage = 64,
+    Unavailable = 69,
+    Software = 70,
+    TemporaryFailure = 75,
+    Protocol = 76,
+    NoPermission = 77,
+    Configuration = 78,
+    NotExecutable = 126,
+    NotFound = 127,
+}
+
+impl Status {
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Of a guard that could not be started.
+    pub fn of_guard(error: &handle::Error) -> Self {
+        match error {
+            handle::Error::Containment { .. } => Self::Configuration,
+            handle::Error::Command(_) => Self::NotExecutable,
+            handle::Error::Guard(_) => Self::Software,
+        }
+    }
+}
+
+/// One row of the table of exit statuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meaning {
+    pub status: &'static str,
+    /// In `sysexits.h`; empty where it has none.
+    pub name: &'static str,
+    pub meaning: &'static str,
+}
+
+const fn row(status: &'static str, name: &'static str, meaning: &'static str) -> Meaning {
+    Meaning { status, name, meaning }
+}
+
+const MEANINGS: [Meaning; 12] = [
+    row("0-255", "", "the command ended by itself: its own status, unchanged"),
+    row("128+n", "", "the command was killed by signal n"),
+    row("0", "", "a requested stop: the command exited 0, died of the stop signal, or was not running"),
+    row("64", "USAGE", "an option, an argument or a variable cannot be understood, or contradicts another"),
+    row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout"),
+    row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
+    row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
+    row("76", "PROTOCOL", "leadership was lost, with --on-loss exit"),
+    row("77", "NOPERM", "ZooKeeper refused the credentials, or an ACL forbids it"),
+    row("78", "CONFIG", "the timings do not fit, or other contenders use other settings"),
+    row("126", "", "the command cannot be executed"),
+    row("127", "", "the command was not found"),
+];
+
+/// The table, for `--help` and the documentation.
+pub const fn status_meanings() -> &'static [Meaning] {
+    &MEANINGS
+}
+
+/// What of the settings a status depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choices {
+    /// `--conflict-exit-code`.
+    pub not_elected: u8,
+    /// `--stop-signal`.
+    pub stop_signal: i32,
+}
+
+/// The status that the program ends with.
+pub fn status(reason: &ExitReason, choices: Choices) -> u8 {
+    match *reason {
+        ExitReason::StopRequested(None) => 0,
+        ExitReason::StopRequested(Some(ChildStatus::Signaled(signal))) if i32::from(signal) == choices.stop_signal => 0,
+        ExitReason::CommandEnded(child) | ExitReason::StopRequested(Some(child)) => status_of_child(child),
+        ExitReason::NotElected => choices.not_elected,
+        ExitReason::LeadershipLost => Status::Protocol.code(),
+        ExitReason::Unreachable => Status::Unavailable.code(),
+        ExitReason::Forbidden => Status::NoPermission.code(),
+        ExitReason::BadTiming(_) | ExitReason::Disagreement => Status::Configuration.code(),
+        ExitReason::GuardGone => Status::Software.code(),
+    }
+}
+
+fn status_of_child(child: ChildStatus) -> u8 {
+    match child {
+        ChildStatus::Exited(code) => code,
+        ChildStatus::Signaled(signal) => 128_u8.saturating_add(signal),
+        ChildStatus::NotExecuted(errno) => not_executed(Errno::from_raw(errno)).code(),
+    }
+}
+
+/// As shells do it: 127 if there is no such file, 126 if there is one that cannot be executed.
+pub const fn not_executed(error: Errno) -> Status {
+    match error {
+        Errno::ENOENT | Errno::ENOTDIR => Status::NotFound,
+        _ => Status::NotExecutable,
+    }
+}
+
+/// Why the program ended, for the last line of the log.
+pub fn sentence(reason: &ExitReason) -> String {
+    match *reason {
+        ExitReason::CommandEnded(child) => words::ending(child),
+        ExitReason::StopRequested(None) => "we were asked to stop, and no command was running".into(),
+        ExitReason::StopRequested(Some(child)) => format!("we were asked to stop; {}", words::ending(child)),
+        ExitReason::NotElected => "not elected within --wait".into(),
+        ExitReason::LeadershipLost => "leadership was lost, and --on-loss is exit".into(),
+        ExitReason::Unreachable => "the ensemble was not reached within --connect-timeout".into(),
+        ExitReason::Forbidden => "ZooKeeper refused the credentials, or an ACL forbids the election".into(),
+        ExitReason::BadTiming(error) => {
+            format!("the timings do not fit the session timeout that the ensemble granted: {}", words::misfit(&error))
+        }
+        ExitReason::Disagreement => {
+            "the contenders disagree: --guarantee, --recipe and the number of leaders must be the same on every host"
+                .into()
+        }
+        ExitReason::GuardGone => "the guard process died".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHOICES: Choices = Choices { not_elected: 42, stop_signal: 15 };
+
+    #[test]
+    fn the_commands_own_status_is_unchanged_and_a_signal_counts_from_128() {
+        for code in 0..=255 {
+            assert_eq!(status(&ExitReason::CommandEnded(ChildStatus::Exited(code)), CHOICES), code);
+        }
+        for signal in 1..=64 {
+            assert_eq!(status(&ExitReason::CommandEnded(ChildStatus::Signaled(signal)), CHOICES), 128 + signal);
+        }
+    }
+
+    #[test]
+    fn a_requested_stop_is_a_success_unless_the_command_says_otherwise() {
+        let stopped = |child| status(&ExitReason::StopRequested(child), CHOICES);
+        assert_eq!(stopped(None), 0);
+        assert_eq!(stopped(Some(ChildStatus::Exited(0))), 0);
+        assert_eq!(stopped(Some(ChildStatus::Signaled(15))), 0);
+        assert_eq!(stopped(Some(ChildStatus::Signaled(9))), 137);
+        assert_eq!(stopped(Some(ChildStatus::Exited(3))), 3);
+        assert_eq!(status(&ExitReason::CommandEnded(ChildStatus::Signaled(15)), CHOICES), 143);
+    }
+
+    #[test]
+    fn a_failed_exec_tells_not_found_from_not_executable() {
+        let failed = |errno: Errno| status(&ExitReason::CommandEnded(ChildStatus::NotExecuted(errno as i32)), CHOICES);
+        assert_eq!(failed(Errno::ENOENT), 127);
+        assert_eq!(failed(Errno::ENOTDIR), 127);
+        assert_eq!(failed(Errno::EACCES), 126);
+        assert_eq!(failed(Errno::ENOEXEC), 126);
+    }
+
+    #[test]
+    fn every_status_of_ours_has_a_row() {
+        use Status::*;
+        for status in [
+            Usage,
+            Unavailable,
+            Software,
+            TemporaryFailure,
+            Protocol,
+            NoPermission,
+            Configuration,
+            NotExecutable,
+            NotFound,
+        ] {
+            assert!(status_meanings().iter().any(|row| row.status == status.code().to_string()), "{status:?}");
+        }
+    }
+
+    #[test]
+    fn not_being_elected_has_the_status_that_was_asked_for() {
+        assert_eq!(status(&ExitReason::NotElected, CHOICES), 42);
+    }
+}

@@ -1,0 +1,138 @@
+//! The children of this process, the adopted ones included. As long as nobody but the caller reaps, every id that is
+//! listed belongs to a child of ours, dead or alive, and to no stranger (T38).
+//!
+//! Never: an allocation, where the kernel has `/proc/<pid>/task/<tid>/children` (`proc_pid_task(5)`).
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// A source of the ids of our children, opened once.
+#[derive(Debug)]
+pub enum Children {
+    /// `children` of the only thread.
+    OfThread(File),
+    /// Every process whose parent we are: for kernels without `CONFIG_PROC_CHILDREN`.
+    Scan,
+    /// `children` of every thread: an orphan may be given to any of them.
+    OfProcess,
+}
+
+impl Children {
+    /// For a process with one thread.
+    pub fn of_this_thread() -> io::Result<Self> {
+        let pid = std::process::id();
+        match File::open(format!("/proc/self/task/{pid}/children")) {
+            Ok(file) => Ok(Self::OfThread(file)),
+            Err(_) => scan(&mut |_| {}).map(|()| Self::Scan),
+        }
+    }
+
+    /// For a process with several threads.
+    pub fn of_this_process() -> io::Result<Self> {
+        match Self::of_this_thread()? {
+            Self::OfThread(_) => Ok(Self::OfProcess),
+            other => Ok(other),
+        }
+    }
+
+    pub fn for_each(&self, mut visit: impl FnMut(i32)) -> io::Result<()> {
+        match self {
+            Self::OfThread(file) => read_ids(file, &mut visit),
+            Self::Scan => scan(&mut visit),
+            Self::OfProcess => {
+                for thread in fs::read_dir("/proc/self/task")? {
+                    // A thread that has ended meanwhile has given its children to another one.
+                    if let Ok(file) = File::open(thread?.path().join("children")) {
+                        read_ids(&file, &mut visit)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub fn list(&self) -> io::Result<Vec<i32>> {
+        let mut ids = Vec::new();
+        self.for_each(|pid| ids.push(pid))?;
+        Ok(ids)
+    }
+}
+
+/// Numbers with a blank after each.
+fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    let (mut offset, mut id) = (0, 0);
+    loop {
+        let length = match file.read_at(&mut buffer, offset) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            // The thread whose children these were has ended.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        offset += length as u64;
+        for &byte in buffer.get(..length).unwrap_or_default() {
+            if byte.is_ascii_digit() {
+                id = id * 10 + i32::from(byte - b'0');
+            } else if id != 0 {
+                visit(std::mem::take(&mut id));
+            }
+        }
+    }
+}
+
+fn scan(visit: &mut impl FnMut(i32)) -> io::Result<()> {
+    let us = i32::try_from(std::process::id()).unwrap_or_default();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        if parent_of(pid) == Some(us) {
+            visit(pid);
+        }
+    }
+    Ok(())
+}
+
+/// The parent of a process: the second field after the name, which stands in brackets and may hold anything.
+pub fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_child_is_found_in_every_way_until_it_is_reaped() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        assert_eq!(parent_of(pid), i32::try_from(std::process::id()).ok());
+        for children in [Children::OfProcess, Children::Scan] {
+            assert!(children.list().unwrap().contains(&pid), "{children:?}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for children in [Children::OfProcess, Children::Scan] {
+            assert!(!children.list().unwrap().contains(&pid), "{children:?}");
+        }
+    }
+
+    #[test]
+    fn ids_are_read_across_the_borders_of_the_buffer() {
+        use std::io::Write;
+        let ids: Vec<i32> = (1..5_000).map(|n| n * 7).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        for id in &ids {
+            write!(file, "{id} ").unwrap();
+        }
+        let mut read = Vec::new();
+        read_ids(&file, &mut |id| read.push(id)).unwrap();
+        assert_eq!(read, ids);
+    }
+}

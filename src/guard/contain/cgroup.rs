@@ -1,0 +1,231 @@
+//! A cgroup v2 of our own: the command joins it before it is executed, and `cgroup.kill` ends whatever is in it, however
+//! it forks (`cgroups(7)`, Documentation/admin-guide/cgroup-v2.rst).
+//!
+//! Never: a cgroup that we did not make; a look-up by path once the command runs.
+
+use std::cell::Cell;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::ForkResult;
+
+use crate::guard::sys;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+    directory: File,
+    /// `CLONE_INTO_CGROUP` works here.
+    is_joined_by_fork: Cell<bool>,
+    procs: File,
+    kill: File,
+    freeze: File,
+    events: File,
+}
+
+/// As many names are tried, if an earlier process with our id left its cgroup behind.
+const NAMES: u32 = 16;
+
+impl Cgroup {
+    /// Makes one below the cgroup that we are in, and tries that a process can join it.
+    ///
+    /// # Errors
+    /// When there is no cgroup v2, we may not make or join one, or the kernel has no `cgroup.kill` (Linux 5.14).
+    pub fn make() -> io::Result<Self> {
+        let path = make_directory(&own_cgroup()?)?;
+        Self::open(&path).and_then(Self::tried).inspect_err(|_| remove(&path))
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        let for_writing = |name| {
+            let file = OpenOptions::new().write(true).open(path.join(name));
+            file.map_err(|error| io::Error::new(error.kind(), format!("{}/{name}: {error}", path.display())))
+        };
+        Ok(Self {
+            directory: File::open(path)?,
+            is_joined_by_fork: Cell::new(true),
+            procs: for_writing("cgroup.procs")?,
+            kill: for_writing("cgroup.kill")?,
+            freeze: for_writing("cgroup.freeze")?,
+            events: File::open(path.join("cgroup.events"))?,
+            path: path.to_owned(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Forks a process, which is in it from its first instruction on, or is to [`Cgroup::join`] it.
+    pub fn fork(&self) -> Result<ForkResult, Errno> {
+        if self.is_joined_by_fork.get() { sys::fork_into_cgroup(self.directory.as_fd()) } else { sys::fork() }
+    }
+
+    /// Moves the calling process into it, if it is not there by its birth.
+    pub fn join(&self) -> io::Result<()> {
+        if self.is_joined_by_fork.get() { Ok(()) } else { write(&self.procs, "0") }
+    }
+
+    /// SIGKILL to every process in it, and to every one that is being forked there.
+    ///
+    /// What is forked into a cgroup that was once killed may be killed at birth: the kernel (seen on 6.18) compares with the
+    /// count of kills of the parent's cgroup. So an empty one is spared, and after a kill processes join by themselves.
+    pub fn kill(&self) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.is_joined_by_fork.set(false);
+        write(&self.kill, "1")
+    }
+
+    pub fn freeze(&self) -> io::Result<()> {
+        write(&self.freeze, "1")
+    }
+
+    pub fn thaw(&self) -> io::Result<()> {
+        write(&self.freeze, "0")
+    }
+
+    /// No living process is in it, or below it.
+    pub fn is_empty(&self) -> bool {
+        let mut buffer = [0; 256];
+        let length = self.events.read_at(&mut buffer, 0).unwrap_or_default();
+        buffer
+            .get(..length)
+            .is_some_and(|events| events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"))
+    }
+
+    /// Removes it with whatever cgroups were made in it. Only possible when it is empty.
+    pub fn remove(&self) {
+        remove(&self.path);
+    }
+
+    /// Rights, threaded cgroups and controllers have too many rules to foresee (`cgroups(7)`): one process tries. Some filters
+    /// of system calls do not know the better way in.
+    fn tried(self) -> io::Result<Self> {
+        if self.try_joining().is_err() {
+            self.is_joined_by_fork.set(false);
+            self.try_joining()?;
+        }
+        Ok(self)
+    }
+
+    fn try_joining(&self) -> io::Result<()> {
+        let child = match self.fork()? {
+            ForkResult::Child => {
+                sys::exit(self.join().map_or_else(|error| error.raw_os_error().unwrap_or(255), |()| 0))
+            }
+            ForkResult::Parent { child } => child,
+        };
+        match waitpid(child, None)? {
+            WaitStatus::Exited(_, 0) => Ok(()),
+            WaitStatus::Exited(_, errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                Err(io::Error::new(error.kind(), format!("joining {}: {error}", self.path.display())))
+            }
+            other => Err(io::Error::other(format!("joining {}: {other:?}", self.path.display()))),
+        }
+    }
+}
+
+/// Without an allocation.
+fn write(file: &File, text: &str) -> io::Result<()> {
+    file.write_at(text.as_bytes(), 0).map(drop)
+}
+
+fn make_directory(parent: &Path) -> io::Result<PathBuf> {
+    let pid = std::process::id();
+    for attempt in 0..NAMES {
+        let name = if attempt == 0 { format!("zk-leader-run-{pid}") } else { format!("zk-leader-run-{pid}-{attempt}") };
+        let path = parent.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("mkdir {}: {error}", path.display()))),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{}: too many cgroups are left over", parent.display())))
+}
+
+/// Depth first; a cgroup is removed by `rmdir(2)` although it shows files.
+fn remove(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    // What is left over is an empty directory, and the next process with our id takes another name.
+    let _ = fs::remove_dir(path);
+}
+
+/// The directory of the v2 cgroup that this process is in.
+fn own_cgroup() -> io::Result<PathBuf> {
+    let mounts = fs::read("/proc/self/mountinfo")?;
+    let membership = fs::read("/proc/self/cgroup")?;
+    locate(&mounts, &membership).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no cgroup v2 is mounted"))
+}
+
+/// Where the cgroup `0::<path>` of `/proc/self/cgroup` is to be found. v1 hierarchies may be mounted beside it, and a
+/// container may see only a part of the v2 one: the mount's root is cut off.
+fn locate(mountinfo: &[u8], membership: &[u8]) -> Option<PathBuf> {
+    let own = membership.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::"))?;
+    let own = Path::new(std::str::from_utf8(own).ok()?);
+    mountinfo.split(|&byte| byte == b'\n').find_map(|line| {
+        // 41 31 0:38 <root> <mount point> rw,relatime [optional fields] - cgroup2 <source> <options>
+        let mut fields = line.split(|&byte| byte == b' ');
+        let root = unescape(fields.nth(3)?);
+        let mount_point = unescape(fields.next()?);
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+        let inside = own.strip_prefix(root).ok().filter(|_| kind == b"cgroup2")?;
+        let is_visible = !inside.components().any(|part| part == std::path::Component::ParentDir);
+        is_visible.then(|| mount_point.join(inside))
+    })
+}
+
+/// `\040` stands for a blank, and so on (`proc_pid_mountinfo(5)`).
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        let digits = tail.first_chunk::<3>().filter(|_| byte == b'\\');
+        let octal = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = octal.and_then(|octal| u8::from_str_radix(octal, 8).ok());
+        bytes.push(escaped.unwrap_or(byte));
+        rest = tail.get(if escaped.is_some() { 3.. } else { 0.. }).unwrap_or_default();
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_v2_mount_is_found_beside_v1_and_in_a_container() {
+        let hybrid = b"32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
+        assert_eq!(
+            locate(hybrid, b"2:cpu:/a\n0::/user.slice/x\n"),
+            Some(PathBuf::from("/sys/fs/cgroup/unified/user.slice/x"))
+        );
+        assert_eq!(locate(hybrid, b"2:cpu:/a\n"), None);
+        let part = br"9 8 0:3 /docker/ab /sys/fs/c\040g ro - cgroup2 cgroup rw";
+        assert_eq!(locate(part, b"0::/docker/ab/in\n"), Some(PathBuf::from("/sys/fs/c g/in")));
+        assert_eq!(locate(part, b"0::/elsewhere\n"), None);
+        let namespaced = b"9 8 0:3 / /sys/fs/cgroup ro - cgroup2 cgroup rw";
+        assert_eq!(locate(namespaced, b"0::/../outside\n"), None);
+        assert_eq!(locate(namespaced, b"0::/\n"), Some(PathBuf::from("/sys/fs/cgroup/")));
+    }
+
+    #[test]
+    fn names_in_mountinfo_are_unescaped() {
+        assert_eq!(unescape(br"/a\040b\134c\9"), PathBuf::from(r"/a b\c\9"));
+    }
+}

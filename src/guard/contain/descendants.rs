@@ -1,0 +1,77 @@
+//! Signals to every descendant of this process: the freeze of a tree that has no cgroup of its own. Best effort: what is
+//! forked behind our back is looked for again, a few times.
+//!
+//! Never: a signal to a stranger. A pidfd is opened first, then the parent is read, then the parent is seen alive: so
+//! the id was its child's, and the pidfd is that child's or the pidfd's owner is dead (T38).
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::guard::children::{Children, parent_of};
+
+/// Processes that fork while they are being stopped are caught in a later round.
+const ROUNDS: usize = 4;
+
+pub fn stop_all(children: &Children) -> io::Result<()> {
+    let mut known = 0;
+    for _ in 0..ROUNDS {
+        let found = signal_all(children, Signal::STOP)?;
+        if found == known {
+            break;
+        }
+        known = found;
+    }
+    Ok(())
+}
+
+pub fn continue_all(children: &Children) -> io::Result<()> {
+    signal_all(children, Signal::CONT).map(drop)
+}
+
+/// From the top down, so that a stopped parent can neither fork nor reap.
+fn signal_all(children: &Children, signal: Signal) -> io::Result<usize> {
+    let mut queue: Vec<Process> = children.list()?.into_iter().filter_map(Process::open).collect();
+    let mut reached = 0;
+    while let Some(process) = queue.pop() {
+        if pidfd_send_signal(&process.pidfd, signal).is_ok() {
+            reached += 1;
+        }
+        queue.extend(process.children());
+    }
+    Ok(reached)
+}
+
+struct Process {
+    pid: i32,
+    pidfd: OwnedFd,
+}
+
+impl Process {
+    fn open(pid: i32) -> Option<Self> {
+        let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, pidfd })
+    }
+
+    fn children(&self) -> Vec<Self> {
+        let ids = children_of(self.pid);
+        let is_ours = |child: &Self| parent_of(child.pid) == Some(self.pid) && self.is_alive();
+        ids.into_iter().filter_map(Self::open).filter(is_ours).collect()
+    }
+
+    /// A pidfd is readable once its process has ended (`pidfd_open(2)`).
+    fn is_alive(&self) -> bool {
+        let mut ended = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+        matches!(poll(&mut ended, PollTimeout::ZERO), Ok(0))
+    }
+}
+
+/// The ids of another process's children; they may be anyone's by the time they are read.
+pub fn children_of(pid: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+}

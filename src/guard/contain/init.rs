@@ -1,0 +1,204 @@
+//! PID 1 of a namespace: starts the command, reaps what is orphaned, passes signals on, says how the command ended, and
+//! ends; the kernel then ends all that is left, and lets the guard reap it only when nothing is (`pid_namespaces(7)`).
+//!
+//! Never: a life longer than the guard's or the command's.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::unistd::ForkResult;
+
+use super::PidNamespace;
+use crate::core::order::ChildStatus;
+use crate::guard::launch::{self, ExecPipe, ExecResult};
+use crate::guard::sys::{self, Child};
+
+/// What the init tells the guard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    Executed,
+    NotExecuted(i32),
+    Ended(ChildStatus),
+    /// Not a word, but that none will follow: it has closed its end, or died.
+    Last,
+}
+
+/// The guard's end: the init and the socket to it.
+#[derive(Debug)]
+pub struct Init {
+    pub pid: i32,
+    socket: OwnedFd,
+}
+
+/// Starts an init, and with it the command: `become_command` runs in the command's process. `continues_stopped`: see
+/// `Tree::continue_if_stopped`.
+pub fn spawn(
+    namespace: PidNamespace,
+    continues_stopped: bool,
+    become_command: impl FnOnce() -> Errno,
+) -> Result<Init, Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+    match namespace.fork()? {
+        ForkResult::Parent { child } => Ok(Init { pid: child.as_raw(), socket: ours }),
+        ForkResult::Child => {
+            drop(ours);
+            if let Err(errno) = run(namespace, &theirs, continues_stopped, become_command) {
+                tell(&theirs, Word::NotExecuted(errno as i32));
+            }
+            sys::exit(launch::NOT_EXECUTED)
+        }
+    }
+}
+
+impl Init {
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// What it said; `None` if nothing new.
+    pub fn word(&self) -> Option<Word> {
+        let mut record = [0; WORD_SIZE];
+        match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
+            Ok(WORD_SIZE) => Word::decode(record),
+            Ok(_) | Err(Errno::ECONNRESET) => Some(Word::Last),
+            Err(_) => None,
+        }
+    }
+
+    /// Has the init send a signal to the command: only its parent knows that the id is still the command's.
+    pub fn pass_on(&self, signal: i32) -> Result<(), Errno> {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        send(self.socket.as_raw_fd(), &signal.to_ne_bytes(), flags).map(drop)
+    }
+}
+
+/// In the new namespace, with every signal blocked: one that an init does not handle would be lost anyway.
+fn run(
+    namespace: PidNamespace,
+    socket: &OwnedFd,
+    continues_stopped: bool,
+    become_command: impl FnOnce() -> Errno,
+) -> Result<(), Errno> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    namespace.settle()?;
+    let exec = ExecPipe::new()?;
+    // The guard may have died before that call; here getppid() is always 0, but the socket knows (T11).
+    exit_without_guard(socket);
+    let command = match sys::fork()? {
+        ForkResult::Child => {
+            let errno = become_command();
+            exec.tell(errno);
+            sys::exit(launch::NOT_EXECUTED)
+        }
+        ForkResult::Parent { child } => child.as_raw(),
+    };
+    let exec = exec.into_reader();
+    sys::close_on_exec_now(&[socket.as_fd(), exec.as_fd()]);
+    attend(command, continues_stopped, socket, exec)
+}
+
+fn attend(command: i32, continues_stopped: bool, socket: &OwnedFd, exec: launch::ExecReader) -> Result<(), Errno> {
+    let mut deaths = SigSet::empty();
+    deaths.add(Signal::SIGCHLD);
+    let deaths = SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let mut exec = Some(exec);
+    loop {
+        let exec_fd = exec.as_ref().map_or(deaths.as_fd(), AsFd::as_fd);
+        let mut fds = [deaths.as_fd(), socket.as_fd(), exec_fd].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        while let Ok(Some(_)) = deaths.read_signal() {}
+        exit_without_guard(socket);
+        pass_signals_on(command, socket);
+        if continues_stopped && sys::was_stopped(command) {
+            let _ = sys::kill(-command, libc::SIGCONT);
+        }
+        if let Some(result) = exec.as_ref().and_then(launch::ExecReader::result) {
+            exec = None;
+            tell(
+                socket,
+                match result {
+                    ExecResult::Executed => Word::Executed,
+                    ExecResult::Failed(errno) => Word::NotExecuted(errno),
+                },
+            );
+        }
+        if exec.is_none()
+            && let Some(status) = reap_all(command)
+        {
+            tell(socket, Word::Ended(status));
+            sys::exit(0);
+        }
+    }
+}
+
+/// Ends this process, and with it the namespace, if the guard has closed its end, or died.
+fn exit_without_guard(socket: &OwnedFd) {
+    let mut signal = [0; 4];
+    if recv(socket.as_raw_fd(), &mut signal, MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT) == Ok(0) {
+        sys::exit(launch::NOT_EXECUTED);
+    }
+}
+
+fn pass_signals_on(command: i32, socket: &OwnedFd) {
+    let mut signal = [0; 4];
+    while recv(socket.as_raw_fd(), &mut signal, MsgFlags::MSG_DONTWAIT) == Ok(signal.len()) {
+        // It may have ended, but it is not reaped before this process ends.
+        let _ = sys::kill(command, i32::from_ne_bytes(signal));
+    }
+}
+
+/// Reaps all but the command; tells how that ended.
+fn reap_all(command: i32) -> Option<ChildStatus> {
+    while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
+        if pid == command {
+            break;
+        }
+        let _ = sys::reap(pid);
+    }
+    sys::peek(Child::Pid(command)).ok().flatten().map(|(_, status)| status)
+}
+
+fn tell(socket: &OwnedFd, word: Word) {
+    // If the guard is gone, so are we.
+    let _ = send(socket.as_raw_fd(), &word.encode(), MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+}
+
+const WORD_SIZE: usize = 5;
+
+impl Word {
+    fn encode(self) -> [u8; WORD_SIZE] {
+        let (kind, value) = match self {
+            Self::Last => (0, 0),
+            Self::Executed => (1, 0),
+            Self::NotExecuted(errno) => (2, errno),
+            Self::Ended(ChildStatus::Exited(code)) => (3, i32::from(code)),
+            Self::Ended(ChildStatus::Signaled(signal)) => (4, i32::from(signal)),
+            Self::Ended(ChildStatus::NotExecuted(errno)) => (5, errno),
+        };
+        let [a, b, c, d] = value.to_ne_bytes();
+        [kind, a, b, c, d]
+    }
+
+    fn decode([kind, a, b, c, d]: [u8; WORD_SIZE]) -> Option<Self> {
+        let value = i32::from_ne_bytes([a, b, c, d]);
+        let byte = u8::try_from(value);
+        Some(match kind {
+            0 => Self::Last,
+            1 => Self::Executed,
+            2 => Self::NotExecuted(value),
+            3 => Self::Ended(ChildStatus::Exited(byte.ok()?)),
+            4 => Self::Ended(ChildStatus::Signaled(byte.ok()?)),
+            5 => Self::Ended(ChildStatus::NotExecuted(value)),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! The environment of the command: ours wins over what was inherited, and what concerns only us is not passed on.
+//!
+//! Never: a variable that would let the command speak for us to systemd (T33), or set options of a nested run.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::core::order::{Grant, Takeover};
+
+/// What stays the same from term to term.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// `--id`
+    pub id: String,
+    /// The base path of the election.
+    pub path: String,
+}
+
+const OURS: [&str; 7] = [
+    "ZK_LEADER_TOKEN",
+    "ZK_LEADER_TERM",
+    "ZK_LEADER_ID",
+    "ZK_LEADER_PATH",
+    "ZK_LEADER_CANDIDATE",
+    "ZK_LEADER_SESSION",
+    "ZK_LEADER_TAKEOVER",
+];
+
+/// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, and our own options.
+const NOT_PASSED_ON: [&str; 3] = ["WATCHDOG_", "LISTEN_", "ZK_LEADER_RUN_"];
+
+/// What the command gets of `inherited`.
+pub fn passed_on(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
+    inherited.into_iter().filter(|(name, _)| is_passed_on(name)).filter_map(variable).collect()
+}
+
+/// What the releaser gets of `inherited`: our options, too.
+pub fn kept(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
+    let is_ours = |name: &OsStr| OURS.iter().any(|ours| name == *ours);
+    inherited.into_iter().filter(|(name, _)| !is_ours(name)).filter_map(variable).collect()
+}
+
+fn variable((name, value): (OsString, OsString)) -> Option<CString> {
+    CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+}
+
+/// What a command is told about its term.
+pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
+    let takeover = match grant.takeover {
+        Takeover::First => "first",
+        Takeover::Clean => "clean",
+        Takeover::Unclean => "unclean",
+    };
+    let values = [
+        grant.token.to_string(),
+        grant.term.to_string(),
+        identity.id.clone(),
+        identity.path.clone(),
+        grant.candidate.as_str().to_owned(),
+        format!("0x{:x}", grant.session),
+        takeover.to_owned(),
+    ];
+    OURS.iter().zip(values).filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
+}
+
+fn is_passed_on(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let is_ours = OURS.iter().any(|ours| name == ours.as_bytes());
+    let is_private = NOT_PASSED_ON.iter().any(|prefix| name.starts_with(prefix.as_bytes()));
+    !is_ours && !is_private && name != b"NOTIFY_SOCKET"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::order::CandidateName;
+
+    fn passed(names: &[&str]) -> Vec<String> {
+        let variables = names.iter().map(|name| (OsString::from(name), OsString::from("x")));
+        passed_on(variables).into_iter().map(|variable| variable.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_concerns_only_us_is_not_passed_on() {
+        assert_eq!(passed(&["HOME", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]), ["HOME=x"]);
+        assert_eq!(passed(&["LISTEN_FDS", "LISTEN_PID", "LISTENER", "ZK_LEADER_RUN_CONNECT"]), ["LISTENER=x"]);
+        assert_eq!(passed(&["ZK_LEADER_TOKEN", "ZK_LEADER_PATH", "ZK_LEADER_OTHER"]), ["ZK_LEADER_OTHER=x"]);
+    }
+
+    #[test]
+    fn a_term_is_described_in_seven_variables() {
+        let identity = Identity { id: "host:1".into(), path: "/zk-leader-run/job".into() };
+        let candidate = CandidateName::new("_c_1-latch-0000000003").unwrap();
+        let grant =
+            Grant { token: 1 << 40, term: 3, session: 0x0010_0000_0000_00ab, takeover: Takeover::Clean, candidate };
+        let variables: Vec<_> =
+            of_term(&identity, &grant).into_iter().map(|variable| variable.into_string().unwrap()).collect();
+        assert_eq!(
+            variables,
+            [
+                "ZK_LEADER_TOKEN=1099511627776",
+                "ZK_LEADER_TERM=3",
+                "ZK_LEADER_ID=host:1",
+                "ZK_LEADER_PATH=/zk-leader-run/job",
+                "ZK_LEADER_CANDIDATE=_c_1-latch-0000000003",
+                "ZK_LEADER_SESSION=0x100000000000ab",
+                "ZK_LEADER_TAKEOVER=clean",
+            ]
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! The supervisor's end of the guard: forks it, sends it orders without ever waiting, hears its reports, and finishes its
+//! work if it was killed.
+//!
+//! Never: a blanket wait for children. The supervisor may have others.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram as StdUnixDatagram;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
+use nix::unistd::{ForkResult, Pid};
+use rustix::process::{PidfdFlags, pidfd_open};
+use tokio::net::UnixDatagram;
+
+use super::children::Children;
+use super::contain::Containment;
+use super::environment::Identity;
+use super::launch::{Foreground, Launch};
+use super::protocol::{REPORT_SIZE, decode_report, encode_order};
+use super::releaser::Releaser;
+use super::terminal::Terminal;
+use super::{Guard, sweep, sys};
+use crate::core::order::{ChildStatus, Order, Report};
+use crate::core::settings::Contain;
+
+/// What the guard has to know before anything else is known.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// What the command is told about us.
+    pub identity: Identity,
+    pub stop_signal: i32,
+    pub contain: Contain,
+    pub foreground: bool,
+    /// Program arguments of the releaser: this executable, started by the guard when the supervisor died while a tree
+    /// lived, and that tree is empty. `None`: the lease is left to run out.
+    pub releaser: Option<Vec<OsString>>,
+}
+
+/// Why there is no guard.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("--contain {name} is not possible here: {source}")]
+    Containment { name: &'static str, source: io::Error },
+    #[error("the command cannot be started: {0}")]
+    Command(io::Error),
+    #[error("the guard process cannot be started: {0}")]
+    Guard(#[from] io::Error),
+}
+
+impl From<Errno> for Error {
+    fn from(errno: Errno) -> Self {
+        Self::Guard(errno.into())
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Guard(errno.into())
+    }
+}
+
+/// A guard, before there is a runtime.
+#[derive(Debug)]
+pub struct Spawned {
+    pid: i32,
+    socket: OwnedFd,
+    containment: Containment,
+    terminal: Option<Terminal>,
+    /// Children that this process was started with, which are none of ours (a shell that was replaced by us).
+    born_with: Vec<i32>,
+}
+
+/// Makes this process a subreaper and forks the guard. To be called as the first act of `main`: there must be one thread.
+///
+/// # Errors
+/// When `--contain` asks for what is not possible here, or a system call fails.
+pub fn fork(settings: Settings) -> Result<Spawned, Error> {
+    sys::default_sigchld();
+    let born_with = Children::of_this_thread()?.list()?;
+    if settings.foreground {
+        sys::ignore_background_output();
+    }
+    let foreground = || settings.foreground.then(|| Foreground { terminal: Terminal::of_this_group() });
+    let terminal = foreground().and_then(|foreground| foreground.terminal);
+    let releaser =
+        settings.releaser.map(|arguments| Releaser::new(arguments, settings.identity.clone())).transpose()?;
+    let launch = Launch::new(settings.command, settings.identity, foreground()).map_err(Error::Command)?;
+    let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+    let containment = choose(settings.contain)?;
+    let stop_signal = settings.stop_signal;
+    match fork_deaf(containment.adopts_orphans()) {
+        Ok(ForkResult::Child) => {
+            drop(ours);
+            super::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser })
+        }
+        Ok(ForkResult::Parent { child }) => {
+            Ok(Spawned { pid: child.as_raw(), socket: ours, containment, terminal, born_with })
+        }
+        Err(errno) => {
+            containment.remove();
+            Err(errno.into())
+        }
+    }
+}
+
+/// The child has every signal blocked from its first instant on: one that comes before it can see to that would end it.
+fn fork_deaf(is_subreaper: bool) -> Result<ForkResult, Errno> {
+    set_child_subreaper(is_subreaper)?;
+    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    let forked = sys::fork();
+    if !matches!(forked, Ok(ForkResult::Child)) {
+        mask.thread_set_mask()?;
+    }
+    forked
+}
+
+fn choose(contain: Contain) -> Result<Containment, Error> {
+    let name = match contain {
+        Contain::Auto => "auto",
+        Contain::Subreaper => "subreaper",
+        Contain::Cgroup => "cgroup",
+        Contain::PidNamespace => "pid-namespace",
+        Contain::ProcessGroup => "process-group",
+    };
+    Containment::choose(contain).map_err(|source| Error::Containment { name, source })
+}
+
+impl Spawned {
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// What was chosen and why, to be logged before any command runs.
+    pub fn containment(&self) -> &Containment {
+        &self.containment
+    }
+
+    /// # Errors
+    /// Outside of a tokio runtime with I/O.
+    pub fn into_handle(self) -> io::Result<Handle> {
+        Ok(Handle {
+            pid: self.pid,
+            // Tokio has no type for SOCK_SEQPACKET; to recv(2) it is a datagram socket that ends.
+            socket: UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?,
+            containment: self.containment,
+            terminal: self.terminal,
+            born_with: self.born_with,
+        })
+    }
+}
+
+/// A guard, inside the runtime. Dropping it tells the guard that the supervisor is gone: what lives is killed.
+#[derive(Debug)]
+pub struct Handle {
+    pid: i32,
+    socket: UnixDatagram,
+    containment: Containment,
+    terminal: Option<Terminal>,
+    born_with: Vec<i32>,
+}
+
+/// Between two passes over orphans that take their time to die.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// No process group has this id.
+const NOBODY: Pid = Pid::from_raw(0);
+
+impl Handle {
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Sends an order, or fails; it never waits.
+    ///
+    /// # Errors
+    /// `WouldBlock`: the guard does not read (stopped?), its deadline stands. Anything else: it is gone.
+    pub fn send(&self, order: &Order) -> io::Result<()> {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        send(self.socket.as_raw_fd(), &encode_order(order), flags)?;
+        Ok(())
+    }
+
+    /// SIGKILL to the guard. Its end is then told by [`Handle::recv`], and its tree left to [`Handle::end_orphans`].
+    pub fn kill(&self) {
+        // Our unreaped child: the id is its own. It may be dead already.
+        let _ = sys::kill(self.pid, libc::SIGKILL);
+    }
+
+    /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.
+    pub async fn recv(&mut self) -> Option<Report> {
+        loop {
+            // A byte more than a report: what is longer is none.
+            let mut record = [0; REPORT_SIZE + 1];
+            let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
+            if let Some(report) = record.get(..length).and_then(decode_report) {
+                return Some(report);
+            }
+        }
+    }
+
+    /// Reaps the guard, once [`Handle::recv`] has said that it is gone.
+    ///
+    /// # Errors
+    /// When somebody else has reaped it.
+    pub async fn ended(&mut self) -> io::Result<ChildStatus> {
+        reap(self.pid).await
+    }
+
+    /// Ends a guard that has no tree, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Handle::ended`].
+    pub async fn dismiss(self) -> io::Result<ChildStatus> {
+        drop(self.socket);
+        reap(self.pid).await
+    }
+
+    /// After the guard's death: kills and reaps whatever of the tree has become ours, until nothing is left.
+    /// `spared` are children that the supervisor started itself. Waits for ever for what cannot be killed.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read: then nothing is known about the tree.
+    pub async fn end_orphans(&mut self, spared: &[i32]) -> io::Result<()> {
+        let spared = [&self.born_with, spared].concat();
+        let children = Children::of_this_process()?;
+        let mut pause = SHORTEST_PAUSE;
+        while !self.is_tree_empty(&children, &spared)? {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.containment.remove();
+        self.terminal.iter().for_each(|terminal| terminal.take_back_from(NOBODY));
+        Ok(())
+    }
+
+    /// One blow, one look. Nothing else reaps while the list is read, so nothing is missing from it; and a tree with a
+    /// process in it has one among our children.
+    fn is_tree_empty(&self, children: &Children, spared: &[i32]) -> io::Result<bool> {
+        self.containment.kill();
+        sweep::pass(children, None, spared);
+        let is_spared = |pid: &i32| spared.contains(pid);
+        Ok(children.list()?.iter().all(is_spared) && self.containment.is_empty())
+    }
+}
+
+/// A process that has closed its socket is a few microseconds away from its end.
+async fn reap(pid: i32) -> io::Result<ChildStatus> {
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        if let Some((_, status)) = sys::reap(pid)? {
+            return Ok(status);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,172 @@
+//! From a forked process to the command: all that happens between `fork(2)` and `execve(2)`.
+//!
+//! Never: a command that outlives the guard because the guard died in between (T11).
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{Pid, execvpe, getpid, getppid, pipe2, read, setpgid, setsid, write};
+
+use super::environment::{self, Identity};
+use super::sys;
+use super::terminal::Terminal;
+use crate::core::order::Grant;
+
+/// The exit status of a process that could not become the command. Nobody reads it: the errno says more.
+pub const NOT_EXECUTED: i32 = 127;
+
+/// The command, ready to be started again and again.
+#[derive(Debug)]
+pub struct Launch {
+    arguments: Vec<CString>,
+    passed_on: Vec<CString>,
+    identity: Identity,
+    pub foreground: Option<Foreground>,
+}
+
+/// `--foreground`: no session of its own.
+#[derive(Debug)]
+pub struct Foreground {
+    pub terminal: Option<Terminal>,
+}
+
+/// What changes from start to start.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// A clean copy of ours, and the term's.
+    environment: Vec<CString>,
+    takes_terminal: bool,
+}
+
+impl Launch {
+    /// # Errors
+    /// Without a command, or with a NUL byte in it.
+    pub fn new(command: Vec<OsString>, identity: Identity, foreground: Option<Foreground>) -> io::Result<Self> {
+        if command.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
+        }
+        let arguments =
+            command.into_iter().map(|argument| CString::new(argument.into_vec())).collect::<Result<_, _>>()?;
+        Ok(Self { arguments, passed_on: environment::passed_on(std::env::vars_os()), identity, foreground })
+    }
+
+    /// To be asked for before the fork: in a PID namespace our group has no number.
+    pub fn surroundings(&self, grant: &Grant) -> Surroundings {
+        let mut environment = environment::of_term(&self.identity, grant);
+        environment.extend_from_slice(&self.passed_on);
+        let terminal = self.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
+        Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand) }
+    }
+
+    /// Turns the calling process into the command, looked up like `execvp(3)` does. Returns only what went wrong.
+    pub fn become_command(&self, surroundings: &Surroundings) -> Errno {
+        if let Err(errno) = self.leave_our_group(surroundings.takes_terminal) {
+            return errno;
+        }
+        sys::default_every_signal();
+        if let Err(errno) = SigSet::empty().thread_set_mask() {
+            return errno;
+        }
+        let Some(program) = self.arguments.first() else { return Errno::ENOENT };
+        match execvpe(program, &self.arguments, &surroundings.environment) {
+            Err(errno) => errno,
+        }
+    }
+
+    /// A session of its own, or, in the foreground, a group of its own in ours.
+    fn leave_our_group(&self, takes_terminal: bool) -> Result<(), Errno> {
+        let Some(foreground) = &self.foreground else { return setsid().map(drop) };
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        if let Some(terminal) = foreground.terminal.as_ref().filter(|_| takes_terminal) {
+            terminal.give_to(getpid());
+        }
+        Ok(())
+    }
+}
+
+/// From now on the calling process is killed when the guard, its parent, dies; `ESRCH` if it has died already.
+/// The kernel forgets it when a set-user-ID program is executed (`PR_SET_PDEATHSIG(2const)`): that one is left to the
+/// guard and the supervisor, if they may signal it.
+pub fn die_with(guard: Pid) -> Result<(), Errno> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    if getppid() == guard { Ok(()) } else { Err(Errno::ESRCH) }
+}
+
+/// A pipe that `execve(2)` closes: the end of file says that it succeeded, an errno that it did not.
+#[derive(Debug)]
+pub struct ExecPipe {
+    reader: ExecReader,
+    writer: OwnedFd,
+}
+
+#[derive(Debug)]
+pub struct ExecReader(OwnedFd);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExecResult {
+    Executed,
+    Failed(i32),
+}
+
+impl ExecPipe {
+    pub fn new() -> Result<Self, Errno> {
+        let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+        Ok(Self { reader: ExecReader(reader), writer })
+    }
+
+    /// In the new process.
+    pub fn tell(&self, errno: Errno) {
+        // If the guard is gone, so are we.
+        let _ = write(&self.writer, &(errno as i32).to_ne_bytes());
+    }
+
+    /// In the old process.
+    pub fn into_reader(self) -> ExecReader {
+        self.reader
+    }
+}
+
+impl ExecReader {
+    /// `None` while the new process is still on its way.
+    pub fn result(&self) -> Option<ExecResult> {
+        let mut errno = [0; 4];
+        match read(&self.0, &mut errno) {
+            Err(_) => None,
+            Ok(length) if length == errno.len() => Some(ExecResult::Failed(i32::from_ne_bytes(errno))),
+            Ok(_) => Some(ExecResult::Executed),
+        }
+    }
+}
+
+impl AsFd for ExecReader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T11: the guard died before its death could be noticed by signal, and somebody else is the parent now.
+    #[test]
+    fn a_process_whose_guard_has_died_already_goes_no_further() {
+        let not_our_parent = getpid();
+        assert_eq!(die_with(not_our_parent), Err(Errno::ESRCH));
+        set_pdeathsig(None).unwrap();
+    }
+
+    #[test]
+    fn a_command_has_a_name_and_no_nul_byte() {
+        let identity = || Identity { id: String::new(), path: String::new() };
+        assert!(Launch::new(vec![], identity(), None).is_err());
+        assert!(Launch::new(vec!["a\0b".into()], identity(), None).is_err());
+        assert!(Launch::new(vec!["true".into()], identity(), None).is_ok());
+    }
+}

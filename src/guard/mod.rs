@@ -1,0 +1,73 @@
+//! The second process: parent and subreaper of the command, and holder of its kill deadline, so that a stopped, hung or
+//! dead supervisor cannot keep a command alive.
+//!
+//! It acts on orders, on deadlines and on the supervisor's death, and on nothing else: every signal that can be blocked
+//! is.
+//!
+//! Never: a thread; `ZooKeeper`; a log line.
+
+pub mod children;
+pub mod contain;
+pub mod environment;
+pub mod handle;
+mod launch;
+pub mod policy;
+mod poll_loop;
+pub mod protocol;
+mod releaser;
+mod sweep;
+mod sys;
+mod terminal;
+mod tree;
+
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use nix::errno::Errno;
+use nix::sys::prctl::{set_child_subreaper, set_name};
+use nix::unistd::{Pid, setpgid};
+
+use children::Children;
+use contain::Containment;
+use launch::Launch;
+use poll_loop::{Farewell, PollLoop};
+use releaser::Releaser;
+use tree::{Tree, errno_of};
+
+/// What the guard is forked with.
+struct Guard {
+    launch: Launch,
+    stop_signal: i32,
+    containment: Containment,
+    socket: OwnedFd,
+    supervisor: OwnedFd,
+    releaser: Option<Releaser>,
+}
+
+/// `sysexits(3)`: internal software error.
+const EX_SOFTWARE: i32 = 70;
+
+/// The guard process, from its fork, with every signal blocked, to its end. A panic ends it like SIGKILL would: the
+/// kernel kills the command, and the supervisor the rest.
+fn run(mut guard: Guard) -> ! {
+    let releaser = guard.releaser.take();
+    let status = match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
+        Ok(Ok(farewell)) => match releaser.zip(farewell.release) {
+            Some((releaser, grant)) => releaser.replace_this_process(&grant) as i32,
+            None => 0,
+        },
+        Ok(Err(_)) | Err(_) => EX_SOFTWARE,
+    };
+    sys::exit(status)
+}
+
+fn keep_watch(guard: Guard) -> Result<Farewell, Errno> {
+    // A group of its own: Ctrl-C and the signals of a shell's job control are not for it. Not a session of its own:
+    // it shall be able to hand the terminal over.
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    set_name(c"zk-leader-guard")?;
+    set_child_subreaper(guard.containment.adopts_orphans())?;
+    let children = Children::of_this_thread().map_err(|error| errno_of(&error))?;
+    let tree = Tree::new(guard.launch, guard.stop_signal, guard.containment, children);
+    PollLoop::new(tree, guard.socket, guard.supervisor)?.run()
+}

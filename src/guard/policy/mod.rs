@@ -1,0 +1,371 @@
+//! The guard's machine: whatever is ordered, or not ordered in time, SIGKILL for the whole tree is asked for at
+//! `kill_at`, or sooner.
+//!
+//! ```text
+//!            Start              Stop, or stop_at came          by or kill_at came, or the command ended
+//! no tree ──────────▶ Running ───────────────────────▶ Stopping ───────────────────────▶ Killing ──▶ no tree
+//!                        └───── Kill, kill_at, the command's end, a jump, no supervisor ────▲   TreeEmpty
+//! ```
+//!
+//! Time passes before an input is read: after a pause of the guard the first step is what the clock demands, whatever
+//! is queued. The cause of an ending is what began it.
+//!
+//! Never: I/O, a clock, an allocation.
+
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::core::order::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
+use crate::core::time::Timestamp;
+
+pub use steps::Steps;
+
+/// The guard looks at the clock at least this often while a tree lives: its timer runs on BOOTTIME, which is slewed.
+const SLICE: Duration = Duration::from_millis(250);
+/// G is at most this, and a fortieth of the lease; see [`Life::slack`].
+const SLACK_LONGEST: Duration = Duration::from_millis(100);
+const SLACK_PER_RUNWAY: u32 = 40;
+/// A guard that kills, and takes no step for so long, is itself killed, so that the supervisor finishes its work.
+const KILLING_STEP_LONGEST: Duration = Duration::from_secs(1);
+/// After SIGKILL, survivors are reported this often.
+const STUCK_REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// A fact for the guard's machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// Time passed; perhaps a deadline was reached.
+    Ticked,
+    /// BOOTTIME − MONOTONIC jumped: the host was suspended, and the lease is forfeit.
+    ClockJumped,
+    /// The supervisor closed its end, or died.
+    SupervisorGone,
+    Ordered(Order),
+    /// `execve(2)` succeeded.
+    Executed {
+        pid: i32,
+    },
+    /// `execve(2)` failed, or a step before it, in the new process; its end will follow.
+    NotExecuted {
+        errno: i32,
+    },
+    /// No process could be made at all.
+    NotSpawned {
+        errno: i32,
+    },
+    /// The command ended; it is not reaped yet.
+    CommandEnded(ChildStatus),
+    /// Killed processes are still there.
+    Surviving {
+        survivors: u32,
+    },
+    /// The last process is gone and reaped.
+    TreeEmpty,
+}
+
+/// One thing for the guard to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    Spawn(Grant),
+    Signal(CommandSignal),
+    /// SIGKILL to the whole tree, and again until it is empty.
+    KillTree,
+    Freeze,
+    Thaw,
+    Report(Report),
+    /// End the guard. Always the last step.
+    Quit {
+        /// The supervisor died while a tree of this term lived, and the tree is empty: its record may be freed.
+        release: Option<Grant>,
+    },
+}
+
+/// What is sent to the command alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandSignal {
+    /// `--stop-signal`.
+    Stop,
+    Forwarded(i32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Running,
+    /// The stop signal was sent. `lapsed`: for lack of a lease, which no renewal takes back (I5).
+    Stopping {
+        by: Timestamp,
+        lapsed: bool,
+    },
+    Killing {
+        next_stuck_report_at: Timestamp,
+    },
+}
+
+/// One tree, from `Start` until it is empty.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    run: RunId,
+    grant: Grant,
+    deadlines: Deadlines,
+    /// G, or less: the longest runway that was ever left is shorter than L, so a fortieth of it is safe to add.
+    slack: Duration,
+    stage: Stage,
+    frozen: bool,
+    cause: Option<Cause>,
+    not_executed: Option<i32>,
+    status: Option<ChildStatus>,
+    survivors: u32,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Policy {
+    life: Option<Life>,
+    last_run: Option<RunId>,
+    is_supervisor_gone: bool,
+}
+
+impl Policy {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn handle(&mut self, now: Timestamp, input: Input) -> Steps {
+        let mut steps = Steps::default();
+        self.pass_time(now, &mut steps);
+        self.take(now, input, &mut steps);
+        self.pass_time(now, &mut steps);
+        steps
+    }
+
+    /// When something is to be done even if nothing happens; `None` without a tree.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.life.as_ref().map(|life| match life.stage {
+            Stage::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
+            Stage::Stopping { by, .. } => by.min(life.deadlines.kill_at),
+            Stage::Killing { next_stuck_report_at } => next_stuck_report_at,
+        })
+    }
+
+    /// How long the guard may sleep on a clock that runs up to 10 % fast or slow; `None`: until something happens.
+    /// The last sleep is short, so that the kernel timer that is armed before it leaves nearly all of G for waking up.
+    pub fn sleep(&self, now: Timestamp) -> Option<Duration> {
+        let life = self.life.as_ref()?;
+        let left = now.until(self.next_deadline()?);
+        Some(if left > life.slack / 4 { SLICE.min(left / 2) } else { left })
+    }
+
+    /// When the kernel is to kill the guard itself unless it moves this by then: `kill_at` + G, less the 10 % by which
+    /// the kernel's timer may be slewed. `None` without a tree.
+    pub fn lethal_in(&self, now: Timestamp) -> Option<Duration> {
+        let life = self.life.as_ref()?;
+        let left = now.until(life.deadlines.kill_at).saturating_add(life.slack);
+        let left = match life.stage {
+            Stage::Killing { .. } => left.max(KILLING_STEP_LONGEST),
+            Stage::Running | Stage::Stopping { .. } => left,
+        };
+        Some(left.saturating_mul(10) / 11)
+    }
+
+    /// What the clock demands.
+    fn pass_time(&mut self, now: Timestamp, steps: &mut Steps) {
+        let Some(life) = self.life.as_mut() else { return };
+        match life.stage {
+            Stage::Running if now >= life.deadlines.kill_at => life.kill(now, Cause::Deadline, steps),
+            Stage::Running if now >= life.deadlines.stop_at => {
+                life.stop(Timestamp::NEVER, true, Cause::Deadline, steps);
+                steps.push(Step::Report(Report::Stopping { run: life.run }));
+            }
+            Stage::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
+                life.kill(now, Cause::Deadline, steps);
+            }
+            Stage::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
+                life.stage = Stage::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+                steps.push(Step::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
+            }
+            Stage::Running | Stage::Stopping { .. } | Stage::Killing { .. } => {}
+        }
+    }
+
+    fn take(&mut self, now: Timestamp, input: Input, steps: &mut Steps) {
+        match input {
+            Input::Ticked => {}
+            Input::ClockJumped => self.kill(now, Cause::Deadline, steps),
+            Input::SupervisorGone => self.supervisor_gone(now, steps),
+            Input::Ordered(order) => self.ordered(now, order, steps),
+            Input::Executed { pid } => {
+                if let Some(life) = &self.life {
+                    steps.push(Step::Report(Report::Started { run: life.run, pid }));
+                }
+            }
+            Input::NotExecuted { errno } => {
+                if let Some(life) = self.life.as_mut() {
+                    life.not_executed = Some(errno);
+                }
+            }
+            Input::NotSpawned { errno } => {
+                if let Some(life) = self.life.as_mut() {
+                    life.not_executed = Some(errno);
+                    life.cause.get_or_insert(Cause::ItsOwn);
+                }
+                self.tree_empty(steps);
+            }
+            Input::CommandEnded(status) => self.command_ended(now, status, steps),
+            Input::Surviving { survivors } => {
+                if let Some(life) = self.life.as_mut() {
+                    life.survivors = survivors;
+                }
+            }
+            Input::TreeEmpty => self.tree_empty(steps),
+        }
+    }
+
+    fn ordered(&mut self, now: Timestamp, order: Order, steps: &mut Steps) {
+        if let Order::Start { run, deadlines, grant } = order {
+            return self.start(now, run, deadlines, grant, steps);
+        }
+        let Some(life) = self.life.as_mut().filter(|life| life.is_of(&order)) else { return };
+        match (order, life.stage) {
+            (Order::Extend { deadlines, .. }, Stage::Running | Stage::Stopping { lapsed: false, .. }) => {
+                life.extend(now, deadlines);
+            }
+            (Order::Stop { by, .. }, Stage::Running) => life.stop(by, false, Cause::Ordered, steps),
+            (Order::Stop { by, .. }, Stage::Stopping { by: earlier, lapsed }) => {
+                life.stage = Stage::Stopping { by: by.min(earlier), lapsed };
+            }
+            (Order::Kill { .. }, Stage::Running | Stage::Stopping { .. }) => life.kill(now, Cause::Ordered, steps),
+            (Order::Signal { signal, .. }, Stage::Running | Stage::Stopping { .. }) => {
+                steps.push(Step::Signal(CommandSignal::Forwarded(signal)));
+            }
+            (Order::Freeze { .. }, Stage::Running) if !life.frozen => {
+                life.frozen = true;
+                steps.push(Step::Freeze);
+            }
+            (Order::Thaw { .. }, _) => life.thaw(steps),
+            // Too late, or done already: a renewal after a lapse (I5), a freeze of what is being stopped,
+            // anything for what is being killed. (`Start` was taken above.)
+            (
+                Order::Start { .. }
+                | Order::Extend { .. }
+                | Order::Stop { .. }
+                | Order::Kill { .. }
+                | Order::Signal { .. }
+                | Order::Freeze { .. },
+                _,
+            ) => {}
+        }
+    }
+
+    fn start(&mut self, now: Timestamp, run: RunId, deadlines: Deadlines, grant: Grant, steps: &mut Steps) {
+        // One tree per supervisor (I3), and each run once (I6). No report: it would claim that a tree is gone.
+        if self.life.is_some() || self.is_supervisor_gone || self.last_run.is_some_and(|last| run <= last) {
+            return;
+        }
+        self.last_run = Some(run);
+        if now >= deadlines.stop_at.min(deadlines.kill_at) {
+            let status = ChildStatus::NotExecuted(ETIME);
+            return steps.push(Step::Report(Report::TreeEnded { run, status, cause: Cause::Deadline }));
+        }
+        self.life = Some(Life {
+            run,
+            grant,
+            deadlines,
+            slack: slack(now, deadlines),
+            stage: Stage::Running,
+            frozen: false,
+            cause: None,
+            not_executed: None,
+            status: None,
+            survivors: 0,
+        });
+        steps.push(Step::Spawn(grant));
+    }
+
+    fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut Steps) {
+        if let Some(life) = self.life.as_mut() {
+            life.kill(now, cause, steps);
+        }
+    }
+
+    fn command_ended(&mut self, now: Timestamp, status: ChildStatus, steps: &mut Steps) {
+        let Some(life) = self.life.as_mut().filter(|life| life.status.is_none()) else { return };
+        let status = life.not_executed.map_or(status, ChildStatus::NotExecuted);
+        life.status = Some(status);
+        life.kill(now, Cause::ItsOwn, steps);
+        steps.push(Step::Report(Report::CommandEnded { run: life.run, status }));
+    }
+
+    fn tree_empty(&mut self, steps: &mut Steps) {
+        let Some(life) = self.life.take() else { return };
+        let status = life.status.or(life.not_executed.map(ChildStatus::NotExecuted));
+        let status = status.unwrap_or(ChildStatus::Signaled(SIGKILL));
+        let cause = life.cause.unwrap_or(Cause::ItsOwn);
+        steps.push(Step::Report(Report::TreeEnded { run: life.run, status, cause }));
+        if self.is_supervisor_gone {
+            steps.push(Step::Quit { release: Some(life.grant) });
+        }
+    }
+
+    fn supervisor_gone(&mut self, now: Timestamp, steps: &mut Steps) {
+        if std::mem::replace(&mut self.is_supervisor_gone, true) {
+            return;
+        }
+        match self.life.as_mut() {
+            Some(life) => life.kill(now, Cause::SupervisorGone, steps),
+            None => steps.push(Step::Quit { release: None }),
+        }
+    }
+}
+
+impl Life {
+    fn is_of(&self, order: &Order) -> bool {
+        let (Order::Start { run, .. }
+        | Order::Extend { run, .. }
+        | Order::Stop { run, .. }
+        | Order::Kill { run }
+        | Order::Signal { run, .. }
+        | Order::Freeze { run }
+        | Order::Thaw { run }) = *order;
+        run == self.run
+    }
+
+    fn extend(&mut self, now: Timestamp, deadlines: Deadlines) {
+        if deadlines.kill_at > self.deadlines.kill_at {
+            self.deadlines.kill_at = deadlines.kill_at;
+            self.deadlines.stop_at = self.deadlines.stop_at.max(deadlines.stop_at);
+            self.slack = self.slack.max(slack(now, deadlines));
+        }
+    }
+
+    fn stop(&mut self, by: Timestamp, lapsed: bool, cause: Cause, steps: &mut Steps) {
+        self.cause.get_or_insert(cause);
+        self.stage = Stage::Stopping { by, lapsed };
+        self.thaw(steps);
+        steps.push(Step::Signal(CommandSignal::Stop));
+    }
+
+    fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut Steps) {
+        self.cause.get_or_insert(cause);
+        if !matches!(self.stage, Stage::Killing { .. }) {
+            self.stage = Stage::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+            steps.push(Step::KillTree);
+        }
+    }
+
+    fn thaw(&mut self, steps: &mut Steps) {
+        if std::mem::take(&mut self.frozen) && !matches!(self.stage, Stage::Killing { .. }) {
+            steps.push(Step::Thaw);
+        }
+    }
+}
+
+fn slack(now: Timestamp, deadlines: Deadlines) -> Duration {
+    (now.until(deadlines.kill_at) / SLACK_PER_RUNWAY).min(SLACK_LONGEST)
+}
+
+/// "Timer expired" (`errno(3)`): the status of a command that was not started because its time was over.
+pub const ETIME: i32 = 62;
+/// `signal(7)`
+const SIGKILL: u8 = 9;

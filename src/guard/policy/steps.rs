@@ -1,0 +1,33 @@
+//! A short list that lives on the stack: the kill path allocates nothing.
+//!
+//! Never: more than [`Steps::CAPACITY`] steps; one input asks for at most six.
+
+use super::Step;
+
+/// What one input asks for, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Steps {
+    steps: [Option<Step>; Self::CAPACITY],
+    length: usize,
+}
+
+impl Steps {
+    pub const CAPACITY: usize = 8;
+
+    pub(super) fn push(&mut self, step: Step) {
+        debug_assert!(self.length < Self::CAPACITY, "no room for {step:?}");
+        if let Some(place) = self.steps.get_mut(self.length) {
+            *place = Some(step);
+            self.length += 1;
+        }
+    }
+}
+
+impl IntoIterator for Steps {
+    type Item = Step;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Step>, { Steps::CAPACITY }>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.steps.into_iter().flatten()
+    }
+}

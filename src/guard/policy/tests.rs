@@ -1,0 +1,398 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::core::order::{CandidateName, Takeover};
+
+const RUN: RunId = RunId(7);
+const GRANT: Grant =
+    Grant { token: 1, term: 1, session: 1, takeover: Takeover::First, candidate: CandidateName::EMPTY };
+const LEASE: Deadlines = Deadlines { stop_at: at(3_000), kill_at: at(4_000) };
+
+const fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * 1_000_000)
+}
+
+/// A policy with a tree that was started at 1 s under [`LEASE`].
+struct Guard(Policy);
+
+impl Guard {
+    fn started() -> Self {
+        let mut guard = Self(Policy::new());
+        let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
+        assert_eq!(guard.order(1_000, start), [Step::Spawn(GRANT)]);
+        assert_eq!(guard.at(1_001, Input::Executed { pid: 42 }), [report(Report::Started { run: RUN, pid: 42 })]);
+        guard
+    }
+
+    fn at(&mut self, millis: u64, input: Input) -> Vec<Step> {
+        self.0.handle(at(millis), input).into_iter().collect()
+    }
+
+    fn order(&mut self, millis: u64, order: Order) -> Vec<Step> {
+        self.at(millis, Input::Ordered(order))
+    }
+
+    fn extend(&mut self, millis: u64, stop: u64, kill: u64) -> Vec<Step> {
+        self.order(millis, Order::Extend { run: RUN, deadlines: Deadlines { stop_at: at(stop), kill_at: at(kill) } })
+    }
+
+    fn tick(&mut self, millis: u64) -> Vec<Step> {
+        self.at(millis, Input::Ticked)
+    }
+}
+
+const fn report(report: Report) -> Step {
+    Step::Report(report)
+}
+
+const STOP: Step = Step::Signal(CommandSignal::Stop);
+const NOTHING: [Step; 0] = [];
+
+fn tree_ended(status: ChildStatus, cause: Cause) -> Step {
+    report(Report::TreeEnded { run: RUN, status, cause })
+}
+
+#[test]
+fn an_unmoved_lease_is_stopped_at_stop_at_and_killed_at_kill_at() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.tick(2_999), NOTHING);
+    assert_eq!(guard.tick(3_000), [STOP, report(Report::Stopping { run: RUN })]);
+    assert_eq!(guard.tick(3_999), NOTHING);
+    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    let killed = ChildStatus::Signaled(9);
+    assert_eq!(
+        guard.at(4_001, Input::CommandEnded(killed)),
+        [report(Report::CommandEnded { run: RUN, status: killed })]
+    );
+    assert_eq!(guard.at(4_002, Input::TreeEmpty), [tree_ended(killed, Cause::Deadline)]);
+    assert_eq!(guard.0.next_deadline(), None);
+}
+
+#[test]
+fn a_guard_that_slept_through_both_deadlines_kills_at_once() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.tick(9_000), [Step::KillTree]);
+}
+
+#[test]
+fn a_renewal_moves_the_deadlines_and_only_to_a_later_time() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.extend(2_000, 5_000, 6_000), NOTHING);
+    assert_eq!(guard.extend(2_000, 1_000, 2_500), NOTHING);
+    assert_eq!(guard.0.next_deadline(), Some(at(5_000)));
+    assert_eq!(guard.tick(4_999), NOTHING);
+    assert_eq!(guard.tick(6_000), [Step::KillTree]);
+}
+
+#[test]
+fn i5_a_renewal_that_is_read_after_kill_at_counts_for_nothing() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.extend(4_000, 8_000, 9_000), [Step::KillTree]);
+    assert_eq!(guard.tick(9_000), [report(Report::Stuck { run: RUN, survivors: 0 })]);
+}
+
+#[test]
+fn i5_a_stop_for_lack_of_a_lease_is_never_taken_back() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.extend(3_000, 8_000, 9_000), [STOP, report(Report::Stopping { run: RUN })]);
+    assert_eq!(guard.extend(3_100, 8_000, 9_000), NOTHING);
+    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+}
+
+#[test]
+fn an_ordered_stop_goes_on_being_covered_by_renewals_until_its_own_end() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(2_000, Order::Stop { run: RUN, by: at(10_000) }), [STOP]);
+    assert_eq!(guard.extend(3_500, 7_000, 8_000), NOTHING);
+    assert_eq!(guard.tick(4_000), NOTHING);
+    assert_eq!(guard.extend(7_500, 11_000, 12_000), NOTHING);
+    assert_eq!(guard.tick(9_999), NOTHING);
+    assert_eq!(guard.tick(10_000), [Step::KillTree]);
+}
+
+#[test]
+fn an_ordered_stop_ends_at_kill_at_if_the_lease_is_not_renewed() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(2_000, Order::Stop { run: RUN, by: at(10_000) }), [STOP]);
+    assert_eq!(guard.tick(3_500), NOTHING);
+    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    assert_eq!(
+        guard.at(4_001, Input::TreeEmpty),
+        [tree_ended(ChildStatus::Signaled(9), Cause::Ordered)],
+        "the cause of an ending is what began it"
+    );
+}
+
+#[test]
+fn the_stop_signal_is_sent_once_and_a_later_stop_only_brings_the_end_closer() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(2_000) }), [STOP]);
+    assert_eq!(guard.order(1_200, Order::Stop { run: RUN, by: at(2_500) }), NOTHING);
+    assert_eq!(guard.order(1_300, Order::Stop { run: RUN, by: at(1_500) }), NOTHING);
+    assert_eq!(guard.order(1_400, Order::Stop { run: RUN, by: at(1_400) }), [Step::KillTree]);
+    assert_eq!(guard.order(1_500, Order::Kill { run: RUN }), NOTHING);
+}
+
+#[test]
+fn a_stop_whose_end_has_passed_kills_at_once() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(0) }), [STOP, Step::KillTree]);
+}
+
+#[test]
+fn a_stop_after_a_lapse_can_bring_the_end_closer() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.tick(3_000).len(), 2);
+    assert_eq!(guard.order(3_100, Order::Stop { run: RUN, by: at(3_200) }), NOTHING);
+    assert_eq!(guard.tick(3_200), [Step::KillTree]);
+    assert_eq!(guard.at(3_201, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(9), Cause::Deadline)]);
+}
+
+#[test]
+fn what_the_command_left_behind_is_killed_when_it_ends_by_itself() {
+    let mut guard = Guard::started();
+    let done = ChildStatus::Exited(37);
+    assert_eq!(
+        guard.at(1_500, Input::CommandEnded(done)),
+        [Step::KillTree, report(Report::CommandEnded { run: RUN, status: done })]
+    );
+    assert_eq!(guard.at(1_501, Input::Surviving { survivors: 3 }), NOTHING);
+    assert_eq!(guard.at(1_502, Input::TreeEmpty), [tree_ended(done, Cause::ItsOwn)]);
+}
+
+#[test]
+fn i6_an_order_for_another_run_changes_nothing() {
+    for run in [RunId(6), RunId(8)] {
+        let mut guard = Guard::started();
+        let far = Deadlines { stop_at: at(90_000), kill_at: at(91_000) };
+        for order in [
+            Order::Extend { run, deadlines: far },
+            Order::Stop { run, by: at(0) },
+            Order::Kill { run },
+            Order::Signal { run, signal: 1 },
+            Order::Freeze { run },
+            Order::Thaw { run },
+            Order::Start { run, deadlines: far, grant: GRANT },
+        ] {
+            assert_eq!(guard.order(1_100, order), NOTHING, "{order:?}");
+        }
+        assert_eq!(guard.0.next_deadline(), Some(LEASE.stop_at));
+    }
+}
+
+#[test]
+fn i6_a_run_is_started_once_even_if_its_start_is_read_again() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [Step::KillTree]);
+    assert_eq!(guard.at(1_101, Input::TreeEmpty).len(), 1);
+    assert_eq!(guard.order(1_102, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
+    let next = Order::Start { run: RunId(8), deadlines: LEASE, grant: GRANT };
+    assert_eq!(guard.order(1_103, next), [Step::Spawn(GRANT)]);
+}
+
+#[test]
+fn a_start_that_is_read_too_late_is_refused_with_an_empty_tree() {
+    let mut guard = Guard(Policy::new());
+    let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
+    assert_eq!(guard.order(3_000, start), [tree_ended(ChildStatus::NotExecuted(ETIME), Cause::Deadline)]);
+    assert_eq!(guard.0.next_deadline(), None);
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_says_why() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.at(1_002, Input::NotExecuted { errno: 2 }), NOTHING);
+    let status = ChildStatus::NotExecuted(2);
+    assert_eq!(
+        guard.at(1_003, Input::CommandEnded(ChildStatus::Exited(127))),
+        [Step::KillTree, report(Report::CommandEnded { run: RUN, status })]
+    );
+    assert_eq!(guard.at(1_004, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)]);
+
+    let mut guard = Guard(Policy::new());
+    assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 1);
+    let status = ChildStatus::NotExecuted(11);
+    assert_eq!(guard.at(1_001, Input::NotSpawned { errno: 11 }), [tree_ended(status, Cause::ItsOwn)]);
+}
+
+#[test]
+fn a_jump_of_the_clock_kills_at_once() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.at(1_100, Input::ClockJumped), [Step::KillTree]);
+    assert_eq!(guard.at(1_101, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(9), Cause::Deadline)]);
+}
+
+#[test]
+fn without_a_supervisor_the_tree_is_killed_and_then_the_guard_quits() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.at(1_100, Input::SupervisorGone), [Step::KillTree]);
+    assert_eq!(guard.at(1_100, Input::SupervisorGone), NOTHING);
+    let ended = tree_ended(ChildStatus::Signaled(9), Cause::SupervisorGone);
+    assert_eq!(guard.at(1_101, Input::TreeEmpty), [ended, Step::Quit { release: Some(GRANT) }]);
+
+    let mut guard = Guard(Policy::new());
+    assert_eq!(guard.at(1_100, Input::SupervisorGone), [Step::Quit { release: None }]);
+    assert_eq!(guard.order(1_101, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
+}
+
+#[test]
+fn a_frozen_tree_is_thawed_before_it_is_told_to_stop() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(1_100, Order::Freeze { run: RUN }), [Step::Freeze]);
+    assert_eq!(guard.order(1_200, Order::Freeze { run: RUN }), NOTHING);
+    assert_eq!(guard.order(1_300, Order::Thaw { run: RUN }), [Step::Thaw]);
+    assert_eq!(guard.order(1_300, Order::Thaw { run: RUN }), NOTHING);
+    assert_eq!(guard.order(1_400, Order::Freeze { run: RUN }), [Step::Freeze]);
+    assert_eq!(guard.order(1_500, Order::Stop { run: RUN, by: at(2_500) }), [Step::Thaw, STOP]);
+    assert_eq!(guard.order(1_600, Order::Freeze { run: RUN }), NOTHING);
+    assert_eq!(guard.tick(2_500), [Step::KillTree]);
+    assert_eq!(guard.order(2_600, Order::Thaw { run: RUN }), NOTHING);
+}
+
+#[test]
+fn a_signal_is_passed_on_until_the_tree_is_being_killed() {
+    let mut guard = Guard::started();
+    let signal = Order::Signal { run: RUN, signal: 10 };
+    let passed_on = [Step::Signal(CommandSignal::Forwarded(10))];
+    assert_eq!(guard.order(1_100, signal), passed_on);
+    assert_eq!(guard.order(1_200, Order::Stop { run: RUN, by: at(2_500) }), [STOP]);
+    assert_eq!(guard.order(1_300, signal), passed_on);
+    assert_eq!(guard.tick(2_500), [Step::KillTree]);
+    assert_eq!(guard.order(2_600, signal), NOTHING);
+}
+
+#[test]
+fn survivors_of_sigkill_are_reported_again_and_again() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [Step::KillTree]);
+    assert_eq!(guard.at(1_200, Input::Surviving { survivors: 2 }), NOTHING);
+    for seen in [6_100, 11_100, 16_100] {
+        assert_eq!(guard.tick(seen - 1), NOTHING);
+        assert_eq!(guard.tick(seen), [report(Report::Stuck { run: RUN, survivors: 2 })]);
+    }
+}
+
+#[test]
+fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
+    let guard = Guard::started();
+    // R = 3 s at the start, so G = 75 ms.
+    assert_eq!(guard.0.sleep(at(1_000)), Some(SLICE));
+    assert_eq!(guard.0.sleep(at(2_600)), Some(Duration::from_millis(200)));
+    assert_eq!(guard.0.sleep(at(2_980)), Some(Duration::from_millis(10)));
+    assert_eq!(guard.0.sleep(at(2_985)), Some(Duration::from_millis(15)));
+    assert_eq!(guard.0.sleep(at(3_000)), Some(Duration::ZERO));
+    assert_eq!(guard.0.lethal_in(at(3_975)), Some(Duration::from_millis(100) * 10 / 11));
+    assert_eq!(Guard(Policy::new()).0.sleep(at(0)), None);
+    assert_eq!(Guard(Policy::new()).0.lethal_in(at(0)), None);
+}
+
+#[test]
+fn a_guard_that_stops_in_the_middle_of_killing_is_killed_itself() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    let step_longest = KILLING_STEP_LONGEST * 10 / 11;
+    assert_eq!(guard.0.lethal_in(at(4_000)), Some(step_longest));
+    assert_eq!(guard.0.lethal_in(at(60_000)), Some(step_longest));
+}
+
+/// Anything that may reach a guard, at any time, for three runs.
+fn inputs() -> impl Strategy<Value = (u64, Input)> {
+    let run = || (6_u64..9).prop_map(RunId);
+    let deadlines = || (0_u64..9_000, 0_u64..3_000).prop_map(|(stop, reserve)| lease(stop, reserve));
+    let order = prop_oneof![
+        3 => (run(), deadlines()).prop_map(|(run, deadlines)| Order::Start { run, deadlines, grant: GRANT }),
+        4 => (run(), deadlines()).prop_map(|(run, deadlines)| Order::Extend { run, deadlines }),
+        2 => (run(), 0_u64..9_000).prop_map(|(run, by)| Order::Stop { run, by: at(by) }),
+        1 => run().prop_map(|run| Order::Kill { run }),
+        1 => (run(), any::<i32>()).prop_map(|(run, signal)| Order::Signal { run, signal }),
+        1 => run().prop_map(|run| Order::Freeze { run }),
+        1 => run().prop_map(|run| Order::Thaw { run }),
+    ];
+    let input = prop_oneof![
+        4 => Just(Input::Ticked),
+        8 => order.prop_map(Input::Ordered),
+        1 => any::<u8>().prop_map(|code| Input::CommandEnded(ChildStatus::Exited(code))),
+        1 => Just(Input::ClockJumped),
+        1 => Just(Input::SupervisorGone),
+        1 => Just(Input::Executed { pid: 42 }),
+        1 => Just(Input::NotExecuted { errno: 2 }),
+        1 => Just(Input::Surviving { survivors: 1 }),
+        1 => Just(Input::TreeEmpty),
+    ];
+    (0_u64..400, input)
+}
+
+fn lease(stop: u64, reserve: u64) -> Deadlines {
+    Deadlines { stop_at: at(stop), kill_at: at(stop + reserve) }
+}
+
+/// What an onlooker knows who sees only what goes in and what comes out.
+#[derive(Default)]
+struct Onlooker {
+    alive: Option<RunId>,
+    /// The latest `kill_at` that any order gave the run that lives.
+    granted: u64,
+    is_killed: bool,
+    stops: u32,
+}
+
+impl Onlooker {
+    fn sees_input(&mut self, input: Input) {
+        match input {
+            Input::Ordered(Order::Start { deadlines, .. }) if self.alive.is_none() => {
+                self.granted = deadlines.kill_at.as_nanos();
+            }
+            Input::Ordered(Order::Extend { run, deadlines }) if self.alive == Some(run) => {
+                self.granted = self.granted.max(deadlines.kill_at.as_nanos());
+            }
+            _ => {}
+        }
+    }
+
+    fn sees_step(&mut self, step: Step) {
+        match step {
+            Step::Spawn(_) => {
+                assert!(self.alive.is_none(), "I3: one tree at a time");
+                (self.is_killed, self.stops) = (false, 0);
+            }
+            Step::KillTree => self.is_killed = true,
+            Step::Signal(_) | Step::Freeze | Step::Thaw if self.is_killed => panic!("{step:?} for a killed tree"),
+            Step::Signal(CommandSignal::Stop) => self.stops += 1,
+            Step::Report(Report::TreeEnded { run, .. }) => {
+                assert!(self.alive.is_none_or(|alive| alive == run));
+            }
+            _ => {}
+        }
+        assert!(self.stops <= 1, "the stop signal is sent once");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn i1_i3_i7_hold_whatever_arrives(inputs in proptest::collection::vec(inputs(), 1..60)) {
+        let mut policy = Policy::new();
+        let mut onlooker = Onlooker::default();
+        let mut millis = 0;
+        for (pause, input) in inputs {
+            millis += pause;
+            // Only a tree that lives has news.
+            let is_news = !matches!(input, Input::Ordered(_) | Input::Ticked | Input::ClockJumped | Input::SupervisorGone);
+            let is_early = input == Input::TreeEmpty && !onlooker.is_killed;
+            if is_news && (onlooker.alive.is_none() || is_early) {
+                continue;
+            }
+            onlooker.sees_input(input);
+            for step in policy.handle(at(millis), input) {
+                onlooker.sees_step(step);
+            }
+            onlooker.alive = policy.life.map(|life| life.run);
+            // I1: once the last kill_at that was ever granted has come, the tree is being killed.
+            prop_assert!(onlooker.alive.is_none() || onlooker.is_killed || at(millis).as_nanos() < onlooker.granted);
+            // I7: a tree has a deadline, a bounded sleep and a kernel timer behind it.
+            prop_assert_eq!(onlooker.alive.is_some(), policy.next_deadline().is_some());
+            prop_assert!(policy.sleep(at(millis)).is_none_or(|sleep| sleep <= SLICE));
+            prop_assert_eq!(onlooker.alive.is_some(), policy.lethal_in(at(millis)).is_some());
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The guard's only thread: asleep until an order, a death or a deadline, then one look at the clock before anything else.
+//!
+//! Behind it stands a kernel timer that kills the guard itself, and by the parent-death signal the command, if the guard
+//! takes no step in time: it is armed before any step is carried out, and again in every turn.
+//!
+//! Never: a wait without a limit while a tree lives; a wake-up while none does; a log line.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigEvent, SigSet, SigevNotify, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::time::TimeSpec;
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
+use nix::sys::timerfd::{self, TimerFd, TimerFlags};
+use nix::time::ClockId;
+
+use super::policy::{Input, Policy, Step};
+use super::protocol::{ORDER_SIZE, decode_order, encode_report};
+use super::tree::Tree;
+use crate::clock::{self, SuspendWatch};
+use crate::core::order::{Grant, Report};
+
+/// While it kills, the guard looks again after this, twice this, and so on: for deaths that no SIGCHLD tells of.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Room for the reports of several runs, so that a report on the kill path finds it made.
+const OUTBOX: usize = 32;
+
+/// See the module.
+pub struct PollLoop {
+    policy: Policy,
+    tree: Tree,
+    socket: OwnedFd,
+    supervisor: OwnedFd,
+    /// What the supervisor had no room for yet.
+    outbox: VecDeque<Report>,
+    deaths: SignalFd,
+    alarm: TimerFd,
+    kernel_timer: Timer,
+    suspend: SuspendWatch,
+    pause: Duration,
+    /// The supervisor is gone; its descriptors would be ready for ever.
+    is_alone: bool,
+    farewell: Option<Farewell>,
+}
+
+/// How the guard ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Farewell {
+    /// The term whose record may be freed, because the supervisor cannot do it any more.
+    pub release: Option<Grant>,
+}
+
+impl PollLoop {
+    /// `supervisor` is a pidfd: its death is noticed even if some process still holds its end of the socket.
+    pub fn new(tree: Tree, socket: OwnedFd, supervisor: OwnedFd) -> Result<Self, Errno> {
+        let mut deaths = SigSet::empty();
+        deaths.add(Signal::SIGCHLD);
+        let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
+        Ok(Self {
+            policy: Policy::new(),
+            tree,
+            socket,
+            supervisor,
+            outbox: VecDeque::with_capacity(OUTBOX),
+            deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
+            alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
+            kernel_timer: Timer::new(ClockId::CLOCK_BOOTTIME, lethal)?,
+            suspend: SuspendWatch::new(),
+            pause: SHORTEST_PAUSE,
+            is_alone: false,
+            farewell: None,
+        })
+    }
+
+    /// # Errors
+    /// When the guard cannot sleep, look or be killed in time: it must end, and the supervisor ends the tree.
+    pub fn run(mut self) -> Result<Farewell, Errno> {
+        loop {
+            let ready = self.sleep()?;
+            self.turn(ready)?;
+            if let Some(farewell) = self.farewell {
+                self.tree.remove();
+                return Ok(farewell);
+            }
+        }
+    }
+
+    /// The clock first, then deaths, then one order: what ended by itself did not end by an order that came later.
+    fn turn(&mut self, ready: Ready) -> Result<(), Errno> {
+        let look = if self.suspend.jumped() { Input::ClockJumped } else { Input::Ticked };
+        self.step(look)?;
+        if ready.supervisor_gone {
+            self.supervisor_gone()?;
+        }
+        while let Ok(Some(_)) = self.deaths.read_signal() {}
+        while let Some(news) = self.tree.news() {
+            self.step(news)?;
+        }
+        if ready.order {
+            self.take_order()?;
+        }
+        if self.tree.is_killing() {
+            let outcome = self.tree.sweep();
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.step(outcome)?;
+        }
+        self.send_reports();
+        Ok(())
+    }
+
+    fn step(&mut self, input: Input) -> Result<(), Errno> {
+        let now = clock::now().lease;
+        let steps = self.policy.handle(now, input);
+        arm(&mut self.kernel_timer, self.policy.lethal_in(now))?;
+        for step in steps {
+            self.carry_out(step)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, step: Step) -> Result<(), Errno> {
+        match step {
+            Step::Spawn(grant) => {
+                if let Err(errno) = self.tree.spawn(&grant) {
+                    self.step(Input::NotSpawned { errno: errno as i32 })?;
+                }
+            }
+            Step::Signal(signal) => self.tree.signal(signal),
+            Step::KillTree => {
+                self.pause = SHORTEST_PAUSE;
+                self.tree.kill();
+            }
+            Step::Freeze => self.tree.freeze(),
+            Step::Thaw => self.tree.thaw(),
+            Step::Report(report) => self.report(report),
+            Step::Quit { release } => self.farewell = Some(Farewell { release }),
+        }
+        Ok(())
+    }
+
+    fn take_order(&mut self) -> Result<(), Errno> {
+        // A byte more than an order: what is longer is none.
+        let mut record = [0; ORDER_SIZE + 1];
+        match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
+            Ok(0) | Err(Errno::ECONNRESET) => self.supervisor_gone(),
+            Ok(length) => match record.get(..length).and_then(decode_order) {
+                Some(order) => self.step(Input::Ordered(order)),
+                None => Ok(()),
+            },
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn supervisor_gone(&mut self) -> Result<(), Errno> {
+        self.is_alone = true;
+        self.step(Input::SupervisorGone)
+    }
+
+    /// A supervisor that does not read is told later, in order; that processes are stuck will have to be said again.
+    fn report(&mut self, report: Report) {
+        if self.outbox.is_empty() || !matches!(report, Report::Stuck { .. }) {
+            self.outbox.push_back(report);
+        }
+    }
+
+    fn send_reports(&mut self) {
+        if self.is_alone {
+            self.outbox.clear();
+        }
+        while let Some(report) = self.outbox.front() {
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+            if send(self.socket.as_raw_fd(), &encode_report(report), flags) == Err(Errno::EAGAIN) {
+                return;
+            }
+            self.outbox.pop_front();
+        }
+    }
+
+    fn sleep(&mut self) -> Result<Ready, Errno> {
+        let mut pause = self.policy.sleep(clock::now().lease);
+        if self.tree.is_killing() {
+            pause = Some(pause.map_or(self.pause, |pause| pause.min(self.pause)));
+        }
+        match pause {
+            // Zero would disarm it (`timerfd_settime(2)`).
+            Some(pause) => self.alarm.set(after(pause), TimerSetTimeFlags::empty())?,
+            None => self.alarm.unset()?,
+        }
+        let mut fds = self.watched().map(|(fd, events)| PollFd::new(fd, events));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => return Ok(Ready::default()),
+            Err(errno) => return Err(errno),
+        }
+        let [socket, supervisor, ..] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+        let order = socket.intersects(PollFlags::POLLIN | PollFlags::POLLHUP | PollFlags::POLLERR);
+        Ok(Ready { order: order && !self.is_alone, supervisor_gone: !supervisor.is_empty() && !self.is_alone })
+    }
+
+    /// What cannot be watched is replaced by what is watched anyway.
+    fn watched(&self) -> [(BorrowedFd<'_>, PollFlags); 5] {
+        let deaths = self.deaths.as_fd();
+        let (socket, supervisor) =
+            if self.is_alone { (deaths, deaths) } else { (self.socket.as_fd(), self.supervisor.as_fd()) };
+        let room = if self.outbox.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+        [
+            (socket, PollFlags::POLLIN | room),
+            (supervisor, PollFlags::POLLIN),
+            (deaths, PollFlags::POLLIN),
+            (self.alarm.as_fd(), PollFlags::POLLIN),
+            (self.tree.fd().unwrap_or(deaths), PollFlags::POLLIN),
+        ]
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Ready {
+    order: bool,
+    supervisor_gone: bool,
+}
+
+fn arm(timer: &mut Timer, lethal_in: Option<Duration>) -> Result<(), Errno> {
+    let expiration = lethal_in.map_or_else(|| Expiration::OneShot(TimeSpec::new(0, 0)), after);
+    timer.set(expiration, TimerSetTimeFlags::empty())
+}
+
+/// A timer that is set to zero is disarmed.
+fn after(pause: Duration) -> Expiration {
+    Expiration::OneShot(TimeSpec::from_duration(pause.max(Duration::from_nanos(1))))
+}

@@ -1,0 +1,159 @@
+//! The only file with `unsafe`: system calls that nix and rustix lack or cannot express, each behind a safe function.
+//!
+//! Never: a decision.
+#![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use nix::errno::Errno;
+use nix::sched::CloneFlags;
+use nix::unistd::{ForkResult, Pid};
+
+use crate::core::order::ChildStatus;
+
+/// `fork(2)`. Refused with `EBUSY` where more than one thread runs: the child would hold their locks for ever.
+pub fn fork() -> Result<ForkResult, Errno> {
+    refuse_threads()?;
+    // SAFETY: there is one thread, so the child may do all that the parent may.
+    unsafe { nix::unistd::fork() }
+}
+
+/// `fork(2)` into new namespaces. As [`fork`], but without the handlers of `pthread_atfork(3)`, which one thread
+/// does not need.
+pub fn fork_into(namespaces: CloneFlags) -> Result<ForkResult, Errno> {
+    refuse_threads()?;
+    let flags = libc::c_long::from(namespaces.bits() | libc::SIGCHLD);
+    let zero: libc::c_long = 0;
+    // The flags come first, but on one architecture second (`clone(2)`).
+    let (first, second) = if cfg!(target_arch = "s390x") { (zero, flags) } else { (flags, zero) };
+    // SAFETY: clone(2) without CLONE_VM and with a null stack is fork; there is one thread, and no pointer is passed.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, first, second, zero, zero, zero) };
+    forked(pid)
+}
+
+/// `fork(2)` into a cgroup v2, given by its directory (`CLONE_INTO_CGROUP`, Linux 5.7). To join it afterwards takes the kernel
+/// some 10 ms (it waits for every other fork and exit of the machine), and this takes nothing. As [`fork_into`] for the rest.
+pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> Result<ForkResult, Errno> {
+    refuse_threads()?;
+    // SAFETY: clone_args is a C struct of integers, and all zeros ask for nothing.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = CLONE_INTO_CGROUP;
+    arguments.exit_signal = SIGCHLD;
+    arguments.cgroup = u64::try_from(directory.as_raw_fd()).map_err(|_| Errno::EBADF)?;
+    // SAFETY: without CLONE_VM and with a null stack it is fork; there is one thread; `arguments` lives during the call.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
+    forked(pid)
+}
+
+/// `<linux/sched.h>`; libc has it as a number that does not fit its own type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+const SIGCHLD: u64 = 17;
+
+fn forked(pid: libc::c_long) -> Result<ForkResult, Errno> {
+    match c_int::try_from(Errno::result(pid)?).unwrap_or(c_int::MAX) {
+        0 => Ok(ForkResult::Child),
+        pid => Ok(ForkResult::Parent { child: Pid::from_raw(pid) }),
+    }
+}
+
+/// `/proc/self/task` has two links of its own and one for each thread.
+fn refuse_threads() -> Result<(), Errno> {
+    let task = nix::sys::stat::stat("/proc/self/task")?;
+    if task.st_nlink == 3 { Ok(()) } else { Err(Errno::EBUSY) }
+}
+
+/// `_exit(2)`: no destructors, no handlers of `atexit(3)`; those belong to the process that forked us.
+pub fn exit(code: c_int) -> ! {
+    // SAFETY: _exit does not return and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+/// `kill(2)` with any signal number, the real-time ones included, which nix has no name for.
+pub fn kill(pid: i32, signal: c_int) -> Result<(), Errno> {
+    // SAFETY: no pointer is passed.
+    Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Every signal back to its default disposition: `execve(2)` keeps what is ignored, and Rust ignores SIGPIPE.
+pub fn default_every_signal() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL is no handler. SIGKILL, SIGSTOP and the two that libc keeps for itself are refused.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // Those two are inherited as well: all zeros are SIG_DFL without flags, in every layout of the kernel's structure.
+    let default = [0_u64; 8];
+    for signal in [32, 33] {
+        // SAFETY: `default` is longer than the structure that is read, and nothing is written.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), 0_usize, 8_usize) };
+    }
+}
+
+/// SIGCHLD back to its default: where it is inherited as ignored, children vanish without a status (`wait(2)`).
+pub fn default_sigchld() {
+    // SAFETY: SIG_DFL is no handler.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// A process in the background of a terminal is stopped when it writes, on some terminals (`tostop` in `stty(1)`): not us.
+pub fn ignore_background_output() {
+    // SAFETY: SIG_IGN is no handler.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+}
+
+/// Which children `waitid(2)` is asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Child {
+    Any,
+    Pid(i32),
+}
+
+/// A child that has ended, if there is one, left unreaped: its id cannot become another's. `ECHILD`: no such child.
+pub fn peek(child: Child) -> Result<Option<(i32, ChildStatus)>, Errno> {
+    wait(child, libc::WEXITED | libc::WNOWAIT)
+}
+
+/// Reaps one child if it has ended.
+pub fn reap(pid: i32) -> Result<Option<(i32, ChildStatus)>, Errno> {
+    wait(Child::Pid(pid), libc::WEXITED)
+}
+
+/// Whether this child was stopped by a signal since we last asked.
+pub fn was_stopped(pid: i32) -> bool {
+    matches!(wait(Child::Pid(pid), libc::WSTOPPED), Ok(Some(_)))
+}
+
+/// nix's `waitid` loses a child that was killed by a real-time signal (it has no name for it), rustix's loses its pid.
+fn wait(child: Child, options: c_int) -> Result<Option<(i32, ChildStatus)>, Errno> {
+    let (kind, id) = match child {
+        Child::Any => (libc::P_ALL, 0),
+        Child::Pid(pid) => (libc::P_PID, libc::id_t::try_from(pid).map_err(|_| Errno::ECHILD)?),
+    };
+    // SAFETY: siginfo_t is a C struct of integers and a union of such; all zeros are a value of it.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is valid for writing for as long as the call lasts.
+    let done = unsafe { libc::waitid(kind, id, &raw mut info, options | libc::WNOHANG | libc::__WALL) };
+    Errno::result(done)?;
+    // SAFETY: waitid filled in the fields of SIGCHLD, or left the zeros.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    // Codes and signal numbers have eight bits.
+    let value = u8::try_from(status & 0xff).unwrap_or_default();
+    let status =
+        if info.si_code == libc::CLD_EXITED { ChildStatus::Exited(value) } else { ChildStatus::Signaled(value) };
+    Ok((pid != 0).then_some((pid, status)))
+}
+
+/// Closes every descriptor that `execve(2)` would close, but those in `keep`. For a process that never returns to the
+/// owners of those descriptors.
+pub fn close_on_exec_now(keep: &[BorrowedFd<'_>]) {
+    let Ok(listing) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<c_int> = listing.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| keep.iter().all(|kept| kept.as_raw_fd() != *fd)) {
+        // SAFETY: fcntl with F_GETFD takes no pointer. The listing's own descriptor is closed by now: EBADF.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        if flags != -1 && flags & libc::FD_CLOEXEC != 0 {
+            // SAFETY: the owners of these descriptors are in frames to which this process never returns.
+            unsafe { libc::close(fd) };
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! One event becomes one line: for people, or one JSON object.
+//!
+//! Never: a line break inside a line; an escape sequence that came from outside.
+
+use std::fmt::{self, Debug, Write as _};
+
+use serde::Serializer as _;
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::log::Format;
+
+/// Fields of a transition that its sentence already says to people.
+const SAID: [&str; 3] = ["from", "to", "why"];
+const OURS: &str = "zk_leader_run";
+
+/// Writes lines of one format.
+pub struct Lines {
+    pub format: Format,
+    pub coloured: bool,
+    /// The time of day as RFC 3339: an argument, so that the lines can be tested.
+    pub time: fn() -> String,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut told = Told::default();
+        event.record(&mut told);
+        let metadata = event.metadata();
+        let told = told.with_origin(metadata.target());
+        let time = (self.time)();
+        match self.format {
+            Format::Human => line.write_str(&human(&time, *metadata.level(), &told, self.coloured))?,
+            Format::Json => line.write_str(&json(&time, *metadata.level(), told)?)?,
+        }
+        line.write_char('\n')
+    }
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Told {
+    message: String,
+    /// In the order in which they were given.
+    fields: Vec<(&'static str, Value)>,
+}
+
+impl Told {
+    /// Lines of other crates name them.
+    fn with_origin(mut self, target: &str) -> Self {
+        if !target.starts_with(OURS) {
+            self.fields.push(("target", target.into()));
+        }
+        self
+    }
+
+    fn put(&mut self, field: &Field, value: impl Into<Value>) {
+        self.fields.push((field.name(), value.into()));
+    }
+}
+
+impl Visit for Told {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            value.clone_into(&mut self.message);
+        } else {
+            self.put(field, value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+fn human(time: &str, level: Level, told: &Told, coloured: bool) -> String {
+    let paint = |code: &str, text: &str| if coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() };
+    let mut line = paint("2", &format!("{time} zk-leader-run:"));
+    match level {
+        Level::ERROR => line.push_str(&paint("1;31", " error:")),
+        Level::WARN => line.push_str(&paint("33", " warning:")),
+        _ => {}
+    }
+    let _ = write!(line, " {}", printable(&told.message));
+    for (name, value) in told.fields.iter().filter(|(name, _)| !SAID.contains(name)) {
+        line.push_str(&paint("2", &format!(" {name}=")));
+        line.push_str(&field(value));
+    }
+    line
+}
+
+fn field(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => {
+            format!("\"{}\"", printable(&text.replace('"', "\\\"")))
+        }
+        Value::String(text) => printable(text),
+        other => other.to_string(),
+    }
+}
+
+/// Control characters are shown, never obeyed.
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+fn json(time: &str, level: Level, told: Told) -> Result<String, fmt::Error> {
+    let level = level.as_str().to_ascii_lowercase();
+    let head = [("time", time.into()), ("level", level.into()), ("message", Value::String(told.message))];
+    let mut line = Vec::new();
+    serde_json::Serializer::new(&mut line).collect_map(head.into_iter().chain(told.fields)).map_err(|_| fmt::Error)?;
+    String::from_utf8(line).map_err(|_| fmt::Error)
+}

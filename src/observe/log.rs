@@ -1,0 +1,212 @@
+//! The log: one line per event on standard error, exactly one per change of phase.
+//!
+//! Never: the command's output; a line that blocks the supervisor; a secret.
+
+use std::env;
+use std::io::{IsTerminal, stderr};
+use std::time::SystemTime;
+
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::registry;
+
+use super::line::Lines;
+use super::stderr::Stderr;
+use super::words;
+use crate::core::action::{Transition, Why};
+
+/// `--log-format`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    #[default]
+    Human,
+    Json,
+}
+
+/// Starts the log of this process, of its panics too. A second start changes nothing.
+pub fn start(format: Format, level: LevelFilter) {
+    let lines = Lines { format, coloured: format == Format::Human && colour_is_welcome(), time: time_of_day };
+    let log = fmt::layer().with_writer(Stderr).log_internal_errors(false).event_format(lines);
+    let subscriber = registry().with(log.with_filter(wanted(level)));
+    let _ = subscriber.try_init();
+    std::panic::set_hook(Box::new(|panic| tracing::error!("Internal error: {panic}")));
+}
+
+/// Other crates speak up from a warning on, and without limit at trace.
+fn wanted(level: LevelFilter) -> Targets {
+    let others = if level == LevelFilter::TRACE { level } else { level.min(LevelFilter::WARN) };
+    Targets::new().with_target("zk_leader_run", level).with_default(others)
+}
+
+/// On a terminal, unless the user says otherwise (no-color.org).
+fn colour_is_welcome() -> bool {
+    let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    stderr().is_terminal() && !refused && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time of day of a log line decides nothing")]
+fn time_of_day() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+/// The one line of a change of phase.
+pub fn transition(transition: &Transition) {
+    macro_rules! say {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                from = words::phase(transition.from),
+                to = words::phase(transition.to),
+                why = words::reason_code(transition.why),
+                token = transition.token,
+                lease_left = transition.lease_left.map(words::length),
+                "{}",
+                sentence(transition)
+            )
+        };
+    }
+    match level(transition.why) {
+        Level::ERROR => say!(Level::ERROR),
+        Level::WARN => say!(Level::WARN),
+        _ => say!(Level::INFO),
+    }
+}
+
+fn sentence(transition: &Transition) -> String {
+    let Transition { from, to, why, .. } = *transition;
+    format!("{} -> {}: {}", words::phase(from), words::phase(to), words::reason(why))
+}
+
+/// What an operator must see is a warning, what ends us against our will an error.
+const fn level(why: Why) -> Level {
+    match why {
+        Why::GuardGone | Why::Unreachable | Why::Forbidden | Why::Misconfigured => Level::ERROR,
+        Why::ContactLost
+        | Why::GraceOver
+        | Why::LeaseEnding
+        | Why::Deposed
+        | Why::CandidateGone
+        | Why::SessionOver
+        | Why::ClockJumped
+        | Why::DeadlineKill
+        | Why::ReleaseUnconfirmed => Level::WARN,
+        Why::TookOver
+        | Why::Elected
+        | Why::ContactRestored
+        | Why::StopRequested
+        | Why::CommandEnded
+        | Why::TreeEmpty
+        | Why::Released
+        | Why::WaitOver => Level::INFO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::action::PhaseName;
+
+    const PAUSED: Transition = Transition {
+        from: PhaseName::Leading,
+        to: PhaseName::Paused,
+        why: Why::ContactLost,
+        token: Some(4_294_967_301),
+        lease_left: Some(Duration::from_millis(9025)),
+    };
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(format: Format, coloured: bool, level: LevelFilter, act: impl FnOnce()) -> String {
+        let lines = Lines { format, coloured, time: || "2026-11-20T03:00:00.123Z".into() };
+        let written = Shared::default();
+        let to = written.clone();
+        let log = fmt::layer().with_writer(move || to.clone()).event_format(lines).with_filter(wanted(level));
+        tracing::subscriber::with_default(registry().with(log), act);
+        String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_transition_is_one_line_for_people() {
+        let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED));
+        assert_eq!(
+            line,
+            "2026-11-20T03:00:00.123Z zk-leader-run: warning: leading -> paused: contact with ZooKeeper is lost \
+             token=4294967301 lease_left=9.025s\n"
+        );
+    }
+
+    #[test]
+    fn a_transition_is_one_json_object() {
+        let line = written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED));
+        assert_eq!(line.lines().count(), 1);
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            object,
+            serde_json::json!({
+                "time": "2026-11-20T03:00:00.123Z", "level": "warn",
+                "message": "leading -> paused: contact with ZooKeeper is lost",
+                "from": "leading", "to": "paused", "why": "contact-lost",
+                "token": 4_294_967_301_i64, "lease_left": "9.025s",
+            })
+        );
+    }
+
+    #[test]
+    fn without_a_lease_the_line_does_not_speak_of_one() {
+        let following =
+            Transition { from: PhaseName::Stopping, to: PhaseName::Following, why: Why::Released, ..PAUSED };
+        let line = written(Format::Human, false, LevelFilter::INFO, || {
+            transition(&Transition { token: None, lease_left: None, ..following });
+        });
+        assert!(line.ends_with("stopping -> following: the lease is free and our candidate is deleted\n"), "{line}");
+    }
+
+    #[test]
+    fn text_from_outside_can_neither_break_a_line_nor_move_the_cursor() {
+        let line = written(Format::Human, false, LevelFilter::INFO, || {
+            tracing::info!(id = "a\nb", host = "two words", "leader is \x1b[2J{}", "x\ny");
+        });
+        assert!(line.ends_with("leader is \\u{1b}[2Jx\\ny id=a\\nb host=\"two words\"\n"), "{line}");
+        assert_eq!(line.lines().count(), 1);
+    }
+
+    #[test]
+    fn other_crates_are_heard_from_a_warning_on_and_named() {
+        let chatter = || {
+            tracing::info!(target: "zookeeper_client::session", "ping");
+            tracing::warn!(target: "zookeeper_client::session", "no server answers");
+        };
+        let line = written(Format::Human, false, LevelFilter::DEBUG, chatter);
+        assert!(line.ends_with("warning: no server answers target=zookeeper_client::session\n"), "{line}");
+        assert_eq!(line.lines().count(), 1);
+        assert_eq!(written(Format::Human, false, LevelFilter::TRACE, chatter).lines().count(), 2);
+        assert_eq!(written(Format::Human, false, LevelFilter::ERROR, chatter), "");
+    }
+
+    #[test]
+    fn colour_marks_the_level_and_nothing_else_changes() {
+        let plain = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED));
+        let coloured = written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED));
+        assert!(coloured.contains("\x1b[33m warning:\x1b[0m"), "{coloured}");
+        let stripped = coloured.replace("\x1b[0m", "").replace("\x1b[2m", "").replace("\x1b[33m", "");
+        assert_eq!(stripped, plain);
+    }
+}

@@ -1,0 +1,193 @@
+//! How things are said to people: phases, reasons, lengths of time, signals. Lines must read well at 3 am.
+//!
+//! Never: a decision that rests on a word.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+
+use crate::core::action::{PhaseName, Why};
+use crate::core::lease::{LEASE_LONGEST, TimingError};
+use crate::core::order::ChildStatus;
+
+/// One word for a phase.
+pub const fn phase(phase: PhaseName) -> &'static str {
+    match phase {
+        PhaseName::Following => "following",
+        PhaseName::Waiting => "waiting",
+        PhaseName::Leading => "leading",
+        PhaseName::Paused => "paused",
+        PhaseName::Stopping => "stopping",
+        PhaseName::Releasing => "releasing",
+        PhaseName::Done => "done",
+    }
+}
+
+/// A reason for programs: stable, to be matched on.
+pub const fn reason_code(why: Why) -> &'static str {
+    match why {
+        Why::TookOver => "took-over",
+        Why::Elected => "elected",
+        Why::ContactLost => "contact-lost",
+        Why::ContactRestored => "contact-restored",
+        Why::GraceOver => "grace-over",
+        Why::LeaseEnding => "lease-ending",
+        Why::Deposed => "deposed",
+        Why::CandidateGone => "candidate-gone",
+        Why::SessionOver => "session-over",
+        Why::ClockJumped => "clock-jumped",
+        Why::StopRequested => "stop-requested",
+        Why::CommandEnded => "command-ended",
+        Why::TreeEmpty => "tree-empty",
+        Why::DeadlineKill => "deadline-kill",
+        Why::GuardGone => "guard-gone",
+        Why::Released => "released",
+        Why::ReleaseUnconfirmed => "release-unconfirmed",
+        Why::WaitOver => "wait-over",
+        Why::Unreachable => "unreachable",
+        Why::Forbidden => "forbidden",
+        Why::Misconfigured => "misconfigured",
+    }
+}
+
+/// A reason for people.
+pub const fn reason(why: Why) -> &'static str {
+    match why {
+        Why::TookOver => "first in line; the previous leader's lease must run out first",
+        Why::Elected => "elected, the command may start",
+        Why::ContactLost => "contact with ZooKeeper is lost",
+        Why::ContactRestored => "ZooKeeper answers again, in the same session",
+        Why::GraceOver => "contact was lost for longer than --grace",
+        Why::LeaseEnding => "no renewal was acknowledged in time, and the lease is running out",
+        Why::Deposed => "the lease record is someone else's",
+        Why::CandidateGone => "our candidate znode is gone: deleted by hand, or with its session",
+        Why::SessionOver => "the ZooKeeper session is over",
+        Why::ClockJumped => "the host was suspended, so the lease is forfeit",
+        Why::StopRequested => "we were asked to stop",
+        Why::CommandEnded => "the command ended by itself",
+        Why::TreeEmpty => "every process of the command is gone",
+        Why::DeadlineKill => "the guard killed the command at its deadline",
+        Why::GuardGone => "the guard process died",
+        Why::Released => "the lease is free and our candidate is deleted",
+        Why::ReleaseUnconfirmed => "the release was not confirmed in time; the lease is left to run out",
+        Why::WaitOver => "not elected within --wait",
+        Why::Unreachable => "the ensemble was not reached within --connect-timeout",
+        Why::Forbidden => "ZooKeeper refused the credentials, or an ACL forbids it",
+        Why::Misconfigured => "the settings do not fit the ensemble or the other contenders",
+    }
+}
+
+/// How the command itself ended.
+pub fn ending(child: ChildStatus) -> String {
+    match child {
+        ChildStatus::Exited(code) => format!("the command exited with status {code}"),
+        ChildStatus::Signaled(number) => format!("the command was killed by {}", signal(i32::from(number))),
+        ChildStatus::NotExecuted(errno) => {
+            format!("the command could not be executed: {}", Errno::from_raw(errno).desc())
+        }
+    }
+}
+
+/// `SIGTERM`, or `signal 40` where there is no name.
+pub fn signal(number: i32) -> String {
+    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
+}
+
+/// A length of time, exact to the millisecond below a minute and to the second above: `250ms`, `1.875s`, `1m30s`, `2h`.
+pub fn length(length: Duration) -> String {
+    if length < Duration::from_secs(1) {
+        return with_fraction(length.as_micros(), "ms");
+    }
+    if length < Duration::from_secs(60) {
+        return with_fraction(length.as_millis(), "s");
+    }
+    let units = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
+    let mut rest = length.as_secs();
+    let mut text = String::new();
+    for (unit, seconds) in units {
+        if rest >= seconds {
+            let _ = write!(text, "{}{unit}", rest / seconds);
+            rest %= seconds;
+        }
+    }
+    text
+}
+
+/// `thousandths` / 1000, without trailing zeros.
+fn with_fraction(thousandths: u128, unit: &str) -> String {
+    let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+    format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Timings that do not fit, with the whole sum.
+pub fn misfit(error: &TimingError) -> String {
+    match *error {
+        TimingError::TooTight { lease, drift, slack, reserve, left, connection_timeout, renewal_interval } => format!(
+            "{} lease - {} clock drift (1 %) - {} scheduling slack - {} stop reserve = {}, but an outage needs at least \
+             {} = 2 x {} connection timeout + 2 x {} renewal interval",
+            self::length(lease),
+            self::length(drift),
+            self::length(slack),
+            self::length(reserve),
+            if left.is_zero() { "nothing".to_owned() } else { self::length(left) },
+            self::length(2 * connection_timeout + 2 * renewal_interval),
+            self::length(connection_timeout),
+            self::length(renewal_interval),
+        ),
+        TimingError::LeaseTooLong { lease } => {
+            format!("a lease of {} is longer than the longest, {}", self::length(lease), self::length(LEASE_LONGEST))
+        }
+        TimingError::GraceTooLong { grace, longest } => {
+            format!("a grace of {} is longer than the lease allows, {}", self::length(grace), self::length(longest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short_and_exact() {
+        let cases = [
+            (0, "0ms"),
+            (250_000, "250ms"),
+            (1_500, "1.5ms"),
+            (1_875_000, "1.875s"),
+            (15_000_000, "15s"),
+            (14_650_000, "14.65s"),
+            (90_000_000, "1m30s"),
+            (7_200_000_000, "2h"),
+            (90_061_000_000, "1d1h1m1s"),
+        ];
+        for (micros, text) in cases {
+            assert_eq!(length(Duration::from_micros(micros)), text);
+        }
+    }
+
+    #[test]
+    fn signals_have_names() {
+        assert_eq!(signal(15), "SIGTERM");
+        assert_eq!(signal(40), "signal 40");
+    }
+
+    #[test]
+    fn a_misfit_writes_the_sum_out() {
+        let error = TimingError::TooTight {
+            lease: Duration::from_secs(15),
+            drift: Duration::from_millis(150),
+            slack: Duration::from_millis(200),
+            reserve: Duration::from_secs(10),
+            left: Duration::from_millis(4650),
+            connection_timeout: Duration::from_secs(3),
+            renewal_interval: Duration::from_millis(1875),
+        };
+        assert_eq!(
+            misfit(&error),
+            "15s lease - 150ms clock drift (1 %) - 200ms scheduling slack - 10s stop reserve = 4.65s, but an outage needs at \
+             least 9.75s = 2 x 3s connection timeout + 2 x 1.875s renewal interval"
+        );
+    }
+}

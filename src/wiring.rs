@@ -1,0 +1,86 @@
+//! From a [`Config`] to what each part is told of it.
+//!
+//! Never: a check or a default; the configuration has been through both.
+
+use std::ffi::OsString;
+use std::iter::once;
+
+use nix::unistd::gethostname;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::core::machine;
+use crate::core::settings::Guarantee;
+use crate::guard::environment::Identity;
+use crate::guard::handle;
+use crate::zookeeper;
+use crate::zookeeper::releaser::Orphaned;
+
+/// The program name of a releaser.
+const RELEASER: &str = "zk-leader-run-releaser";
+
+pub fn guard(config: &Config) -> handle::Settings {
+    handle::Settings {
+        command: config.command.clone(),
+        identity: Identity { id: config.id.clone(), path: config.base.as_str().to_owned() },
+        stop_signal: config.stop_signal,
+        contain: config.contain,
+        foreground: config.foreground,
+        releaser: releaser(config),
+    }
+}
+
+/// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.
+fn releaser(config: &Config) -> Option<Vec<OsString>> {
+    let arguments = std::env::args_os().skip(1);
+    let safe = config.guarantee == Guarantee::AtMostOne;
+    safe.then(|| once(OsString::from(RELEASER)).chain(arguments).collect())
+}
+
+/// The term that we are the releaser of, if that is what we were started as: by a guard, under this name and with the
+/// environment of its command.
+pub fn orphaned() -> Option<Orphaned> {
+    let name = std::env::args_os().next()?;
+    let variable = |name| std::env::var(name).ok();
+    let (token, candidate) = (variable("ZK_LEADER_TOKEN")?.parse().ok()?, variable("ZK_LEADER_CANDIDATE")?);
+    let session = u64::from_str_radix(variable("ZK_LEADER_SESSION")?.strip_prefix("0x")?, 16).ok()?.cast_signed();
+    (name == RELEASER).then_some(Orphaned { token, candidate, session })
+}
+
+pub fn machine(config: &Config, instance: u64) -> machine::Settings {
+    machine::Settings {
+        wishes: config.wishes,
+        guarantee: config.guarantee,
+        on_pause: config.on_pause,
+        on_exit: config.on_exit,
+        on_loss: config.on_loss,
+        wait: config.wait,
+        connect_timeout: config.connect_timeout,
+        stop_timeout: config.stop_timeout,
+        instance,
+    }
+}
+
+pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
+    zookeeper::Settings {
+        servers: config.servers.clone(),
+        chroot: config.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
+        session_timeout: config.session_timeout,
+        lease: config.wishes.lease,
+        base: config.base.as_str().to_owned(),
+        election: config.base.join("election").as_str().to_owned(),
+        recipe: config.recipe,
+        guarantee: config.guarantee,
+        leaders: 1,
+        id: config.id.clone(),
+        host: gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default(),
+        pid: std::process::id(),
+        instance,
+    }
+}
+
+/// Marks the records of this process; zero is nobody's.
+pub fn instance() -> u64 {
+    let (high, low) = Uuid::new_v4().as_u64_pair();
+    (high ^ low).max(1)
+}

@@ -1,0 +1,139 @@
+//! The sequential recipe: one ephemeral sequential candidate, found again after a lost reply, and its place in the line.
+//!
+//! Never: two candidates of ours where one will do; a candidate of another session taken for ours.
+
+use std::sync::Arc;
+
+use zookeeper_client::{Acls, CreateMode, Error};
+
+use super::fault::Fault;
+use super::line;
+use super::office::{Candidate, Znode};
+use super::reading::{self, Answer, Books, ROUNDS, Watching};
+use super::session::Contact;
+use super::watches::Watch;
+use crate::core::event::{Candidacy, Event, View};
+use crate::core::order::CandidateName;
+
+/// Creates our candidate, or finds it again, and looks. On a base that is there: one round.
+pub(super) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    for _ in 0..ROUNDS {
+        let mut candidate = contact.office.candidate(&contact, candidacy)?;
+        if candidate.tried && find(&contact, &mut candidate).await? {
+            return look(contact, candidacy).await;
+        }
+        if let Some(answer) = create(&contact, candidate).await? {
+            return Ok(answer);
+        }
+        reading::repair(&contact).await?;
+        if contact.office.znode(&contact, candidacy).is_ok() {
+            return look(contact, candidacy).await;
+        }
+    }
+    Err(reading::too_many_rounds())
+}
+
+/// Reads the line, the term and the record, in one round.
+pub(super) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    for _ in 0..ROUNDS {
+        let znode = contact.office.znode(&contact, candidacy)?;
+        let candidate = contact.office.candidate(&contact, candidacy)?;
+        let children = contact.client.get_children(&contact.office.paths.election);
+        let books = reading::books(&contact);
+        let (children, books) = tokio::join!(children, books);
+        let children = match children {
+            Ok((children, _)) => children,
+            Err(Error::NoNode) => return Err(Fault::CANDIDATE_GONE),
+            Err(error) => return Err(error.into()),
+        };
+        match reading::judge(&contact, books)? {
+            Some(books) => return seen(&contact, &candidate, &znode, &children, books),
+            None => reading::repair(&contact).await?,
+        }
+    }
+    Err(reading::too_many_rounds())
+}
+
+/// Creates the candidate and reads everything in one round. `None`: something of ours is missing.
+async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    candidate.tried = true;
+    contact.office.remember(&candidate);
+    let prefix = line::prefix(candidate.uuid);
+    let path = paths.candidate(&prefix);
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let created = client.create(&path, contact.office.settings.id.as_bytes(), &options);
+    let children = client.get_children(&paths.election);
+    let books = reading::books(contact);
+    let (created, children, books) = tokio::join!(created, children, books);
+    let znode = match created {
+        Ok((stat, sequence)) => Znode { name: format!("{prefix}{sequence}"), czxid: stat.czxid },
+        Err(Error::NoNode) => {
+            contact.office.forget(candidate.candidacy);
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    candidate.znode = Some(znode.clone());
+    contact.office.remember(&candidate);
+    let children = match children {
+        Ok((children, _)) => children,
+        Err(Error::NoNode) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(books) = reading::judge(contact, books)? else { return Ok(None) };
+    seen(contact, &candidate, &znode, &children, books).map(Some)
+}
+
+/// Looks for what an earlier create has left (T15): adopts the first in line of this session, and deletes the others.
+async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    // The server may be behind the one that took the create; `sync` lets it catch up.
+    let synced = client.sync(&paths.election);
+    let children = client.get_children(&paths.election);
+    let (synced, children) = tokio::join!(synced, children);
+    let children = match (synced, children) {
+        (Ok(()) | Err(Error::NoNode), Ok((children, _))) => children,
+        (_, Err(Error::NoNode)) => Vec::new(),
+        (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+    };
+    for name in line::own(&children, candidate.uuid) {
+        if let Some(stat) = client.check_stat(&paths.candidate(&name)).await?
+            && stat.ephemeral_owner == contact.id()
+        {
+            tracing::debug!(name, "Candidate was found again after a lost reply");
+            candidate.znode = Some(Znode { name, czxid: stat.czxid });
+            contact.office.remember(candidate);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn seen(
+    contact: &Contact,
+    candidate: &Candidate,
+    znode: &Znode,
+    children: &[String],
+    books: Books,
+) -> Result<Answer, Fault> {
+    let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
+    let Some(standing) = line::standing(children, &znode.name, &uuids) else { return Err(Fault::CANDIDATE_GONE) };
+    contact.office.report_foreign(&standing.foreign);
+    for double in &standing.doubles {
+        tracing::debug!(double, "Candidate of ours was one too many, and is deleted");
+        // Sent now; whether it was applied, the next look shows.
+        drop(contact.client.delete(&contact.office.paths.candidate(double), None));
+    }
+    let mut watches = vec![Watch::candidate(&znode.name, None)];
+    watches.extend(standing.before.iter().map(|name| Watch::candidate(name, None)));
+    watches.extend(reading::of_the_books(contact, standing.place, &books.record));
+    let view = View {
+        place: standing.place,
+        candidate: CandidateName::new(&znode.name).unwrap_or(CandidateName::EMPTY),
+        session_id: contact.id(),
+        term_version: books.term_version,
+        record: books.record,
+    };
+    Ok(Answer { event: Event::Seen { candidacy: candidate.candidacy, view }, watches: Watching::Only(watches) })
+}

@@ -1,0 +1,267 @@
+//! Which of our znodes are missing, and what each must say when it is created, so that no lease that may still run is
+//! forgotten: only a base that never had a child gets a free record.
+//!
+//! Never: a free record under a base that had a record before; a delete.
+
+use std::time::Duration;
+
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, MultiWriteError, Stat};
+
+use super::fault::Fault;
+use super::records;
+use super::settings::Settings;
+use crate::core::lease::LEASE_LONGEST;
+
+const LEASE: &str = "lease";
+const TERM: &str = "term";
+
+/// Full paths, the chroot included.
+#[derive(Clone, Debug)]
+pub(super) struct Paths {
+    pub base: String,
+    pub election: String,
+    pub lease: String,
+    pub term: String,
+}
+
+impl Paths {
+    pub fn new(settings: &Settings) -> Self {
+        let base = format!("{}{}", settings.chroot, settings.base);
+        let election = format!("{}{}", settings.chroot, settings.election);
+        Self { lease: format!("{base}/{LEASE}"), term: format!("{base}/{TERM}"), base, election }
+    }
+
+    /// Whether the record and the term are among these children of the base.
+    pub fn has_books(children: &[String]) -> bool {
+        [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
+    }
+
+    pub fn candidate(&self, name: &str) -> String {
+        format!("{}/{name}", self.election)
+    }
+
+    /// Whether the election directory is a child of the base, and so can be created in one multi with it.
+    fn election_is_inside(&self) -> bool {
+        parent(&self.election) == self.base
+    }
+}
+
+/// What of our znodes was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Found {
+    base: Base,
+    election: bool,
+    lease: bool,
+    term: Term,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Base {
+    Missing,
+    /// It exists, and never had a child.
+    Fresh,
+    Used,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Term {
+    Missing,
+    Unreadable,
+    Of(Duration),
+}
+
+/// One znode to create. The order of the variants is the order of creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Creation {
+    Base,
+    Election,
+    /// A record that nobody ever held.
+    FreeRecord(Duration),
+    /// Whoever held the lost record may run for this long.
+    HeldRecord(Duration),
+    Term(Duration),
+}
+
+/// What to create, all in one multi.
+fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
+    // A free record comes only together with the term: the multi fails if a peer made that base meanwhile.
+    let new = found.base != Base::Used && found.term == Term::Missing;
+    // A base without its term has lost everything that could tell how long to wait.
+    let longest = match found.term {
+        Term::Of(lease) => lease.max(own_lease),
+        Term::Missing | Term::Unreadable => LEASE_LONGEST,
+    };
+    let mut creations = Vec::new();
+    if found.base == Base::Missing {
+        creations.push(Creation::Base);
+    }
+    if !found.election {
+        creations.push(Creation::Election);
+    }
+    if !found.lease {
+        creations.push(if new { Creation::FreeRecord(own_lease) } else { Creation::HeldRecord(longest) });
+    }
+    if found.term == Term::Missing {
+        creations.push(Creation::Term(if new { own_lease } else { longest }));
+    }
+    creations
+}
+
+/// Looks at our znodes and creates those that are missing. A peer may be faster: whoever called reads again.
+pub(super) async fn repair(
+    client: &Client,
+    paths: &Paths,
+    settings: &Settings,
+    own_lease: Duration,
+) -> Result<(), Fault> {
+    let found = look(client, paths).await?;
+    let (apart, creations): (Vec<_>, Vec<_>) = missing(&found, own_lease)
+        .into_iter()
+        .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
+    if found.base == Base::Missing && !parent(&paths.base).is_empty() {
+        client.mkdir(parent(&paths.base), &persistent()).await?;
+    }
+    if !creations.is_empty() {
+        create(client, paths, settings, &creations).await?;
+    }
+    // Outside of the base it is nobody's in particular; and inside it, it must not come before the record.
+    if !apart.is_empty() {
+        client.mkdir(&paths.election, &persistent()).await?;
+    }
+    Ok(())
+}
+
+async fn look(client: &Client, paths: &Paths) -> Result<Found, Fault> {
+    let base = client.check_stat(&paths.base);
+    let election = client.check_stat(&paths.election);
+    let term = client.get_data(&paths.term);
+    let lease = client.check_stat(&paths.lease);
+    let (base, election, term, lease) = tokio::join!(base, election, term, lease);
+    let term = match term {
+        Ok((data, _)) => records::lease_of_term(&data).map_or(Term::Unreadable, Term::Of),
+        Err(Error::NoNode) => Term::Missing,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Found { base: judge(base?.as_ref()), election: election?.is_some(), lease: lease?.is_some(), term })
+}
+
+fn judge(base: Option<&Stat>) -> Base {
+    match base {
+        None => Base::Missing,
+        Some(stat) if stat.cversion == 0 && stat.num_children == 0 => Base::Fresh,
+        Some(_) => Base::Used,
+    }
+}
+
+async fn create(client: &Client, paths: &Paths, settings: &Settings, creations: &[Creation]) -> Result<(), Fault> {
+    let mut multi = client.new_multi_writer();
+    for creation in creations {
+        let (path, data) = match creation {
+            Creation::Base => (&paths.base, Vec::new()),
+            Creation::Election => (&paths.election, Vec::new()),
+            Creation::FreeRecord(lease) => (&paths.lease, records::never_held(*lease, settings)),
+            Creation::HeldRecord(lease) => (&paths.lease, records::held_by_unknown(*lease, settings)),
+            Creation::Term(lease) => (&paths.term, records::term_of_nobody(*lease)),
+        };
+        multi.add_create(path, &data, &persistent())?;
+    }
+    match multi.commit().await {
+        Ok(_) => {
+            tracing::info!(base = settings.base, created = ?creations, "Missing znodes were created");
+            Ok(())
+        }
+        // A peer created it, or somebody deleted the parent: what is there now, the caller reads.
+        Err(MultiWriteError::OperationFailed { source: Error::NodeExists | Error::NoNode, .. }) => Ok(()),
+        Err(error) => Err(Fault::of_multi(&error, &[])),
+    }
+}
+
+/// Znodes that outlive every session.
+fn persistent() -> CreateOptions<'static> {
+    CreateMode::Persistent.with_acls(Acls::anyone_all())
+}
+
+/// Empty for a child of the root.
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::testing::{settings, stat};
+
+    const OWN: Duration = Duration::from_secs(15);
+    const WHOLE: Found = Found { base: Base::Used, election: true, lease: true, term: Term::Of(OWN) };
+
+    #[test]
+    fn nothing_is_created_where_nothing_is_missing() {
+        assert_eq!(missing(&WHOLE, OWN), []);
+        assert_eq!(missing(&Found { term: Term::Unreadable, ..WHOLE }, OWN), []);
+    }
+
+    #[test]
+    fn a_new_base_is_created_whole_and_free() {
+        let none = Found { base: Base::Missing, election: false, lease: false, term: Term::Missing };
+        let content = [Creation::Election, Creation::FreeRecord(OWN), Creation::Term(OWN)];
+        assert_eq!(missing(&Found { base: Base::Fresh, ..none }, OWN), content);
+        assert_eq!(missing(&none, OWN), [&[Creation::Base], &content[..]].concat());
+    }
+
+    #[test]
+    fn a_lost_record_costs_the_longer_of_the_two_leases() {
+        let lost = |term| missing(&Found { lease: false, term, ..WHOLE }, OWN);
+        assert_eq!(lost(Term::Of(OWN / 2)), [Creation::HeldRecord(OWN)]);
+        assert_eq!(lost(Term::Of(OWN * 2)), [Creation::HeldRecord(OWN * 2)]);
+        assert_eq!(lost(Term::Unreadable), [Creation::HeldRecord(LEASE_LONGEST)]);
+    }
+
+    #[test]
+    fn a_lost_term_is_the_loss_of_the_base() {
+        let lost = Found { term: Term::Missing, ..WHOLE };
+        assert_eq!(missing(&lost, OWN), [Creation::Term(LEASE_LONGEST)]);
+        let both = [Creation::HeldRecord(LEASE_LONGEST), Creation::Term(LEASE_LONGEST)];
+        assert_eq!(missing(&Found { lease: false, ..lost }, OWN), both);
+    }
+
+    #[test]
+    fn a_lost_election_directory_costs_nothing() {
+        assert_eq!(missing(&Found { election: false, ..WHOLE }, OWN), [Creation::Election]);
+    }
+
+    #[test]
+    fn a_free_record_is_only_for_a_new_base_and_only_together_with_its_term() {
+        for base in [Base::Missing, Base::Fresh, Base::Used] {
+            for term in [Term::Missing, Term::Unreadable, Term::Of(OWN)] {
+                let creations = missing(&Found { base, election: true, lease: false, term }, OWN);
+                let free = creations.contains(&Creation::FreeRecord(OWN));
+                assert_eq!(free, base != Base::Used && term == Term::Missing);
+                assert!(!free || creations.contains(&Creation::Term(OWN)));
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_base_that_never_had_a_child_is_fresh() {
+        assert_eq!(judge(None), Base::Missing);
+        assert_eq!(judge(Some(&Stat { cversion: 0, num_children: 0, ..stat() })), Base::Fresh);
+        assert_eq!(judge(Some(&Stat { cversion: 2, num_children: 0, ..stat() })), Base::Used);
+    }
+
+    #[test]
+    fn the_chroot_is_a_part_of_every_path() {
+        let chrooted = Settings { chroot: "/tenant/a".to_owned(), ..settings() };
+        let paths = Paths::new(&chrooted);
+        for path in [&paths.base, &paths.election, &paths.lease, &paths.term, &paths.candidate("x")] {
+            assert!(path.starts_with("/tenant/a/"), "{path}");
+        }
+        assert!(paths.election_is_inside());
+        let elsewhere = Settings { election: "/other/latch".to_owned(), ..settings() };
+        assert!(!Paths::new(&elsewhere).election_is_inside());
+    }
+
+    #[test]
+    fn the_parent_of_a_path_is_what_stands_before_its_last_part() {
+        assert_eq!((parent("/a"), parent("/a/b"), parent("/a/b/c")), ("", "/a", "/a/b"));
+    }
+}

@@ -1,0 +1,183 @@
+//! The supervisor's desk at `ZooKeeper`: carries out what the machine asks for, and answers each request with one event.
+//!
+//! ```text
+//! Desk ──request──▶ candidate | seat ──▶ reading (one round) ──▶ layout (what is missing)
+//!   │                    writes (one multi)                         │
+//!   └── session ──hints──▶ Event ◀──────── one answer ──────────────┘      watches ──hints──▶ Event
+//! ```
+//!
+//! The pure parts are `line` (who stands where), `records` (what a record says), `layout::missing` and `fault`.
+//!
+//! Never: a decision about leadership; a write that nobody ordered; a request without an answer.
+
+mod candidate;
+mod fault;
+mod layout;
+mod line;
+mod office;
+mod reading;
+mod records;
+pub mod releaser;
+mod seat;
+mod service;
+mod session;
+mod settings;
+mod silence;
+#[cfg(test)]
+mod testing;
+mod watches;
+mod writes;
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+use crate::clock;
+use crate::core::action::{Conditions, Entry};
+use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
+use crate::core::settings::Recipe;
+use fault::Fault;
+use office::Office;
+use reading::{Answer, Watching};
+use service::Service;
+use session::{Contact, Session};
+
+pub use settings::Settings;
+
+/// See the module's page. Every method but [`Desk::close`] returns at once; it must be called on a tokio runtime.
+#[derive(Debug)]
+pub struct Desk {
+    office: Arc<Office>,
+    session: Option<Session>,
+    /// Sessions that were given up and are being closed.
+    closing: Vec<Service>,
+}
+
+impl Desk {
+    pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
+        Self { office: Arc::new(Office::new(settings, events)), session: None, closing: Vec::new() }
+    }
+
+    /// Opens a session, after giving up the one before. Answer: `Connected`, `Unreachable` or `Rejected`.
+    pub fn connect(&mut self, session: SessionNumber) {
+        self.retire();
+        self.session = Some(Session::open(Arc::clone(&self.office), session));
+    }
+
+    /// Creates our candidate, or finds it again. Answer: `Seen`.
+    pub fn enter(&self, candidacy: Candidacy) {
+        match self.office.settings.recipe {
+            Recipe::Sequential => self.ask(candidacy, Request::Enter, |contact| candidate::enter(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Enter, |contact| seat::enter(contact, candidacy)),
+        }
+    }
+
+    /// Reads the line, the term and the record. Answer: `Seen`.
+    pub fn look(&self, candidacy: Candidacy) {
+        match self.office.settings.recipe {
+            Recipe::Sequential => self.ask(candidacy, Request::Look, |contact| candidate::look(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Look, |contact| seat::look(contact, candidacy)),
+        }
+    }
+
+    /// Reads the record, and watches it. Answer: `Observed`.
+    pub fn observe(&self, candidacy: Candidacy) {
+        self.ask(candidacy, Request::Observe, |contact| reading::observe(contact, candidacy));
+    }
+
+    /// Answer: `TookOver`.
+    pub fn take_over(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
+        let work = |contact| writes::take_over(contact, candidacy, conditions, entry);
+        self.ask(candidacy, Request::TakeOver, work);
+    }
+
+    /// Answer: `Renewed`.
+    pub fn renew(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
+        self.ask(candidacy, Request::Renew, |contact| writes::renew(contact, candidacy, conditions, entry));
+    }
+
+    /// Answer: `Released`.
+    pub fn release(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
+        self.ask(candidacy, Request::Release, |contact| writes::release(contact, candidacy, conditions, entry));
+    }
+
+    /// Closes all sessions. Whether the servers have confirmed it within that time; if not, they will expire.
+    pub async fn close(&mut self, within: Duration) -> bool {
+        self.retire();
+        let closed = async {
+            for service in &mut self.closing {
+                service.over().await;
+            }
+        };
+        timeout(within, closed).await.is_ok()
+    }
+
+    fn retire(&mut self) {
+        self.closing.retain(|service| !service.is_over());
+        self.closing.extend(self.session.take().and_then(Session::retire));
+    }
+
+    /// Does `work` in the present session; without an answer within the session timeout the outcome counts as unknown.
+    fn ask<F>(&self, candidacy: Candidacy, request: Request, work: impl FnOnce(Arc<Contact>) -> F)
+    where
+        F: Future<Output = Result<Answer, Fault>> + Send + 'static,
+    {
+        let session = self.session.as_ref().and_then(|session| Some((session.contact()?, session.retired())));
+        let Some((contact, mut retired)) = session else {
+            return self.office.tell(Event::Unanswered { candidacy, request });
+        };
+        let asked_at = clock::now().lease;
+        let work = timeout(contact.negotiated, in_one_piece(work(Arc::clone(&contact))));
+        tokio::spawn(async move {
+            let answer = tokio::select! {
+                biased;
+                answer = work => answer.unwrap_or_else(|_| Err(Fault::unknown("no answer within the session timeout"))),
+                () = retired.wait() => Err(Fault::unknown("the session was given up")),
+            };
+            log(candidacy, request, &answer);
+            let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
+            give(&contact, candidacy, request, answer);
+            if silent >= contact.negotiated {
+                tracing::info!(?silent, "Session answers no request, and is given up");
+                contact.office.tell(Event::SessionOver { session: contact.number });
+            }
+        });
+    }
+}
+
+/// The client library panics on replies that are too short: that is no answer, and no reason to wait for ever.
+async fn in_one_piece(work: impl Future<Output = Result<Answer, Fault>>) -> Result<Answer, Fault> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Fault::unknown("the reply made no sense")))
+}
+
+/// Tells the answer first, and arms the watches after it: a take-over need not wait for them.
+fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: Result<Answer, Fault>) {
+    let (event, watching) = match answer {
+        Ok(Answer { event, watches }) => (event, watches),
+        Err(Fault::Denied(denial)) => (Event::Denied { candidacy, request, denial }, Watching::Unchanged),
+        Err(Fault::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
+    };
+    contact.office.tell(event);
+    match watching {
+        Watching::Unchanged => {}
+        Watching::Only(watches) => contact.watches.set(contact, candidacy, watches),
+        Watching::Also(watch) => contact.watches.add(contact, candidacy, watch),
+        Watching::Record(watcher) => contact.watches.keep_record(contact, candidacy, watcher),
+    }
+}
+
+fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, Fault>) {
+    let candidacy = candidacy.0;
+    match answer {
+        Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
+        Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
+        Err(Fault::Denied(Denial::Forbidden)) => tracing::warn!(candidacy, ?request, "Request was forbidden by an ACL"),
+        Err(Fault::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
+        Err(Fault::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
+    }
+}

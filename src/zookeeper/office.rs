@@ -1,0 +1,169 @@
+//! What outlives a session: the settings, the way back to the supervisor, and which candidate is ours.
+//!
+//! Never: a lock held over an await.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+use zookeeper_client::{Error, Stat};
+
+use super::fault::Fault;
+use super::layout::Paths;
+use super::records;
+use super::session::Contact;
+use super::settings::Settings;
+use crate::core::event::{Candidacy, Event, Record, SessionNumber};
+
+/// Shared by all sessions.
+#[derive(Debug)]
+pub(super) struct Office {
+    pub settings: Settings,
+    pub paths: Paths,
+    events: UnboundedSender<Event>,
+    candidate: Mutex<Option<Candidate>>,
+    /// The mzxid of the last record that was complained about.
+    complained_of: AtomicI64,
+    foreign_reported: AtomicBool,
+    /// Why the ensemble was not reached the last time.
+    last_error: Mutex<String>,
+}
+
+/// The present candidate: one for each candidacy and session.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub candidacy: Candidacy,
+    pub session: SessionNumber,
+    /// In its name (sequential recipe) or its data (single recipe).
+    pub uuid: Uuid,
+    /// A create was sent: before another one, look for its outcome (T15).
+    pub tried: bool,
+    /// As far as we know that it exists.
+    pub znode: Option<Znode>,
+    /// Earlier ones in this session that may still be there; they are deleted where they are seen.
+    pub former: Vec<Uuid>,
+}
+
+/// Late creates come within a round or two; this is only so that nothing grows for ever.
+const FORMER_MOST: usize = 16;
+
+/// A znode that is ours.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Znode {
+    pub name: String,
+    /// Tells it from a later one of the same name.
+    pub czxid: i64,
+}
+
+impl Candidate {
+    /// What it may leave behind.
+    fn litter(&self) -> Vec<Uuid> {
+        let own = self.tried.then_some(self.uuid);
+        own.into_iter().chain(self.former.iter().copied()).take(FORMER_MOST).collect()
+    }
+}
+
+impl Office {
+    pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
+        Self {
+            paths: Paths::new(&settings),
+            settings,
+            events,
+            candidate: Mutex::default(),
+            complained_of: AtomicI64::new(0),
+            foreign_reported: AtomicBool::new(false),
+            last_error: Mutex::default(),
+        }
+    }
+
+    /// The supervisor may be gone; then nobody needs to know.
+    pub fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+
+    /// The candidate of this candidacy in this session; a new UUID for a new one.
+    pub fn candidate(&self, contact: &Contact, candidacy: Candidacy) -> Result<Candidate, Fault> {
+        let mut memory = self.lock();
+        let known = memory.as_ref().filter(|known| known.session == contact.number);
+        match known {
+            Some(known) if known.candidacy == candidacy => Ok(known.clone()),
+            Some(known) if known.candidacy > candidacy => Err(Fault::unknown("a later candidacy has begun")),
+            known => {
+                let former = known.map(Candidate::litter).unwrap_or_default();
+                let uuid = Uuid::new_v4();
+                let fresh = Candidate { candidacy, session: contact.number, uuid, tried: false, znode: None, former };
+                Ok(memory.insert(fresh).clone())
+            }
+        }
+    }
+
+    /// The znode of this candidacy; one of another session is not ours (T17).
+    pub fn znode(&self, contact: &Contact, candidacy: Candidacy) -> Result<Znode, Fault> {
+        let memory = self.lock();
+        let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == contact.number);
+        ours.and_then(|known| known.znode.clone()).ok_or(Fault::CANDIDATE_GONE)
+    }
+
+    /// The znode to delete with a release, whatever session it belongs to.
+    pub fn last_znode(&self, candidacy: Candidacy) -> Option<Znode> {
+        self.lock().as_ref().filter(|known| known.candidacy == candidacy)?.znode.clone()
+    }
+
+    /// Remembers what became of `candidate`, unless a newer one has taken its place.
+    pub fn remember(&self, candidate: &Candidate) {
+        let mut memory = self.lock();
+        if memory.as_ref().is_some_and(|known| known.uuid == candidate.uuid) {
+            *memory = Some(candidate.clone());
+        }
+    }
+
+    /// The candidate was deleted, as far as the server says.
+    pub fn forget(&self, candidacy: Candidacy) {
+        if let Some(known) = self.lock().as_mut().filter(|known| known.candidacy == candidacy) {
+            (known.tried, known.znode) = (false, None);
+        }
+    }
+
+    /// Reads a lease record; an unreadable one is reported once.
+    pub fn record(&self, data: &[u8], stat: &Stat) -> Record {
+        let parsed = records::parse(data, stat, &self.settings);
+        if let Some(complaint) = parsed.complaint
+            && self.complained_of.swap(stat.mzxid, Ordering::Relaxed) != stat.mzxid
+        {
+            let path = &self.paths.lease;
+            tracing::warn!(path, complaint, "Lease record could not be read; it counts as held for the longest lease");
+        }
+        parsed.record
+    }
+
+    /// Reports children of the election directory that are no candidates, once.
+    pub fn report_foreign(&self, children: &[String]) {
+        if !children.is_empty() && !self.foreign_reported.swap(true, Ordering::Relaxed) {
+            let (path, count, first) = (&self.paths.election, children.len(), children.first());
+            tracing::warn!(path, count, ?first, "Foreign children of the election directory were ignored");
+        }
+    }
+
+    /// Reports why no session could be opened, once for each reason in a row.
+    pub fn not_reached(&self, error: &Error) {
+        let error = error.to_string();
+        let servers = &self.settings.servers;
+        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last == error {
+            tracing::debug!(servers, error, "Ensemble was not reached again");
+        } else {
+            tracing::warn!(servers, error, "Ensemble was not reached");
+            *last = error;
+        }
+    }
+
+    /// The next failure is worth a line again.
+    pub fn reached(&self) {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Candidate>> {
+        self.candidate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,176 @@
+//! One session with the ensemble: opened, followed and given up. What it says about itself is passed on as hints.
+//!
+//! The session is not a detached one: when the last handle of its client is dropped it is closed, and its candidate goes
+//! with it. The lease record does not go with it, so a session that is closed too early costs a wait and never safety.
+//!
+//! Never: a second try; when to try again is the machine's decision.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+use zookeeper_client::{Client, Error, SessionState, StateWatcher};
+
+use super::office::Office;
+use super::service::{self, Service};
+use super::silence::Silence;
+use super::watches::Watches;
+use crate::core::event::{Event, SessionNumber};
+use crate::core::lease::connection_timeout;
+
+/// An established session.
+#[derive(Debug)]
+pub(super) struct Contact {
+    pub office: Arc<Office>,
+    pub client: Client,
+    pub number: SessionNumber,
+    pub negotiated: Duration,
+    pub watches: Watches,
+    pub silence: Silence,
+    service: Service,
+}
+
+impl Contact {
+    /// Opens a session, this once. The client library's own limit counts from the last byte that came.
+    pub async fn open(office: &Arc<Office>, number: SessionNumber) -> Result<Self, Error> {
+        let asked = office.settings.session_timeout;
+        let opening = timeout(asked + connection_timeout(asked), service::capture(connect(office)));
+        let (client, service) = opening.await.map_err(|_| Error::Timeout)?;
+        let (client, service) = (client?, service.ok_or(Error::ClientClosed)?);
+        let negotiated = client.session_timeout();
+        let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
+        Ok(Self { office, client, number, negotiated, watches, silence, service })
+    }
+
+    /// The client library's task, which ends when the session does.
+    pub fn service(&self) -> Service {
+        self.service.clone()
+    }
+
+    /// The server's id of this session.
+    pub fn id(&self) -> i64 {
+        self.client.session_id().0
+    }
+}
+
+/// Resolves when the session is given up: a new one is opened, or the desk is closed.
+#[derive(Clone, Debug)]
+pub(super) struct Retired(watch::Receiver<()>);
+
+impl Retired {
+    pub async fn wait(&mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
+/// A session that is being opened, is open, or is over.
+#[derive(Debug)]
+pub(super) struct Session {
+    contact: Arc<OnceLock<Arc<Contact>>>,
+    // Dropped: everything that waits on this session stops waiting.
+    retired: watch::Sender<()>,
+}
+
+impl Session {
+    /// Answers with exactly one of `Connected`, `Unreachable` and `Rejected`, then follows the session's state.
+    pub fn open(office: Arc<Office>, number: SessionNumber) -> Self {
+        let (retired, receiver) = watch::channel(());
+        let contact = Arc::new(OnceLock::new());
+        tokio::spawn(serve(office, number, Arc::clone(&contact), Retired(receiver)));
+        Self { contact, retired }
+    }
+
+    pub fn contact(&self) -> Option<Arc<Contact>> {
+        self.contact.get().cloned()
+    }
+
+    pub fn retired(&self) -> Retired {
+        Retired(self.retired.subscribe())
+    }
+
+    /// Lets go of the client, so that the session is closed in the background; the service tells when it is. After a
+    /// session timeout the server has expired it anyway.
+    pub fn retire(self) -> Option<Service> {
+        let contact = self.contact.get()?;
+        contact.watches.close();
+        contact.service.end_after(contact.negotiated);
+        Some(contact.service.clone())
+    }
+}
+
+async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Arc<Contact>>>, mut retired: Retired) {
+    let opened = tokio::select! {
+        opened = Contact::open(&office, number) => opened,
+        () = retired.wait() => return,
+    };
+    let contact = match opened {
+        Ok(contact) => contact,
+        Err(error) => return failed(&office, number, &error),
+    };
+    let (states, negotiated, mut service) = (contact.client.state_watcher(), contact.negotiated, contact.service());
+    let (session, servers) = (contact.client.session_id(), &office.settings.servers);
+    tracing::info!(%session, ?negotiated, servers, "Session was opened");
+    office.reached();
+    let _ = slot.set(Arc::new(contact));
+    drop(slot);
+    office.tell(Event::Connected { session: number, negotiated });
+    tokio::select! {
+        biased;
+        () = retired.wait() => {}
+        () = follow(&office, number, states) => {}
+        // It says so by a state before it ends, unless it ends by a bug.
+        () = service.over() => {
+            tracing::warn!("Session ended without a word");
+            office.tell(Event::SessionOver { session: number });
+        }
+    }
+}
+
+async fn connect(office: &Office) -> Result<Client, Error> {
+    let asked = office.settings.session_timeout;
+    Client::connector()
+        .with_session_timeout(asked)
+        .with_connection_timeout(connection_timeout(asked))
+        .with_fail_eagerly()
+        .connect(&office.settings.servers)
+        .await
+}
+
+fn failed(office: &Office, number: SessionNumber, error: &Error) {
+    office.not_reached(error);
+    office.tell(match error {
+        Error::AuthFailed | Error::NoAuth => Event::Rejected { session: number },
+        _ => Event::Unreachable { session: number },
+    });
+}
+
+/// The watcher keeps the latest state only, so states are compared with what was told before.
+async fn follow(office: &Office, session: SessionNumber, mut states: StateWatcher) {
+    let mut connected = true;
+    let mut state = states.state();
+    loop {
+        match state {
+            SessionState::Disconnected if connected => {
+                connected = false;
+                tracing::info!("Contact was lost");
+                office.tell(Event::ContactLost { session });
+            }
+            SessionState::SyncConnected | SessionState::ConnectedReadOnly if !connected => {
+                connected = true;
+                tracing::info!("Contact was restored");
+                office.tell(Event::ContactRestored { session });
+            }
+            SessionState::AuthFailed => {
+                tracing::warn!("Session was rejected: authentication failed");
+                return office.tell(Event::Rejected { session });
+            }
+            SessionState::Expired | SessionState::Closed => {
+                tracing::info!(%state, "Session ended");
+                return office.tell(Event::SessionOver { session });
+            }
+            SessionState::Disconnected | SessionState::SyncConnected | SessionState::ConnectedReadOnly => {}
+        }
+        state = states.changed().await;
+    }
+}

@@ -1,0 +1,39 @@
+//! What the layer must know of the configuration; everything in it was validated before.
+//!
+//! Never: a default; those are the business of `config`.
+
+use std::time::Duration;
+
+use crate::core::settings::{Guarantee, Recipe};
+
+/// Where the ensemble is, where our znodes are, and who we are.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `host:port,…`, without a chroot.
+    pub servers: String,
+    /// Empty, or an absolute path; put in front of `base` and `election`. Created like any ancestor.
+    pub chroot: String,
+    /// T as it will be requested.
+    pub session_timeout: Duration,
+    /// `--lease`; `None`: as long as the session timeout.
+    pub lease: Option<Duration>,
+    /// `/zk-leader-run/<name>`.
+    pub base: String,
+    /// Where the candidates are; by default `<base>/election`.
+    pub election: String,
+    pub recipe: Recipe,
+    pub guarantee: Guarantee,
+    pub leaders: u32,
+    pub id: String,
+    pub host: String,
+    pub pid: u32,
+    /// Drawn at random when the process starts; never zero.
+    pub instance: u64,
+}
+
+impl Settings {
+    /// L, for the session timeout that was negotiated.
+    pub fn own_lease(&self, negotiated: Duration) -> Duration {
+        self.lease.map_or(negotiated, |lease| lease.min(negotiated))
+    }
+}

@@ -1,0 +1,42 @@
+//! Samples for the unit tests of this layer.
+
+use std::time::Duration;
+
+use zookeeper_client::Stat;
+
+use super::Settings;
+use crate::core::settings::{Guarantee, Recipe};
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        servers: "127.0.0.1:2181".to_owned(),
+        chroot: String::new(),
+        session_timeout: Duration::from_secs(15),
+        lease: None,
+        base: "/zk-leader-run/job".to_owned(),
+        election: "/zk-leader-run/job/election".to_owned(),
+        recipe: Recipe::Sequential,
+        guarantee: Guarantee::AtMostOne,
+        leaders: 1,
+        id: "host:1".to_owned(),
+        host: "host".to_owned(),
+        pid: 1,
+        instance: 0xfeed_0000_0000_0001,
+    }
+}
+
+pub(super) fn stat() -> Stat {
+    Stat {
+        czxid: 1,
+        mzxid: 77,
+        pzxid: 1,
+        ctime: 0,
+        mtime: 0,
+        version: 5,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: 0,
+        data_length: 0,
+        num_children: 0,
+    }
+}

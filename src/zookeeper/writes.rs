@@ -1,0 +1,147 @@
+//! The three writes that matter, each one multi whose conditions are exactly those that were given.
+//!
+//! Every one of them names the term's version, so that a delayed write cannot succeed on a record that was created again
+//! and counts from zero.
+//!
+//! Never: a second sending of one order; whoever ordered it reads first and decides.
+
+use std::sync::Arc;
+
+use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
+
+use super::fault::{Fault, Part};
+use super::reading::{Answer, Watching};
+use super::records;
+use super::session::Contact;
+use super::watches::Watch;
+use crate::clock;
+use crate::core::action::{Conditions, Entry};
+use crate::core::event::{Candidacy, Denial, Event};
+use crate::core::settings::Recipe;
+use crate::core::time::Timestamp;
+
+/// A check for any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
+const ANY_VERSION: i32 = -1;
+
+/// Checks the candidate, sets the term, sets the record.
+pub(super) async fn take_over(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+) -> Result<Answer, Fault> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let candidate = contact.office.znode(&contact, candidacy)?;
+    let mut multi = contact.client.new_multi_writer();
+    multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
+    multi.add_set_data(&paths.term, &records::term(&entry, settings), Some(conditions.term))?;
+    multi.add_set_data(&paths.lease, &records::held(&entry, settings), Some(conditions.record))?;
+    let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
+    let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()
+    else {
+        return Err(not_understood());
+    };
+    let (version, token) = (record.version, term.mzxid);
+    let event = Event::TookOver { candidacy, nonce: entry.nonce, sent_at, version, token, term: term.version };
+    Ok(Answer { event, watches: Watching::Also(Watch::BASE) })
+}
+
+/// Checks the candidate, checks the term, sets the record.
+pub(super) async fn renew(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+) -> Result<Answer, Fault> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let candidate = contact.office.znode(&contact, candidacy)?;
+    let mut multi = contact.client.new_multi_writer();
+    multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
+    multi.add_check_version(&paths.term, conditions.term)?;
+    multi.add_set_data(&paths.lease, &records::held(&entry, settings), Some(conditions.record))?;
+    let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
+    let [_, _, MultiWriteResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
+        return Err(not_understood());
+    };
+    Ok(Event::Renewed { candidacy, sent_at, version: *version }.into())
+}
+
+/// Checks the term, deletes the candidate (if it is not gone already), and sets the record free.
+///
+/// In this order, because the server sends watch events in the order of a multi's operations: the next in line looks at
+/// everything when its predecessor departs, and sees the free record in the same look.
+pub(super) async fn release(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+) -> Result<Answer, Fault> {
+    let candidate = candidate_to_delete(&contact, candidacy).await?;
+    let outcome = match free(&contact, conditions, &entry, candidate.as_deref()).await {
+        Err(Fault::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
+        outcome => outcome,
+    };
+    match outcome {
+        Err(Fault::Denied(Denial::Conflict)) if was_freed_by_us(&contact, &entry).await? => {
+            tracing::debug!("Record was free already: the reply to an earlier release was lost");
+        }
+        outcome => outcome?,
+    }
+    contact.office.forget(candidacy);
+    Ok(Event::Released { candidacy }.into())
+}
+
+pub(super) async fn free(
+    contact: &Contact,
+    conditions: Conditions,
+    entry: &Entry,
+    candidate: Option<&str>,
+) -> Result<(), Fault> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let mut multi = contact.client.new_multi_writer();
+    let mut parts = vec![Part::Term];
+    multi.add_check_version(&paths.term, conditions.term)?;
+    if let Some(name) = candidate {
+        parts.push(Part::Candidate);
+        multi.add_delete(&paths.candidate(name), None)?;
+    }
+    parts.push(Part::Record);
+    multi.add_set_data(&paths.lease, &records::released(entry, settings), Some(conditions.record))?;
+    send(&mut multi, &parts).await.map(drop)
+}
+
+/// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
+async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, Fault> {
+    let Some(znode) = contact.office.last_znode(candidacy) else { return Ok(None) };
+    if contact.office.settings.recipe == Recipe::Sequential {
+        return Ok(Some(znode.name));
+    }
+    let found = contact.client.check_stat(&contact.office.paths.candidate(&znode.name)).await?;
+    Ok(found.filter(|stat| stat.czxid == znode.czxid).map(|_| znode.name))
+}
+
+/// Whether the record is what our own release has written.
+async fn was_freed_by_us(contact: &Contact, entry: &Entry) -> Result<bool, Fault> {
+    match contact.client.get_data(&contact.office.paths.lease).await {
+        Ok((data, stat)) => {
+            let record = contact.office.record(&data, &stat);
+            Ok(!record.held && record.nonce == entry.nonce)
+        }
+        Err(zookeeper_client::Error::NoNode) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The lease counts from here: the clock is read just before the request leaves.
+async fn send(multi: &mut MultiWriter<'_>, parts: &[Part]) -> Result<(Timestamp, Vec<MultiWriteResult>), Fault> {
+    let sent_at = clock::now().lease;
+    match multi.commit().await {
+        Ok(results) => Ok((sent_at, results)),
+        Err(error) => Err(Fault::of_multi(&error, parts)),
+    }
+}
+
+/// It was applied; what the answer says, we do not know.
+fn not_understood() -> Fault {
+    Fault::unknown("the server's answer to a multi has another shape")
+}

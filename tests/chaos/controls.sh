@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Is the chaos wild enough? Each sabotaged build of tests/chaos/controls/*.patch is put through the same faults, and must be
+# caught with two commands at once, or with an orphan. Usage: controls.sh [PATCH-NAME...]; SEEDS=1 FAULTS=60.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+work=$target/chaos/controls
+names=("$@")
+[ ${#names[@]} -gt 0 ] || for patch in tests/chaos/controls/*.patch; do names+=("$(basename "$patch" .patch)"); done
+
+sabotage() { # sabotage NAME: builds it in a copy of the tracked files; the copies share what they do not change
+    rm -rf "$work/source"
+    mkdir -p "$work/source"
+    git ls-files -z | xargs -0 cp --parents --target-directory "$work/source"
+    patch --quiet --directory "$work/source" --strip 1 <"tests/chaos/controls/$1.patch"
+    (cd "$work/source" && CARGO_TARGET_DIR=$work/target cargo build --quiet --bin zk-leader-run 2>/dev/null)
+    cp "$work/target/debug/zk-leader-run" "$work/$1"
+}
+
+cargo build --quiet --example witness
+tame=()
+for name in "${names[@]}"; do
+    sabotage "$name"
+    CHAOS_PROGRAM=$work/$name CHAOS_CONTROL=$name CHAOS_SEEDS=${SEEDS:-1} CHAOS_FAULTS=${FAULTS:-60} \
+        cargo test --quiet --test chaos -- no_two_commands >/dev/null || tame+=("$name")
+done
+[ ${#tame[@]} -eq 0 ] || { echo "Not caught: ${tame[*]}" >&2; exit 1; }
+echo "All ${#names[@]} sabotaged builds were caught."

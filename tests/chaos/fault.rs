@@ -1,0 +1,246 @@
+//! What is broken, when, and for how long: a plan that depends on nothing but its seed.
+//!
+//! Never: a look at the world; whom a fault hits is decided when it strikes.
+
+use std::time::Duration;
+
+use super::dice::Dice;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    CutHost,
+    CutHostFromItsServer,
+    DeafHost,
+    MuteHost,
+    SlowHost,
+    LossyHost,
+    ResetHost,
+    LoseReplies,
+    CutItsServer,
+    CutItsServerOneWay,
+    Split,
+    CutLeader,
+    CutLeaderOneWay,
+    LossyServers,
+    KillLeader,
+    KillItsServer,
+    KillItsServerAndCut,
+    KillAllServers,
+    PauseLeader,
+    PauseItsServer,
+    PauseAllServers,
+    KillSupervisor,
+    PauseSupervisor,
+    KillGuard,
+    PauseGuard,
+    KillBoth,
+    PauseBoth,
+    PauseHost,
+    FreezeHost,
+    Terminate,
+    TerminateTwice,
+    KillTaker,
+    DeleteCandidate,
+    DeleteElection,
+    DeleteLease,
+    DeleteBase,
+}
+
+use Kind::{
+    CutHost, CutHostFromItsServer, CutItsServer, CutItsServerOneWay, CutLeader, CutLeaderOneWay, DeafHost, DeleteBase,
+    DeleteCandidate, DeleteElection, DeleteLease, FreezeHost, KillAllServers, KillBoth, KillGuard, KillItsServer,
+    KillItsServerAndCut, KillLeader, KillSupervisor, KillTaker, LoseReplies, LossyHost, LossyServers, MuteHost,
+    PauseAllServers, PauseBoth, PauseGuard, PauseHost, PauseItsServer, PauseLeader, PauseSupervisor, ResetHost,
+    SlowHost, Split, Terminate, TerminateTwice,
+};
+
+/// One deck of faults, each as often as it is written here. Those that take a holder by surprise while another may take
+/// over come first in number.
+const DECK: [(Kind, u8); 36] = [
+    (CutHost, 3),
+    (CutHostFromItsServer, 2),
+    (DeafHost, 2),
+    (MuteHost, 2),
+    (SlowHost, 1),
+    (LossyHost, 1),
+    (ResetHost, 1),
+    (LoseReplies, 3),
+    (CutItsServer, 3),
+    (CutItsServerOneWay, 2),
+    (Split, 2),
+    (CutLeader, 2),
+    (CutLeaderOneWay, 1),
+    (LossyServers, 1),
+    (KillLeader, 2),
+    (KillItsServer, 2),
+    (KillItsServerAndCut, 2),
+    (KillAllServers, 1),
+    (PauseLeader, 3),
+    (PauseItsServer, 2),
+    (PauseAllServers, 1),
+    (KillSupervisor, 3),
+    (PauseSupervisor, 3),
+    (KillGuard, 2),
+    (PauseGuard, 2),
+    (KillBoth, 3),
+    (PauseBoth, 4),
+    (PauseHost, 2),
+    (FreezeHost, 2),
+    (Terminate, 2),
+    (TerminateTwice, 1),
+    (KillTaker, 2),
+    (DeleteCandidate, 3),
+    (DeleteElection, 2),
+    (DeleteLease, 2),
+    (DeleteBase, 1),
+];
+
+/// Two at once: the holder does not hear, and its place is taken away behind its back.
+const DEAFENING: [Kind; 6] = [CutHost, DeafHost, PauseSupervisor, PauseBoth, CutHostFromItsServer, PauseHost];
+const UNDERMINING: [Kind; 7] =
+    [DeleteCandidate, DeleteElection, DeleteLease, KillLeader, PauseLeader, CutLeader, DeleteCandidate];
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            CutHost => "cut host off",
+            CutHostFromItsServer => "cut host from its server",
+            DeafHost => "host hears nothing",
+            MuteHost => "host is not heard",
+            SlowHost => "slow link",
+            LossyHost => "lossy link",
+            ResetHost => "reset connections",
+            LoseReplies => "lose replies, reset",
+            CutItsServer => "cut its server off",
+            CutItsServerOneWay => "its server hears no peer",
+            Split => "minority: host + its server",
+            CutLeader => "cut ZK leader off",
+            CutLeaderOneWay => "ZK leader hears no peer",
+            LossyServers => "lossy server links",
+            KillLeader => "kill ZK leader",
+            KillItsServer => "kill its server",
+            KillItsServerAndCut => "kill its server, cut host",
+            KillAllServers => "kill all servers",
+            PauseLeader => "stop ZK leader",
+            PauseItsServer => "stop its server",
+            PauseAllServers => "stop all servers",
+            KillSupervisor => "kill supervisor",
+            PauseSupervisor => "stop supervisor",
+            KillGuard => "kill guard",
+            PauseGuard => "stop guard",
+            KillBoth => "kill supervisor + guard",
+            PauseBoth => "stop supervisor + guard",
+            PauseHost => "stop whole host",
+            FreezeHost => "freeze whole host",
+            Terminate => "SIGTERM",
+            TerminateTwice => "SIGTERM twice",
+            KillTaker => "kill taker while it waits",
+            DeleteCandidate => "delete candidate",
+            DeleteElection => "delete election/",
+            DeleteLease => "delete lease",
+            DeleteBase => "delete whole base",
+        }
+    }
+
+    /// It strikes and is over; the world goes on by itself.
+    pub fn is_a_blow(self) -> bool {
+        matches!(
+            self,
+            KillSupervisor
+                | KillGuard
+                | KillBoth
+                | KillTaker
+                | Terminate
+                | TerminateTwice
+                | DeleteCandidate
+                | DeleteElection
+                | DeleteLease
+                | DeleteBase
+                | LoseReplies
+                | ResetHost
+        )
+    }
+
+    /// The whole host stands still, its clock apart, and what runs on it is neither dead nor running.
+    pub fn suspends_the_host(self) -> bool {
+        matches!(self, PauseHost | FreezeHost)
+    }
+}
+
+/// One thing to break.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub kind: Kind,
+    pub also: Option<Kind>,
+    /// At the present holder, or at anybody.
+    pub at_holder: bool,
+    pub length: Duration,
+    /// From the healing to the next fault, or to a command that runs and then the next fault.
+    pub rest: Duration,
+    pub waits_for_a_holder: bool,
+}
+
+/// So many faults, for a session timeout of T.
+pub fn plan(dice: &mut Dice, count: usize, session_timeout: Duration) -> Vec<Fault> {
+    let mut deck = Vec::new();
+    let mut faults = Vec::new();
+    while faults.len() < count {
+        let Some(kind) = deck.pop() else {
+            deck = DECK.iter().flat_map(|&(kind, count)| std::iter::repeat_n(kind, count.into())).collect();
+            dice.shuffle(&mut deck);
+            continue;
+        };
+        faults.push(throw(dice, kind, session_timeout));
+    }
+    faults
+}
+
+fn throw(dice: &mut Dice, kind: Kind, session_timeout: Duration) -> Fault {
+    let also = if DEAFENING.contains(&kind) && dice.percent(40) { dice.pick(&UNDERMINING) } else { None };
+    let short = Duration::from_millis(100)..=session_timeout / 2;
+    // Who is stopped has to be stopped for longer than a lease to do harm.
+    let stops = matches!(kind, PauseBoth | PauseHost | FreezeHost | PauseSupervisor);
+    let (shortest, longest) = if stops { (11, 20) } else { (8, 17) };
+    let long = session_timeout * shortest / 10..=session_timeout * longest / 10;
+    let range = if kind.is_a_blow() || dice.percent(if stops { 15 } else { 35 }) { short } else { long };
+    Fault {
+        kind,
+        also,
+        at_holder: dice.percent(95),
+        length: dice.between(*range.start(), *range.end()),
+        rest: dice.between(Duration::from_millis(50), Duration::from_millis(700)),
+        waits_for_a_holder: dice.percent(75),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Duration = Duration::from_secs(2);
+
+    #[test]
+    fn the_same_seed_gives_the_same_plan_and_another_one_another() {
+        let of = |seed| plan(&mut Dice::new(seed), 100, T);
+        assert_eq!(of(7), of(7));
+        assert_ne!(of(7), of(8));
+    }
+
+    #[test]
+    fn one_deck_holds_every_kind_and_at_least_four_fifths_aim_at_the_holder() {
+        let deck: usize = DECK.iter().map(|&(_, count)| usize::from(count)).sum();
+        let faults = plan(&mut Dice::new(1), 10 * deck, T);
+        for (kind, _) in DECK {
+            assert!(faults[..deck].iter().any(|fault| fault.kind == kind), "{kind:?}");
+        }
+        let aimed = faults.iter().filter(|fault| fault.at_holder).count();
+        assert!(aimed * 5 >= faults.len() * 4, "{aimed} of {}", faults.len());
+    }
+
+    #[test]
+    fn some_faults_outlast_the_session_and_some_do_not() {
+        let faults = plan(&mut Dice::new(1), 500, T);
+        assert!(faults.iter().any(|fault| fault.length > T + T / 2));
+        assert!(faults.iter().any(|fault| !fault.kind.is_a_blow() && fault.length < T / 4));
+    }
+}

@@ -1,0 +1,299 @@
+//! A host: one supervisor at a time with its guard and its tree, in a namespace of its own; started again after its end.
+//!
+//! Never: a signal to a process outside of the host's namespace.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::dice::Dice;
+use super::lab::Node;
+use crate::support::diary::now;
+use crate::support::subject::{children_of, is_alive};
+
+/// How every supervisor is started.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub program: PathBuf,
+    pub witness: PathBuf,
+    pub diary: PathBuf,
+    pub logs: PathBuf,
+    pub session_timeout: Duration,
+    pub recipe: &'static str,
+    pub base: String,
+}
+
+#[derive(Debug)]
+pub struct Host {
+    pub node: Node,
+    connect: String,
+    setup: Setup,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    dice: Dice,
+    runs: u32,
+    current: Option<Run>,
+    start_at: Option<Duration>,
+    stopped: bool,
+    journal: Vec<Life>,
+}
+
+#[derive(Debug)]
+struct Run {
+    child: Child,
+    guard: Option<i32>,
+    shape: Shape,
+}
+
+/// One process life of a supervisor.
+#[derive(Clone, Debug)]
+pub struct Life {
+    pub host: String,
+    pub began: Duration,
+    pub ended: Option<Duration>,
+    pub shape: String,
+    pub status: String,
+}
+
+/// What varies from one start to the next.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    witness: Vec<String>,
+    contain: &'static str,
+    on_pause: &'static str,
+}
+
+impl Shape {
+    /// Without a PID namespace a daemon outlives guard and supervisor, if both are killed or stopped together: a stated
+    /// limit.
+    pub fn needs_one_keeper(&self) -> bool {
+        self.contain != "pid-namespace" && self.leaves_a_daemon()
+    }
+
+    fn leaves_a_daemon(&self) -> bool {
+        self.witness.iter().any(|option| option == "daemonise")
+    }
+
+    fn throw(dice: &mut Dice) -> Self {
+        let ending = match dice.below(8) {
+            0..=2 => None,
+            3 | 4 => Some("ignore-term".to_owned()),
+            5 | 6 => Some(format!("linger={}", 300 + dice.below(1700))),
+            _ => Some(format!("exit-after={}", 500 + dice.below(5000))),
+        };
+        let daemon = dice.percent(40).then(|| "daemonise".to_owned());
+        let contain = dice.pick(&["subreaper", "cgroup", "pid-namespace"]).unwrap();
+        let on_pause = if dice.percent(20) { "freeze" } else { "run" };
+        Self { witness: ending.into_iter().chain(daemon).collect(), contain, on_pause }
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let witness = if self.witness.is_empty() { "plain".to_owned() } else { self.witness.join("+") };
+        write!(f, "{witness}, {}, {}", self.contain, self.on_pause)
+    }
+}
+
+impl Host {
+    pub fn new(node: Node, connect: String, setup: Setup, dice: Dice) -> Self {
+        let state =
+            State { dice, runs: 0, current: None, start_at: Some(Duration::ZERO), stopped: false, journal: Vec::new() };
+        Self { node, connect, setup, state: Mutex::new(state) }
+    }
+
+    /// Notices an end, and starts the supervisor again when it is time.
+    pub fn attend(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.notice_end();
+        if let Some(run) = state.current.as_mut().filter(|run| run.guard.is_none()) {
+            run.guard = children_of(run.pid()).into_iter().find(|&child| self.is_subject(child));
+        }
+        if state.current.is_none() && state.start_at.is_some_and(|at| now() >= at) {
+            self.start(&mut state);
+        }
+    }
+
+    /// No further start.
+    pub fn retire(&self) {
+        self.state.lock().unwrap().start_at = None;
+        self.signal_supervisor(Signal::SIGTERM);
+    }
+
+    pub fn is_retired(&self) -> bool {
+        let state = self.state.lock().unwrap();
+        state.current.is_none() && state.start_at.is_none()
+    }
+
+    /// The supervisor runs, and nothing of it is stopped.
+    pub fn is_up(&self) -> bool {
+        let state = self.state.lock().unwrap();
+        state.current.is_some() && !state.stopped
+    }
+
+    pub fn shape(&self) -> Option<Shape> {
+        self.state.lock().unwrap().current.as_ref().map(|run| run.shape.clone())
+    }
+
+    pub fn signal_supervisor(&self, signal: Signal) {
+        let supervisor = self.state.lock().unwrap().current.as_ref().map(Run::pid);
+        self.signal(supervisor, signal);
+    }
+
+    pub fn signal_guard(&self, signal: Signal) {
+        let guard = self.state.lock().unwrap().current.as_ref().and_then(|run| run.guard);
+        self.signal(guard.filter(|&guard| self.is_subject(guard)), signal);
+    }
+
+    /// SIGSTOP to everything in here, however it is related.
+    pub fn stop_everything(&self) {
+        self.state.lock().unwrap().stopped = true;
+        // Twice: what was being forked in the first round is there in the second.
+        for _ in 0..2 {
+            for pid in self.node.processes() {
+                self.signal(Some(pid), Signal::SIGSTOP);
+            }
+        }
+    }
+
+    /// As in a paused virtual machine; `false` where the kernel has no v1 freezer.
+    pub fn freeze(&self) -> bool {
+        let Some(freezer) = self.node.freezer() else { return false };
+        self.state.lock().unwrap().stopped = true;
+        fs::write(freezer, "FROZEN").unwrap();
+        true
+    }
+
+    /// Whatever was stopped runs again.
+    pub fn heal(&self) {
+        if !std::mem::take(&mut self.state.lock().unwrap().stopped) {
+            return;
+        }
+        if let Some(freezer) = self.node.freezer() {
+            fs::write(freezer, "THAWED").unwrap();
+        }
+        for pid in self.node.processes() {
+            self.signal(Some(pid), Signal::SIGCONT);
+        }
+    }
+
+    /// The servers that the supervisor is connected to.
+    pub fn servers_in_touch(&self) -> Vec<std::net::Ipv4Addr> {
+        let Some(pid) = self.state.lock().unwrap().current.as_ref().map(Run::pid) else { return Vec::new() };
+        let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+        table.lines().skip(1).filter_map(established_server).collect()
+    }
+
+    /// Processes of the tree whose supervisor and guard are both gone.
+    pub fn orphans(&self) -> Vec<i32> {
+        let processes: Vec<i32> = self.node.processes().into_iter().filter(|&pid| is_alive(pid)).collect();
+        let (keepers, others): (Vec<i32>, Vec<i32>) = processes.into_iter().partition(|&pid| self.is_subject(pid));
+        let kept: Vec<String> = keepers.into_iter().filter_map(run_of).collect();
+        let is_kept = |pid: i32| run_of(pid).is_none_or(|run| kept.contains(&run));
+        others.into_iter().filter(|&pid| !is_kept(pid)).collect()
+    }
+
+    pub fn journal(&self) -> Vec<Life> {
+        self.state.lock().unwrap().journal.clone()
+    }
+
+    fn start(&self, state: &mut State) {
+        state.runs += 1;
+        let mut shape = Shape::throw(&mut state.dice);
+        // So that most hosts can be struck by every fault.
+        if shape.needs_one_keeper() && state.dice.percent(60) {
+            shape.contain = "pid-namespace";
+        }
+        let mut command = self.node.command(&self.setup.program);
+        self.arguments(&mut command, &shape);
+        let log =
+            File::options().create(true).append(true).open(self.setup.logs.join(format!("{}.log", self.node.name)));
+        let child = command
+            .env("CHAOS_RUN", format!("{}.{}", self.node.name, state.runs))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log.unwrap())
+            .spawn()
+            .unwrap();
+        state.journal.push(Life {
+            host: self.node.name.clone(),
+            began: now(),
+            ended: None,
+            shape: shape.to_string(),
+            status: String::new(),
+        });
+        state.current = Some(Run { child, guard: None, shape });
+    }
+
+    fn arguments(&self, command: &mut Command, shape: &Shape) {
+        let setup = &self.setup;
+        command
+            .args(["--connect", &self.connect, "--path", &setup.base, "--id", &self.node.name])
+            .args(["--session-timeout", &format!("{}ms", setup.session_timeout.as_millis())])
+            .args(["--recipe", setup.recipe, "--contain", shape.contain, "--on-pause", shape.on_pause])
+            .args(["--on-exit", "rejoin", "--stop-timeout", "1s", "--log-level", "debug", "--"])
+            .arg(&setup.witness)
+            .arg(&setup.diary)
+            .args(&shape.witness);
+    }
+
+    fn is_subject(&self, pid: i32) -> bool {
+        fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| is_the_same(&exe, &self.setup.program))
+    }
+
+    fn signal(&self, pid: Option<i32>, signal: Signal) {
+        let Some(pid) = pid else { return };
+        if signal == Signal::SIGSTOP {
+            self.state.lock().unwrap().stopped = true;
+        }
+        // It may have ended meanwhile.
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+impl State {
+    fn notice_end(&mut self) {
+        let Some(run) = &mut self.current else { return };
+        let Some(status) = run.child.try_wait().unwrap() else { return };
+        self.current = None;
+        let life = self.journal.last_mut().unwrap();
+        (life.ended, life.status) = (Some(now()), status.to_string());
+        let rest = self.dice.between(Duration::from_millis(300), Duration::from_millis(1500));
+        self.start_at = self.start_at.map(|_| now() + rest);
+    }
+}
+
+impl Run {
+    fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+}
+
+/// The run that a process belongs to, from its environment.
+fn run_of(pid: i32) -> Option<String> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let variables = environment.split(|&byte| byte == 0);
+    variables.map(String::from_utf8_lossy).find(|variable| variable.starts_with("CHAOS_RUN=")).map(Cow::into_owned)
+}
+
+/// A remote address of `/proc/net/tcp` (`proc_net_tcp(5)`): hexadecimal, in the byte order of the machine.
+fn established_server(line: &str) -> Option<std::net::Ipv4Addr> {
+    let mut words = line.split_whitespace().skip(2);
+    let (address, port) = words.next()?.split_once(':')?;
+    let established = words.next()? == "01" && u16::from_str_radix(port, 16).ok()? == super::network::CLIENT_PORT;
+    let address = u32::from_str_radix(address, 16).ok()?;
+    established.then(|| std::net::Ipv4Addr::from(address.to_ne_bytes()))
+}
+
+fn is_the_same(one: &Path, other: &Path) -> bool {
+    one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
+}

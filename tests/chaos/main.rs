@@ -1,0 +1,137 @@
+//! Chaos: three real `ZooKeeper` servers and several hosts in network namespaces of their own, broken in every way that a
+//! seed thinks of, mostly where it hurts; the commands' own diaries tell whether the promise was kept.
+//!
+//! `make chaos SEEDS=1-3 FAULTS=170` runs more of it. `CHAOS_PROGRAM` puts another build to the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod checker;
+mod dice;
+mod ensemble;
+mod fault;
+mod host;
+mod lab;
+mod nemesis;
+mod network;
+mod operator;
+mod report;
+mod settings;
+#[path = "../support/mod.rs"]
+mod support;
+mod tail;
+mod timeline;
+mod world;
+
+use std::fs;
+use std::time::Duration;
+
+use checker::{Evidence, Findings};
+use dice::Dice;
+use host::{Host, Life};
+use nemesis::{Nemesis, Strike};
+use operator::Leftovers;
+use report::Report;
+use settings::Settings;
+use support::diary::{self, now};
+use support::wait;
+use timeline::Timeline;
+use world::{History, World};
+
+/// Everything that is known about one run when it is over.
+struct Story {
+    findings: Findings,
+    strikes: Vec<Strike>,
+    rescues: usize,
+    leftovers: Leftovers,
+    history: History,
+    lives: Vec<Life>,
+    began: Duration,
+    ended: Duration,
+}
+
+#[test]
+fn no_two_commands_ever_run_at_once_whatever_breaks() {
+    let (mut violations, mut sabotage) = (Vec::new(), None);
+    for settings in Settings::of_this_run() {
+        let story = run(&settings);
+        tell(&settings, &story);
+        violations
+            .extend(story.findings.violations().into_iter().map(|text| format!("seed {}: {text}", settings.seed)));
+        violations.extend(story.leftovers.candidates.iter().map(|name| format!("seed {}: left {name}", settings.seed)));
+        sabotage = settings.control;
+    }
+    match sabotage {
+        None => assert!(violations.is_empty(), "{violations:#?}"),
+        Some(name) => assert!(!violations.is_empty(), "sabotaged by {name}, and not caught: the chaos is too tame"),
+    }
+}
+
+fn run(settings: &Settings) -> Story {
+    let _ = fs::remove_dir_all(&settings.report);
+    fs::create_dir_all(&settings.report).unwrap();
+    let running = World::start(settings);
+    let world = &running.world;
+    let started = wait::held_within(2 * wait::LIMIT, || world.holder().is_some());
+    assert!(started, "no command ever ran; see {}", settings.report.display());
+
+    let began = now();
+    let mut dice = Dice::new(settings.seed);
+    let plan = fault::plan(&mut dice, settings.faults, settings.session_timeout);
+    let mut nemesis = Nemesis::new(world, dice);
+    for fault in &plan {
+        nemesis.strike(fault);
+    }
+    let recovered = nemesis.makes_peace();
+    let (strikes, rescues) = nemesis.account();
+    let ended = now();
+    let leftovers = bring_to_an_end(world);
+    assert!(recovered, "all is healed, and no command runs; see {}", settings.report.display());
+
+    let entries = diary::entries_of(world.tail.path());
+    let history = std::mem::take(&mut *world.history.lock().unwrap());
+    let session_timeout = settings.session_timeout;
+    let evidence = Evidence { entries: &entries, strikes: &strikes, history: &history, session_timeout, began, ended };
+    let findings = checker::judge(&evidence);
+    let lives = world.hosts.iter().flat_map(Host::journal).collect();
+    Story { findings, strikes, rescues, leftovers, history, lives, began, ended }
+}
+
+/// Everyone is asked to stop; what is there after that should not be.
+fn bring_to_an_end(world: &World) -> Leftovers {
+    world.hosts.iter().for_each(Host::retire);
+    wait::until("every supervisor has ended", || world.hosts.iter().all(Host::is_retired));
+    wait::held_within(Duration::from_secs(3), || {
+        world.look_for_orphans();
+        world.hosts.iter().all(|host| host.orphans().is_empty())
+    });
+    // A candidate of a session that was never closed lives for T and two ticks.
+    let mut leftovers = Leftovers::default();
+    wait::held_within(Duration::from_secs(8), || {
+        leftovers = world.operator.leftovers().unwrap_or_default();
+        leftovers.candidates.is_empty() && !leftovers.record.is_empty()
+    });
+    leftovers
+}
+
+fn tell(settings: &Settings, story: &Story) {
+    let Story { findings, strikes, rescues, lives, leftovers, .. } = story;
+    let report = Report { settings, findings, strikes, rescues: *rescues, lives, leftovers };
+    report.print();
+    let json = serde_json::to_string_pretty(&report.json()).unwrap();
+    fs::write(settings.report.with_extension("json"), json).unwrap();
+    let timeline = Timeline {
+        title: format!(
+            "Chaos, seed {}: {} faults, T = {:?}",
+            settings.seed,
+            story.strikes.len(),
+            settings.session_timeout
+        ),
+        began: story.began,
+        ended: story.ended,
+        hosts: (0..settings.hosts).map(|index| format!("h{index}")).collect(),
+        lives: &story.lives,
+        views: &story.history.views,
+        strikes: &story.strikes,
+        findings: &story.findings,
+    };
+    fs::write(settings.report.with_extension("svg"), timeline.svg()).unwrap();
+}

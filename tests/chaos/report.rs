@@ -1,0 +1,173 @@
+//! What came out, for a person and for a program: a table on standard error, and JSON beside the drawing.
+//!
+//! Never: a judgement of its own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::checker::{Findings, Overlap};
+use super::host::Life;
+use super::nemesis::Strike;
+use super::operator::Leftovers;
+use super::settings::Settings;
+
+/// One run, told.
+pub struct Report<'a> {
+    pub settings: &'a Settings,
+    pub findings: &'a Findings,
+    pub strikes: &'a [Strike],
+    pub rescues: usize,
+    pub lives: &'a [Life],
+    pub leftovers: &'a Leftovers,
+}
+
+impl Report<'_> {
+    /// Past the capture of the test harness: one who waits for a minute wants to see what for.
+    pub fn print(&self) {
+        let _ = std::io::stderr().write_all(self.table().as_bytes());
+    }
+
+    fn table(&self) -> String {
+        let findings = self.findings;
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| writeln!(text, "  {name:<34}{value}").unwrap();
+        line("faults", format!("{} ({} % at the holder or its server)", self.strikes.len(), self.percent_at_holder()));
+        let missed = self.strikes.iter().filter(|strike| strike.missed).count();
+        line("  that could not be done", missed.to_string());
+        line("stuck ensembles helped on", self.rescues.to_string());
+        line("starts of the command", findings.runs.len().to_string());
+        line("overlaps", told(&self.overlaps(None)));
+        for limit in ["whole host suspended", "whole base deleted"] {
+            line(&format!("  apart: {limit}"), told(&self.overlaps(Some(limit))));
+        }
+        line("orphans", findings.orphans.len().to_string());
+        line("tokens out of order", findings.token_disorder.len().to_string());
+        line("candidates left behind", self.leftovers.candidates.len().to_string());
+        line("watched", seconds(findings.watched));
+        line("a command ran", share(findings.running, findings.watched));
+        line("none ran though one could", share(findings.idle_though_possible, findings.possible));
+        line("  at most", seconds(findings.longest_idle));
+        let [median, late, last] = [50, 95, 100].map(|percent| seconds(self.recovery(percent)));
+        line("from healing to a command", format!("median {median}, 95 % {late}, at most {last}"));
+        let settings = self.settings;
+        let control = settings.control.as_ref().map(|name| format!(", sabotaged by {name}")).unwrap_or_default();
+        let (seed, recipe, svg) = (settings.seed, settings.recipe, settings.report.with_extension("svg"));
+        format!("\nchaos, seed {seed}, {recipe}{control}: {}\n{text}", svg.display())
+    }
+
+    pub fn json(&self) -> Value {
+        let findings = self.findings;
+        json!({
+            "seed": self.settings.seed,
+            "recipe": self.settings.recipe,
+            "session_timeout_ms": milliseconds(self.settings.session_timeout),
+            "hosts": self.settings.hosts,
+            "faults": self.strikes.len(),
+            "percent_at_holder": self.percent_at_holder(),
+            "faults_by_kind": self.by_kind(),
+            "missed": self.strikes.iter().filter(|strike| strike.missed).count(),
+            "rescues": self.rescues,
+            "starts": findings.runs.len(),
+            "violations": findings.violations(),
+            "overlaps": findings.overlaps.iter().filter(|overlap| overlap.apart.is_none()).map(overlap).collect::<Vec<_>>(),
+            "overlaps_apart": findings.overlaps.iter().filter(|overlap| overlap.apart.is_some()).map(overlap).collect::<Vec<_>>(),
+            "orphans": findings.orphans.iter().map(|(host, pid, length)| json!({"host": host, "pid": pid, "ms": milliseconds(*length)})).collect::<Vec<_>>(),
+            "candidates_left": self.leftovers.candidates,
+            "record_left": self.leftovers.record,
+            "watched_ms": milliseconds(findings.watched),
+            "running_ms": milliseconds(findings.running),
+            "possible_ms": milliseconds(findings.possible),
+            "idle_though_possible_ms": milliseconds(findings.idle_though_possible),
+            "longest_idle_ms": milliseconds(findings.longest_idle),
+            "recovery_ms": {
+                "median": milliseconds(self.recovery(50)),
+                "p95": milliseconds(self.recovery(95)),
+                "max": milliseconds(self.recovery(100)),
+            },
+            "strikes": self.strikes.iter().map(strike).collect::<Vec<_>>(),
+            "supervisors": self.lives.iter().map(life).collect::<Vec<_>>(),
+        })
+    }
+
+    fn overlaps(&self, apart: Option<&str>) -> Vec<Duration> {
+        let overlaps = self.findings.overlaps.iter().filter(|overlap| overlap.apart == apart);
+        overlaps.map(|overlap| overlap.length).collect()
+    }
+
+    fn percent_at_holder(&self) -> usize {
+        let hits = self.strikes.iter().filter(|strike| strike.hit_holder).count();
+        100 * hits / self.strikes.len().max(1)
+    }
+
+    fn by_kind(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for kind in self.strikes.iter().flat_map(|strike| [Some(strike.kind), strike.also]).flatten() {
+            *counts.entry(kind.name()).or_default() += 1;
+        }
+        counts
+    }
+
+    fn recovery(&self, percent: usize) -> Duration {
+        let recoveries = &self.findings.recoveries;
+        let last = recoveries.len().saturating_sub(1);
+        recoveries.get(last * percent / 100).copied().unwrap_or_default()
+    }
+}
+
+fn told(overlaps: &[Duration]) -> String {
+    match overlaps.iter().max() {
+        None => "0".to_owned(),
+        Some(longest) => format!("{}, at most {:.1} ms", overlaps.len(), longest.as_secs_f64() * 1000.0),
+    }
+}
+
+fn seconds(length: Duration) -> String {
+    format!("{:.2} s", length.as_secs_f64())
+}
+
+fn share(part: Duration, whole: Duration) -> String {
+    let percent = 100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE);
+    format!("{} of {} ({percent:.1} %)", seconds(part), seconds(whole))
+}
+
+fn milliseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap()
+}
+
+fn overlap(overlap: &Overlap) -> Value {
+    json!({
+        "earlier": {"token": overlap.earlier.token, "host": overlap.earlier.host},
+        "later": {"token": overlap.later.token, "host": overlap.later.host},
+        "at_ms": milliseconds(overlap.later.began),
+        "us": u64::try_from(overlap.length.as_micros()).unwrap(),
+        "apart": overlap.apart,
+    })
+}
+
+fn strike(strike: &Strike) -> Value {
+    json!({
+        "number": strike.number,
+        "kind": strike.kind.name(),
+        "also": strike.also.map(super::fault::Kind::name),
+        "host": strike.host,
+        "nodes": strike.nodes,
+        "hit_holder": strike.hit_holder,
+        "began_ms": milliseconds(strike.began),
+        "ended_ms": milliseconds(strike.ended),
+        "missed": strike.missed,
+    })
+}
+
+fn life(life: &Life) -> Value {
+    json!({
+        "host": life.host,
+        "began_ms": milliseconds(life.began),
+        "ended_ms": life.ended.map(milliseconds),
+        "shape": life.shape,
+        "status": life.status,
+    })
+}

@@ -1,0 +1,247 @@
+//! Everything that runs: servers, hosts, the network between them; kept going, and watched, by two threads.
+//!
+//! Never: a fault.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::ensemble::{Ensemble, Mode};
+use super::host::{Host, Setup};
+use super::lab::Lab;
+use super::network::{CLIENT_PORT, Network};
+use super::operator::Operator;
+use super::settings::Settings;
+use super::tail::Tail;
+use crate::support::diary::now;
+use crate::support::{subject, wait};
+
+pub const SERVERS: usize = 3;
+
+/// The nodes are numbered: servers, hosts, ourselves.
+#[derive(Debug)]
+pub struct World {
+    // Dropped in this order: the processes first.
+    pub ensemble: Ensemble,
+    pub hosts: Vec<Host>,
+    pub network: Network,
+    pub operator: Operator,
+    pub tail: Tail,
+    pub history: Mutex<History>,
+    /// When the ensemble last took a write of ours.
+    last_write: Mutex<Duration>,
+    finished: AtomicBool,
+    lab: Lab,
+}
+
+/// An ensemble that has taken no write for so long does not count as a quorum, whatever its servers say.
+const WRITE_SILENCE: Duration = Duration::from_secs(3);
+
+/// What the threads saw.
+#[derive(Default, Debug)]
+pub struct History {
+    /// Every change of what the servers say they are, and of whether a command could run.
+    pub views: Vec<View>,
+    /// When a process without supervisor and guard was first seen, by host and pid; and last.
+    pub orphans: BTreeMap<(String, i32), (Duration, Duration)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct View {
+    pub at: Duration,
+    pub modes: [Mode; SERVERS],
+    /// A quorum, and a host that is connected to it and whole.
+    pub possible: bool,
+}
+
+/// The world with its threads; all gone when dropped.
+pub struct Running {
+    pub world: Arc<World>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl World {
+    /// Builds and starts everything.
+    pub fn start(settings: &Settings) -> Running {
+        let servers = (0..SERVERS).map(|index| format!("z{index}"));
+        let hosts = (0..settings.hosts).map(|index| format!("h{index}"));
+        let names: Vec<String> = servers.chain(hosts).chain(["me".to_owned()]).collect();
+        let lab = Lab::build(&names);
+        let network = Network::of(lab.nodes.clone());
+        let ensemble = Ensemble::start(&lab.nodes[..SERVERS], lab.directory(), &settings.report);
+        let setup = setup(settings, lab.directory().join("diary"));
+        let mut dice = Dice::new(settings.seed ^ 0x0051_7A7E);
+        let addresses: Vec<String> =
+            lab.nodes[..SERVERS].iter().map(|node| format!("{}:{CLIENT_PORT}", node.address)).collect();
+        let hosts = (0..settings.hosts).map(|index| {
+            let connect = reach(index).map(|server| addresses[server].clone()).collect::<Vec<_>>().join(",");
+            Host::new(lab.nodes[SERVERS + index].clone(), connect, setup.clone(), dice.for_the())
+        });
+        let operator = Operator::new(lab.nodes.last().unwrap().clone(), addresses.join(","), setup.base.clone());
+        let world = World {
+            hosts: hosts.collect(),
+            ensemble,
+            network,
+            operator,
+            tail: Tail::of(setup.diary.clone()),
+            history: Mutex::default(),
+            last_write: Mutex::new(now()),
+            finished: AtomicBool::new(false),
+            lab,
+        };
+        Running::keep(Arc::new(world))
+    }
+
+    /// `ZooKeeper`'s own leader, if a quorum follows it.
+    pub fn leader(&self) -> Option<usize> {
+        let view = self.view()?;
+        view.modes.iter().position(|&mode| mode == Mode::Leader)
+    }
+
+    pub fn view(&self) -> Option<View> {
+        self.history.lock().unwrap().views.last().copied()
+    }
+
+    /// The host that runs the command now.
+    pub fn holder(&self) -> Option<usize> {
+        self.host_called(&self.tail.running()?.id)
+    }
+
+    /// The host that the lease record names: it runs the command, or is about to.
+    pub fn heir(&self) -> Option<usize> {
+        self.host_called(&self.operator.holder()?)
+    }
+
+    pub fn host_called(&self, name: &str) -> Option<usize> {
+        self.hosts.iter().position(|host| host.node.name == name)
+    }
+
+    /// The server that a host is connected to, or would be.
+    pub fn server_of(&self, host: usize) -> usize {
+        let touched = self.hosts[host].servers_in_touch();
+        let address = |server: &usize| self.network.node(*server).address;
+        reach(host).find(|server| touched.contains(&address(server))).or_else(|| reach(host).next()).unwrap()
+    }
+
+    pub fn node_of(host: usize) -> usize {
+        SERVERS + host
+    }
+
+    pub fn nodes_of_all_hosts(&self) -> Vec<usize> {
+        (0..self.hosts.len()).map(Self::node_of).collect()
+    }
+
+    /// All faults end.
+    pub fn heal(&self) {
+        self.network.heal();
+        self.ensemble.heal();
+        self.hosts.iter().for_each(Host::heal);
+    }
+
+    fn keep_hosts(&self) {
+        let mut next_look = Duration::ZERO;
+        while !self.finished.load(Ordering::Relaxed) {
+            self.hosts.iter().for_each(Host::attend);
+            if now() >= next_look {
+                self.look_for_orphans();
+                next_look = now() + Duration::from_millis(200);
+            }
+            wait::pass(Duration::from_millis(15));
+        }
+    }
+
+    pub fn look_for_orphans(&self) {
+        for host in &self.hosts {
+            for pid in host.orphans() {
+                let now = now();
+                let mut history = self.history.lock().unwrap();
+                history.orphans.entry((host.node.name.clone(), pid)).or_insert((now, now)).1 = now;
+            }
+        }
+    }
+
+    fn watch_servers(&self) {
+        self.lab.nodes.last().unwrap().enter();
+        while !self.finished.load(Ordering::Relaxed) {
+            let modes = std::array::from_fn(|server| self.ensemble.mode(server));
+            let view = View { at: now(), modes, possible: self.is_possible(modes) };
+            let mut history = self.history.lock().unwrap();
+            if history.views.last().is_none_or(|last| (last.modes, last.possible) != (view.modes, view.possible)) {
+                history.views.push(view);
+            }
+            drop(history);
+            wait::pass(Duration::from_millis(80));
+        }
+    }
+
+    /// How long no write has succeeded.
+    pub fn writes_silent_for(&self) -> Duration {
+        now().saturating_sub(*self.last_write.lock().unwrap())
+    }
+
+    fn try_writes(&self) {
+        while !self.finished.load(Ordering::Relaxed) {
+            self.operator.write_on(|| {
+                *self.last_write.lock().unwrap() = now();
+                wait::pass(Duration::from_millis(300));
+                !self.finished.load(Ordering::Relaxed)
+            });
+        }
+    }
+
+    fn is_possible(&self, modes: [Mode; SERVERS]) -> bool {
+        let Some(leader) = modes.iter().position(|&mode| mode == Mode::Leader) else { return false };
+        let follows = |server: usize| {
+            modes[server] == Mode::Follower && self.ensemble.is_up(server) && self.network.passes(leader, server)
+        };
+        let quorum: Vec<usize> = (0..SERVERS).filter(|&server| server == leader || follows(server)).collect();
+        let reaches = |host: usize| {
+            // A client may try any of its servers, so all have to be good.
+            reach(host).all(|server| quorum.contains(&server) && self.network.passes(Self::node_of(host), server))
+        };
+        let up = self.ensemble.is_up(leader) && 2 * quorum.len() > SERVERS && self.writes_silent_for() < WRITE_SILENCE;
+        up && (0..self.hosts.len()).any(|host| self.hosts[host].is_up() && reaches(host))
+    }
+}
+
+impl Running {
+    fn keep(world: Arc<World>) -> Self {
+        let threads = [World::keep_hosts, World::watch_servers, World::try_writes].map(|work: fn(&World)| {
+            let world = Arc::clone(&world);
+            std::thread::spawn(move || work(&world))
+        });
+        Self { world, threads: threads.into() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.world.finished.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The first three hosts know one server each, their own, as if they shared a machine; the others know all.
+fn reach(host: usize) -> std::ops::Range<usize> {
+    if host < SERVERS { host..host + 1 } else { 0..SERVERS }
+}
+
+fn setup(settings: &Settings, diary: PathBuf) -> Setup {
+    let witness = subject::example("witness");
+    assert!(witness.exists(), "the witness is not built: cargo build --example witness");
+    Setup {
+        program: settings.program.clone(),
+        witness,
+        diary,
+        logs: settings.report.clone(),
+        session_timeout: settings.session_timeout,
+        recipe: settings.recipe,
+        base: "/zk-leader-run/chaos".to_owned(),
+    }
+}

@@ -1,0 +1,403 @@
+//! The command line from outside: what is refused and how, what help and the reference say, which layer of settings wins.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use zk_leader_run::cli::{self, Stop, Stream, Surroundings, reference};
+use zk_leader_run::config::Config;
+use zk_leader_run::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use zk_leader_run::exit::Status;
+
+/// What the user typed, and what must be said about it.
+struct Mistake {
+    typed: &'static [&'static str],
+    variables: &'static [(&'static str, &'static str)],
+    status: i32,
+    /// Option or variable, value, remedy: in this order.
+    said: [&'static str; 3],
+}
+
+const fn typed(typed: &'static [&'static str], status: i32, said: [&'static str; 3]) -> Mistake {
+    Mistake { typed, variables: &[], status, said }
+}
+
+const fn variable(variables: &'static [(&'static str, &'static str)], status: i32, said: [&'static str; 3]) -> Mistake {
+    Mistake { typed: &["true"], variables, status, said }
+}
+
+fn run(typed: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"));
+    command.env_clear().env("PATH", "/usr/bin:/bin").envs(variables.iter().copied());
+    command.args(typed).stdin(Stdio::null()).output().unwrap()
+}
+
+fn parse(typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
+    let path = [("PATH", "/usr/bin:/bin")];
+    let surroundings = Surroundings {
+        variables: path.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect(),
+        host: "host".into(),
+        pid: 4711,
+    };
+    let arguments = ["zk-leader-run"].iter().chain(typed).map(OsString::from);
+    cli::parse(arguments, &surroundings)
+}
+
+fn refused(typed: &[&str], variables: &[(&str, &str)]) -> Stop {
+    parse(typed, variables).expect_err("it was accepted")
+}
+
+/// Runs the real program against a server that must never be connected to.
+fn each_is_refused(mistakes: &[Mistake]) {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    for Mistake { typed, variables, status, said } in mistakes {
+        let reachable = [("ZK_LEADER_RUN_CONNECT", address.as_str())];
+        let variables: Vec<_> = reachable.iter().chain(*variables).copied().collect();
+        let output = run(typed, &variables);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(*status), "{typed:?}: {error}");
+        assert_eq!(output.stdout, b"", "{typed:?}");
+        assert_eq!(error.lines().count(), 1, "{typed:?}: {error}");
+        let mut rest = error.strip_prefix("zk-leader-run: ").unwrap();
+        for part in said {
+            let found = rest.find(part).unwrap_or_else(|| panic!("{typed:?}: no {part:?} at its place in: {error}"));
+            rest = &rest[found + part.len()..];
+        }
+        assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{typed:?} was connected");
+    }
+}
+
+#[test]
+fn options_that_do_not_exist_or_lack_something_are_refused() {
+    each_is_refused(&[
+        typed(&[], 64, ["COMMAND", "no command", "zk-leader-run [OPTIONS] -- COMMAND"]),
+        typed(&["--"], 64, ["COMMAND", "no command", "zk-leader-run [OPTIONS] -- COMMAND"]),
+        typed(&["--sesion-timeout", "5s", "true"], 64, ["--sesion-timeout:", "no such option", "--session-timeout?"]),
+        typed(&["-x", "true"], 64, ["-x:", "no such option", "--help"]),
+        typed(&["--a\nb", "true"], 64, [r"--a\nb:", "no such option", "--help"]),
+        typed(&["--name"], 64, ["--name:", "a value is missing", "write --name NAME"]),
+        typed(&["--dry-run=yes", "true"], 64, ["--dry-run:", "'yes'", "without a value"]),
+    ]);
+}
+
+#[test]
+fn ensembles_that_cannot_be_understood_are_refused() {
+    each_is_refused(&[
+        typed(&["-z", "", "true"], 64, ["--connect:", "''", "h1:2181"]),
+        typed(&["-z", ":2181", "true"], 64, ["--connect:", "':2181'", "h1:2181"]),
+        typed(&["-z", "h:0", "true"], 64, ["--connect:", "'h:0'", "1 to 65535"]),
+        typed(&["-z", "h:65536", "true"], 64, ["--connect:", "'h:65536'", "1 to 65535"]),
+        typed(&["-z", "::1", "true"], 64, ["--connect:", "'::1'", "[::1]:2181"]),
+        typed(&["-z", "h1, h2", "true"], 64, ["--connect:", "'h1, h2'", "h1:2181,h2:2181"]),
+        typed(&["-z", "h1,,h2", "true"], 64, ["--connect:", "'h1,,h2'", "h1:2181,h2:2181"]),
+        typed(&["-z", "h1/a,h2", "true"], 64, ["--connect:", "'h1/a,h2'", "h1:2181,h2:2181/chroot"]),
+        typed(&["-z", "h1/a/../b", "true"], 64, ["--connect:", "'h1/a/../b'", "write the path out"]),
+        typed(&["-z", "h1//a", "true"], 64, ["--connect:", "'h1//a'", "second slash"]),
+    ]);
+}
+
+#[test]
+fn paths_names_and_ids_that_cannot_be_znodes_are_refused() {
+    each_is_refused(&[
+        typed(&["--path", "a/b", "true"], 64, ["--path:", "'a/b'", "/jobs/nightly"]),
+        typed(&["--path", "/", "true"], 64, ["--path:", "'/'", "/jobs/nightly"]),
+        typed(&["--path", "/a/../b", "true"], 64, ["--path:", "'/a/../b'", "write the path out"]),
+        typed(&["--path", "/a/./b", "true"], 64, ["--path:", "'/a/./b'", "write the path out"]),
+        typed(&["--path", "/a//b", "true"], 64, ["--path:", "'/a//b'", "second slash"]),
+        typed(&["--path", "/a/", "true"], 64, ["--path:", "'/a/'", "leave that out"]),
+        typed(&["--path", "/a\x1b[2Jb", "true"], 64, ["--path:", r"'/a\u{1b}[2Jb'", "leave it out"]),
+        typed(&["--name", "a/b", "true"], 64, ["--name:", "'a/b'", "--path takes a whole path"]),
+        typed(&["--name", "..", "true"], 64, ["--name:", "'..'", "write"]),
+        typed(&["--id", "a/b", "true"], 64, ["--id:", "'a/b'", "without it"]),
+        typed(&["--id", "a\tb", "true"], 64, ["--id:", r"'a\tb'", "leave it out"]),
+    ]);
+}
+
+#[test]
+fn durations_that_make_no_sense_are_refused() {
+    each_is_refused(&[
+        typed(&["--session-timeout", "abc", "true"], 64, ["--session-timeout:", "'abc'", "1500ms, 5s or 1m30s"]),
+        typed(&["--session-timeout", "15", "true"], 64, ["--session-timeout:", "'15'", "15s or 15ms"]),
+        typed(&["--session-timeout", "0", "true"], 64, ["--session-timeout:", "'0'", "15s"]),
+        typed(&["--session-timeout", "2d", "true"], 64, ["--session-timeout:", "'2d'", "at most 1d"]),
+        typed(&["--wait", "-5s", "true"], 64, ["--wait:", "'-5s'", "1500ms, 5s or 1m30s"]),
+        typed(&["--wait", "5000y", "true"], 64, ["--wait:", "'5000y'", "at most 366d"]),
+        typed(&["--stop-timeout", "", "true"], 64, ["--stop-timeout:", "''", "5s"]),
+        typed(&["--connect-timeout", "0", "true"], 64, ["--connect-timeout:", "'0'", "leave it out"]),
+        typed(&["--lease", "0s", "true"], 64, ["--lease:", "'0s'", "15s"]),
+        typed(&["--grace", "soon", "true"], 64, ["--grace:", "'soon'", "5s"]),
+    ]);
+}
+
+#[test]
+fn words_signals_and_statuses_that_do_not_exist_are_refused() {
+    each_is_refused(&[
+        typed(&["--recipe", "sequental", "true"], 64, ["--recipe:", "'sequental'", "did you mean sequential?"]),
+        typed(&["--guarantee", "none", "true"], 64, ["--guarantee:", "'none'", "at-most-one or at-least-one"]),
+        typed(&["--contain", "docker", "true"], 64, ["--contain:", "'docker'", "subreaper, cgroup or pid-namespace"]),
+        typed(&["--on-exit", "stay", "true"], 64, ["--on-exit:", "'stay'", "exit or rejoin"]),
+        typed(&["--on-loss", "cry", "true"], 64, ["--on-loss:", "'cry'", "rejoin or exit"]),
+        typed(&["--log-format", "xml", "true"], 64, ["--log-format:", "'xml'", "human or json"]),
+        typed(&["--log-level", "warning", "true"], 64, ["--log-level:", "'warning'", "did you mean warn?"]),
+        typed(&["--stop-signal", "SIGTREM", "true"], 64, ["--stop-signal:", "'SIGTREM'", "did you mean TERM?"]),
+        typed(&["--stop-signal", "0", "true"], 64, ["--stop-signal:", "'0'", "1 to 31"]),
+        typed(&["--stop-signal", "-9", "true"], 64, ["--stop-signal:", "'-9'", "1 to 31"]),
+        typed(&["--stop-signal", "STOP", "true"], 64, ["--stop-signal:", "'STOP'", "TERM"]),
+        typed(&["--on-pause", "freez", "true"], 64, ["--on-pause:", "'freez'", "did you mean freeze?"]),
+        typed(&["--conflict-exit-code", "256", "true"], 64, ["--conflict-exit-code:", "'256'", "0 to 255"]),
+        typed(&["--conflict-exit-code", "+1", "true"], 64, ["--conflict-exit-code:", "'+1'", "0 to 255"]),
+    ]);
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    each_is_refused(&[
+        typed(&["--on-resume", "CONT", "true"], 64, ["--on-resume:", "'CONT'", "--on-pause SIGNAL"]),
+        typed(&["--on-pause", "freeze", "--on-resume", "CONT", "true"], 64, ["--on-resume:", "'CONT'", "--on-pause"]),
+        typed(&["--max-pause", "1m", "true"], 64, ["--max-pause:", "'1m'", "--guarantee at-least-one"]),
+    ]);
+}
+
+#[test]
+fn timings_that_do_not_fit_are_refused_with_the_sum_and_the_way_out() {
+    each_is_refused(&[
+        typed(&["--stop-reserve", "10s", "true"], 78, ["--stop-reserve:", "= 4.65s, but", "at most 4.9s"]),
+        typed(
+            &["--session-timeout", "100ms", "true"],
+            78,
+            ["--session-timeout:", "'100ms'", "--session-timeout at least"],
+        ),
+        typed(&["--session-timeout", "5m", "true"], 78, ["--session-timeout:", "'5m'", "--lease 2m"]),
+        typed(&["--session-timeout", "5m", "--lease", "3m", "true"], 78, ["--lease:", "'3m'", "at most 2m"]),
+        typed(&["--lease", "5s", "true"], 78, ["--lease:", "'5s'", "--lease at least"]),
+        typed(&["--grace", "15s", "true"], 78, ["--grace:", "'15s'", "at most 10.9s"]),
+        typed(
+            &["--guarantee", "at-least-one", "--max-pause", "5s", "true"],
+            78,
+            ["--max-pause:", "'5s'", "at least 13.5s"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_refused_before_anything_is_connected() {
+    each_is_refused(&[
+        typed(&["no-such-command-anywhere"], 127, ["COMMAND:", "'no-such-command-anywhere'", "whole path"]),
+        typed(&["/nonexistent/command"], 127, ["COMMAND:", "'/nonexistent/command'", "the path of a program"]),
+        typed(&["--name", "n", ""], 127, ["COMMAND:", "''", "whole path"]),
+        typed(&["/etc/passwd"], 126, ["COMMAND:", "'/etc/passwd'", "chmod +x"]),
+        typed(&["--name", "n", "/"], 126, ["COMMAND:", "'/'", "the path of a program"]),
+        typed(&["/etc"], 126, ["COMMAND:", "'/etc'", "the path of a program"]),
+        typed(&["a\x01b"], 64, ["--name:", r"'a\u{1}b'", "add --name"]),
+    ]);
+}
+
+#[test]
+fn a_mistake_in_a_variable_names_the_variable() {
+    each_is_refused(&[
+        variable(&[("ZK_LEADER_RUN_GRACE", "abc")], 64, ["ZK_LEADER_RUN_GRACE:", "'abc'", "5s"]),
+        variable(&[("ZK_LEADER_RUN_FOREGROUND", "maybe")], 64, ["ZK_LEADER_RUN_FOREGROUND:", "'maybe'", "true, false"]),
+        variable(
+            &[("ZK_LEADER_RUN_STOP_RESERVE", "10s")],
+            78,
+            ["ZK_LEADER_RUN_STOP_RESERVE:", "'10s'", "at most 4.9s"],
+        ),
+        variable(&[("ZK_LEADER_RUN_MAX_PAUSE", "1m")], 64, ["ZK_LEADER_RUN_MAX_PAUSE:", "'1m'", "at-least-one"]),
+    ]);
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_refused_with_the_option() {
+    let not_text = OsString::from_vec(vec![b'a', 0xff]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"));
+    let output = command.arg("--name").arg(not_text).arg("true").output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "zk-leader-run: --name: 'a\u{fffd}' is not UTF-8 text; write it in UTF-8\n"
+    );
+}
+
+#[test]
+fn every_option_and_every_variable_is_read_and_named_when_it_is_wrong() {
+    let command = cli::command();
+    let settings: Vec<_> = command.get_arguments().filter(|argument| reference::has_twin(argument)).collect();
+    assert!(settings.len() >= 25);
+    for argument in settings {
+        let option = argument.get_long().unwrap();
+        let twin = format!("ZK_LEADER_RUN_{}", option.to_uppercase().replace('-', "_"));
+        let stop = refused(&["true"], &[(&twin, "\u{1}")]);
+        assert_eq!((stop.status, stop.stream), (64, Stream::Stderr), "{}", stop.text);
+        assert!(stop.text.starts_with(&format!("zk-leader-run: {twin}: '\\u{{1}}' ")), "{}", stop.text);
+        if argument.get_action().takes_values() {
+            let stop = refused(&[&format!("--{option}=\u{1}"), "true"], &[]);
+            assert!(stop.text.starts_with(&format!("zk-leader-run: --{option}: '\\u{{1}}' ")), "{}", stop.text);
+        }
+    }
+}
+
+#[test]
+fn an_option_wins_over_its_variable_and_a_variable_over_the_default() {
+    let twin = [("ZK_LEADER_RUN_STOP_TIMEOUT", "20s")];
+    let stop_timeout = |typed: &[&str], variables: &[(&str, &str)]| parse(typed, variables).unwrap().stop_timeout;
+    assert_eq!(stop_timeout(&["true"], &[]), Duration::from_secs(10));
+    assert_eq!(stop_timeout(&["true"], &twin), Duration::from_secs(20));
+    assert_eq!(stop_timeout(&["--stop-timeout", "30s", "true"], &twin), Duration::from_secs(30));
+    assert_eq!(stop_timeout(&["--stop-timeout", "10s", "true"], &twin), Duration::from_secs(10));
+    assert_eq!(stop_timeout(&["--stop-timeout", "3s", "--stop-timeout", "4s", "true"], &[]), Duration::from_secs(4));
+    assert_eq!(stop_timeout(&["true"], &[("ZK_LEADER_RUN_STOP_TIMEOUT", "")]), Duration::from_secs(10));
+    assert!(parse(&["true"], &[("ZK_LEADER_RUN_FOREGROUND", "yes")]).unwrap().foreground);
+    assert!(!parse(&["true"], &[("ZK_LEADER_RUN_FOREGROUND", "0")]).unwrap().foreground);
+    assert!(parse(&["--foreground", "true"], &[("ZK_LEADER_RUN_FOREGROUND", "0")]).unwrap().foreground);
+}
+
+#[test]
+fn an_unknown_variable_is_worth_a_notice_and_no_more() {
+    let config = parse(&["true"], &[("ZK_LEADER_RUN_SESION_TIMEOUT", "1s"), ("ZK_LEADER_TOKEN", "7")]).unwrap();
+    assert_eq!(
+        config.notices,
+        ["the variable 'ZK_LEADER_RUN_SESION_TIMEOUT' belongs to no option, and is ignored; did you mean \
+          ZK_LEADER_RUN_SESSION_TIMEOUT?"]
+    );
+}
+
+#[test]
+fn without_options_the_defaults_of_the_contract_hold() {
+    let config = parse(&["/bin/true"], &[]).unwrap();
+    assert_eq!((config.servers.as_str(), config.chroot.as_ref()), ("127.0.0.1:2181", None));
+    assert_eq!((config.name.as_str(), config.base.as_str()), ("true", "/zk-leader-run/true"));
+    assert_eq!((config.id.as_str(), config.recipe), ("host:4711", Recipe::Sequential));
+    assert_eq!((config.wait, config.connect_timeout), (None, None));
+    assert_eq!(config.conflict_exit_code, Status::TemporaryFailure.code());
+    assert_eq!(config.session_timeout, Duration::from_secs(15));
+    assert_eq!((config.guarantee, config.wishes.max_pause), (Guarantee::AtMostOne, None));
+    assert_eq!((config.on_pause, config.wishes.frozen_while_paused), (OnPause::Run, false));
+    assert_eq!((config.wishes.lease, config.wishes.reserve, config.wishes.grace), (None, None, None));
+    assert_eq!((config.contain, config.foreground, config.dry_run), (Contain::Auto, false, false));
+    assert_eq!((config.stop_signal, config.stop_timeout), (15, Duration::from_secs(10)));
+    assert_eq!((config.on_exit, config.on_loss), (OnExit::Exit, OnLoss::Rejoin));
+    assert!(config.notices.is_empty());
+}
+
+#[test]
+fn settings_mean_what_they_say() {
+    let config = parse(&["-z", "a,[::1]:7/c/d", "--path", "/p/q", "--id", "me", "--name", "n", "true"], &[]).unwrap();
+    assert_eq!(config.servers, "a:2181,[::1]:7");
+    assert_eq!(config.chroot.unwrap().as_str(), "/c/d");
+    assert_eq!((config.base.as_str(), config.name.as_str(), config.id.as_str()), ("/p/q", "n", "me"));
+    let config = parse(&["--on-pause", "usr1", "--on-resume", "SIGUSR2", "true"], &[]).unwrap();
+    assert_eq!(config.on_pause, OnPause::Signal { pause: 10, resume: Some(12) });
+    let config = parse(&["--on-pause=freeze", "--grace=0", "true"], &[]).unwrap();
+    assert!(config.wishes.frozen_while_paused && config.wishes.grace == Some(Duration::ZERO));
+    let config = parse(&["--guarantee", "at-least-one", "true"], &[]).unwrap();
+    assert_eq!(config.wishes.max_pause, Some(Duration::from_secs(150)));
+}
+
+#[test]
+fn who_will_not_wait_for_ever_does_not_try_the_ensemble_for_ever() {
+    let connect_timeout = |typed: &[&str]| parse(typed, &[]).unwrap().connect_timeout;
+    assert_eq!(connect_timeout(&["--wait", "0", "true"]), Some(Duration::from_secs(15)));
+    assert_eq!(connect_timeout(&["--wait", "1m", "true"]), Some(Duration::from_secs(60)));
+    assert_eq!(connect_timeout(&["--wait", "1m", "--connect-timeout", "5s", "true"]), Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn options_end_at_the_command_or_at_two_dashes() {
+    let command = |typed: &[&str]| parse(typed, &[]).unwrap().command;
+    assert_eq!(command(&["--name", "n", "sh", "--name", "x", "-h"]), ["sh", "--name", "x", "-h"]);
+    assert_eq!(command(&["--", "sh", "-c", "true"]), ["sh", "-c", "true"]);
+    assert_eq!(command(&["sh", "--", "-x", ""]), ["sh", "--", "-x", ""]);
+    assert_eq!(command(&["--", "sh", "--", "--help"]), ["sh", "--", "--help"]);
+}
+
+#[test]
+fn settings_without_effect_are_worth_a_notice() {
+    let notices = |typed: &[&str]| parse(typed, &[]).unwrap().notices.concat();
+    assert!(
+        notices(&["--on-pause", "freeze", "--stop-reserve", "1s", "true"]).contains("--stop-reserve has no effect")
+    );
+    assert!(notices(&["--lease", "20s", "true"]).contains("--lease 20s is cut to the session timeout, 15s"));
+}
+
+#[test]
+fn help_version_and_trial_are_answers_on_standard_output() {
+    for (typed, file) in [
+        (&["-h"][..], "help-short.txt"),
+        (&["--help"], "help-long.txt"),
+        (&["--dry-run", "--id", "me", "-z", "h1,h2/prod", "--", "sh", "-c", "echo 'a b'"], "dry-run.txt"),
+        (
+            &[
+                "--dry-run",
+                "--id=me",
+                "--wait=0",
+                "--guarantee=at-least-one",
+                "--on-pause=freeze",
+                "--grace=3s",
+                "--stop-reserve=2s",
+                "--on-loss=exit",
+                "--on-exit=rejoin",
+                "--stop-timeout=0",
+                "--contain=cgroup",
+                "--foreground",
+                "--lease=20s",
+                "true",
+            ],
+            "dry-run-at-least-one.txt",
+        ),
+    ] {
+        let output = run(typed, &[]);
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{typed:?}");
+        golden(&format!("tests/golden/{file}"), &String::from_utf8(output.stdout).unwrap());
+    }
+    for typed in ["-V", "--version"] {
+        let output = run(&[typed], &[]);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(output.stdout, concat!("zk-leader-run ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+    }
+}
+
+#[test]
+fn a_trial_connects_to_nothing() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let output = run(&["--dry-run", "-z", &server.local_addr().unwrap().to_string(), "true"], &[]);
+    assert!(output.status.success());
+    assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn no_line_of_help_is_wider_than_a_screen() {
+    for typed in ["-h", "--help"] {
+        let help = String::from_utf8(run(&[typed], &[]).stdout).unwrap();
+        for line in help.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_pages_are_not_stale() {
+    golden("docs/options.md", &reference::options());
+    golden("docs/exit-codes.md", &reference::exit_codes());
+}
+
+/// Compares with a committed file, or rewrites it under UPDATE=1.
+fn golden(file: &str, actual: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+    if std::env::var_os("UPDATE").is_some_and(|update| update == "1") {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        expected == actual,
+        "{file} is stale; rewrite it with UPDATE=1 and look at the difference. It would be:\n{actual}"
+    );
+}

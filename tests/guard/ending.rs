@@ -1,0 +1,211 @@
+//! Trees that end: by order, by a deadline, by themselves.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
+use zk_leader_run::core::settings::Contain;
+
+use crate::subject::{LONG, Process, SHORT, Setting, Subject, deadlines, now, pause};
+
+/// A wrapper shell with a child, and a daemon: forked twice, in a session of its own, deaf to every polite signal.
+const FAMILY: &str = r#"
+    exec 9>"$ALIVE"
+    (setsid sh -c 'trap "" TERM HUP INT QUIT; sleep 1000 & echo "$$" >"$DIR/daemon"; echo ready; wait' &)
+    sleep 1000 &
+    wait
+"#;
+
+const KILLED: ChildStatus = ChildStatus::Signaled(9);
+const TERMINATED: ChildStatus = ChildStatus::Signaled(15);
+
+pub fn a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended(contain: Contain) {
+    let mut subject = Subject::script(contain, FAMILY);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Kill { run });
+    let (_, status, cause) = subject.ends();
+    assert!(!subject.tree_lives(), "TreeEnded is the proof that nothing is left");
+    assert_eq!((status, cause), (KILLED, Cause::Ordered));
+}
+
+/// The test above can fail: this is what it looks like without the part under test.
+pub fn a_daemon_survives_a_guard_that_is_no_subreaper() {
+    let mut subject = Subject::script(Contain::ProcessGroup, FAMILY);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Kill { run });
+    subject.ends();
+    let is_left = subject.tree_lives();
+    let daemon = std::fs::read_to_string(subject.dir.path().join("daemon")).unwrap();
+    let daemon = Process::of(daemon.trim().parse().unwrap());
+    // The daemon's session is its own; its child dies with the group that it leads.
+    nix::sys::signal::killpg(nix::unistd::Pid::from_raw(daemon.pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert!(is_left, "a daemon escapes the process group");
+    subject.tree_is_gone_in_time();
+}
+
+pub fn a_command_that_honours_the_stop_signal_ends_by_it(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    let (reports, status, cause) = subject.ends();
+    assert!(!subject.tree_lives());
+    assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
+    assert!(matches!(reports[..], [Report::Started { .. }, Report::CommandEnded { status: TERMINATED, .. }]));
+}
+
+pub fn a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop(contain: Contain) {
+    let mut subject = Subject::script(
+        contain,
+        r#"exec 9>"$ALIVE"; trap "echo stop" TERM; echo ready; while :; do sleep 1000 & wait; done"#,
+    );
+    let run = subject.start_ready(LONG);
+    let by = now().after(Duration::from_millis(300));
+    subject.order(Order::Stop { run, by });
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    subject.says("stop");
+    let (_, status, cause) = subject.ends();
+    assert!(now() >= by && !subject.tree_lives());
+    assert_eq!((status, cause), (KILLED, Cause::Ordered));
+}
+
+pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {
+    let mut subject = Subject::script(
+        contain,
+        r#"exec 9>"$ALIVE"; trap "echo stop" TERM; echo ready; while :; do sleep 1000 & wait; done"#,
+    );
+    let lease = deadlines(SHORT);
+    let run = subject.start_under(lease);
+    subject.says("ready");
+    subject.says("stop");
+    assert!(now() >= lease.stop_at);
+    let (reports, status, cause) = subject.ends();
+    assert!(now() >= lease.kill_at && !subject.tree_lives());
+    assert_eq!((status, cause), (KILLED, Cause::Deadline));
+    assert!(reports.contains(&Report::Stopping { run }));
+}
+
+pub fn a_renewed_lease_keeps_the_command_alive(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
+    let first = deadlines(SHORT);
+    let run = subject.start_under(first);
+    subject.says("ready");
+    let mut last = first;
+    for _ in 0..6 {
+        last = deadlines(SHORT);
+        subject.order(Order::Extend { run, deadlines: last });
+        pause(SHORT / 5);
+        assert!(subject.tree_lives());
+    }
+    assert!(now() > first.kill_at);
+    let (_, status, cause) = subject.ends();
+    assert!(now() >= last.stop_at && !subject.tree_lives());
+    assert_eq!((status, cause), (TERMINATED, Cause::Deadline));
+}
+
+pub fn what_the_command_left_behind_is_ended_with_it(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        (setsid sh -c 'trap "" TERM HUP; echo ready; sleep 1000 & wait' &)
+        sleep 1000 &
+        read how
+        exit 37
+    "#;
+    let mut subject = Subject::script(contain, script);
+    subject.start_ready(LONG);
+    subject.writes("go");
+    let (reports, status, cause) = subject.ends();
+    assert!(!subject.tree_lives());
+    assert_eq!((status, cause), (ChildStatus::Exited(37), Cause::ItsOwn));
+    let command_ended = Report::CommandEnded { run: zk_leader_run::core::order::RunId(1), status };
+    assert_eq!(reports.last(), Some(&command_ended));
+}
+
+pub fn a_process_that_forks_and_exits_without_end_is_ended(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        chain() { chain & }
+        for group in 1 2 3; do (setsid sh -c 'chain() { chain & }; chain' &); done
+        chain
+        echo ready
+        sleep 1000
+    "#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Kill { run });
+    subject.ends();
+    assert!(!subject.tree_lives());
+}
+
+/// More than one pass can reap.
+pub fn hundreds_of_daemons_are_ended(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        daemons=0
+        while [ "$daemons" -lt 300 ]; do setsid sleep 1000 & daemons=$((daemons + 1)); done
+        echo ready
+        wait
+    "#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Kill { run });
+    subject.ends();
+    assert!(!subject.tree_lives());
+}
+
+pub fn an_ordinary_users_tree_is_ended_as_well() {
+    for contain in [Contain::Auto, Contain::Subreaper, Contain::PidNamespace] {
+        let mut subject = Setting::new(contain, &["sh", "-c", FAMILY]).of_an_ordinary_user().run();
+        let run = subject.start_ready(LONG);
+        subject.order(Order::Kill { run });
+        subject.ends();
+        assert!(!subject.tree_lives(), "{}", subject.containment);
+    }
+}
+
+/// T4, T12: the order comes before, while and after the command leaves our group, changes its signals and is executed.
+pub fn a_start_that_is_taken_back_at_once_leaves_nothing(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; (setsid sleep 1000 &); exec sleep 1000"#);
+    for round in 0_u32..120 {
+        let run = subject.start(LONG);
+        pause(Duration::from_micros(u64::from(round / 2) * 100));
+        match round % 2 {
+            0 => subject.order(Order::Kill { run }),
+            _ => subject.order(Order::Stop { run, by: now().after(LONG) }),
+        }
+        let (_, status, cause) = subject.ends();
+        assert!(!subject.tree_lives(), "round {round}");
+        assert_eq!((status, cause), (if round % 2 == 0 { KILLED } else { TERMINATED }, Cause::Ordered));
+    }
+    assert!(subject.driver_process.is_alive() && subject.guard.is_alive());
+}
+
+pub fn one_guard_runs_one_command_after_another(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; read how; exit "$how""#);
+    for code in 0..5 {
+        subject.start_ready(LONG);
+        // A second tree is not started while one lives (I3), and nothing is said that could be taken for its end.
+        let first = zk_leader_run::core::order::RunId(u64::from(code) + 1);
+        subject.order(Order::Start { run: first, deadlines: deadlines(LONG), grant: crate::subject::GRANT });
+        subject.writes(&code.to_string());
+        let (_, status, cause) = subject.ends();
+        assert_eq!((status, cause), (ChildStatus::Exited(code), Cause::ItsOwn));
+    }
+    let past = deadlines(Duration::ZERO);
+    subject.start_under(past);
+    let (reports, status, cause) = subject.ends();
+    assert_eq!((reports.as_slice(), cause), ([].as_slice(), Cause::Deadline));
+    assert!(matches!(status, ChildStatus::NotExecuted(_)));
+}
+
+/// A cgroup holds what no subreaper can: a process whose parent is outside of the tree.
+pub fn a_process_that_is_no_descendant_is_ended_by_the_cgroup() {
+    let mut subject = Subject::script(Contain::Cgroup, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
+    let run = subject.start_ready(LONG);
+    let cgroup = subject.containment.split(' ').nth(1).unwrap().to_owned();
+    let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    std::fs::write(format!("{cgroup}/cgroup.procs"), stranger.id().to_string()).unwrap();
+    subject.order(Order::Kill { run });
+    subject.ends();
+    let status = stranger.wait().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::KILL.as_raw()));
+}

@@ -1,0 +1,83 @@
+//! Trees that are frozen while contact is lost: by the cgroup freezer, or by SIGSTOP to each process.
+
+use std::time::Duration;
+
+use zk_leader_run::core::order::{Cause, ChildStatus, Order};
+use zk_leader_run::core::settings::Contain;
+
+use crate::subject::{LONG, Subject, deadlines, now, until};
+
+/// The command and a daemon of it, both audibly alive.
+const TICKING: &str = r#"
+    exec 9>"$ALIVE"
+    trap "echo stop; exit 3" TERM
+    (setsid sh -c 'trap "" TERM HUP; while :; do echo tock; sleep 0.02; done' &)
+    echo ready
+    while :; do echo tick; sleep 0.02; done
+"#;
+
+/// So long without a sound of either.
+const SILENCE: Duration = Duration::from_millis(500);
+
+fn falls_silent(subject: &Subject) {
+    until("the tree is silent", || {
+        let silent_from = now();
+        while subject.hears_within(SILENCE.saturating_sub(silent_from.until(now()))) {
+            if silent_from.until(now()) >= SILENCE {
+                return false;
+            }
+        }
+        silent_from.until(now()) >= SILENCE && !subject.hears_within(SILENCE)
+    });
+}
+
+fn ticks_and_tocks(subject: &Subject) {
+    for sound in ["tick", "tock", "tick", "tock"] {
+        until("the tree is audible", || subject.line() == sound);
+    }
+}
+
+fn frozen(contain: Contain, lease: Duration) -> Subject {
+    let mut subject = Subject::script(contain, TICKING);
+    let run = subject.start(lease);
+    ticks_and_tocks(&subject);
+    subject.order(Order::Freeze { run });
+    falls_silent(&subject);
+    subject
+}
+
+pub fn a_frozen_tree_does_nothing_until_it_is_thawed(contain: Contain) {
+    let mut subject = frozen(contain, LONG);
+    let run = subject.run();
+    assert!(subject.tree_lives());
+    subject.order(Order::Thaw { run });
+    ticks_and_tocks(&subject);
+}
+
+pub fn a_frozen_tree_is_killed_at_the_deadline(contain: Contain) {
+    let mut subject = frozen(contain, LONG);
+    let run = subject.run();
+    subject.order(Order::Kill { run });
+    let (_, status, cause) = subject.ends();
+    assert!(!subject.tree_lives());
+    assert_eq!((status, cause), (ChildStatus::Signaled(9), Cause::Ordered));
+}
+
+pub fn a_frozen_tree_is_thawed_to_be_stopped(contain: Contain) {
+    let mut subject = frozen(contain, LONG);
+    let run = subject.run();
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    until("the command hears the stop signal", || subject.line() == "stop");
+    let (_, status, cause) = subject.ends();
+    assert!(!subject.tree_lives());
+    assert_eq!((status, cause), (ChildStatus::Exited(3), Cause::Ordered));
+}
+
+pub fn a_run_after_a_frozen_one_is_not_frozen(contain: Contain) {
+    let mut subject = frozen(contain, LONG);
+    let run = subject.run();
+    subject.order(Order::Kill { run });
+    subject.ends();
+    subject.start_under(deadlines(LONG));
+    ticks_and_tocks(&subject);
+}

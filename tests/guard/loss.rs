@@ -1,0 +1,130 @@
+//! A supervisor or a guard that is killed, or stopped, or both.
+
+use rustix::process::Signal;
+use zk_leader_run::core::order::{Cause, ChildStatus};
+use zk_leader_run::core::settings::Contain;
+
+use crate::driver;
+use crate::subject::{GRANT, LONG, News, SHORT, Setting, Subject, deadlines, now, until};
+
+/// A command that ends by SIGKILL only, and a daemon of it.
+const DEAF_FAMILY: &str = r#"
+    exec 9>"$ALIVE"
+    trap "" TERM
+    (setsid sh -c 'trap "" TERM HUP; sleep 1000 & echo ready; wait' &)
+    while :; do sleep 1000 & wait; done
+"#;
+
+const DEAF: &str = r#"exec 9>"$ALIVE"; trap "" TERM; echo ready; exec sleep 1000"#;
+
+pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    subject.driver.kill().unwrap();
+    subject.tree_is_gone_in_time();
+    until("the guard is gone", || !subject.guard.is_alive());
+    assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+}
+
+/// A socket is at its end when the last copy of the other end is closed. A pidfd is not so easily deceived.
+pub fn a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open() {
+    let mut subject = Subject::script(Contain::Subreaper, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    let held = subject.driver_process.steal_sockets();
+    assert!(held.len() >= 2, "the guard's, and the test's: {held:?}");
+    subject.driver.kill().unwrap();
+    subject.tree_is_gone_in_time();
+    until("the guard is gone", || !subject.guard.is_alive());
+    drop(held);
+}
+
+pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    let lease = deadlines(SHORT);
+    subject.start_under(lease);
+    subject.says("ready");
+    subject.driver_process.signal(Signal::STOP);
+    subject.tree_is_gone_in_time();
+    assert!(now() >= lease.kill_at);
+    subject.driver_process.signal(Signal::CONT);
+    let (_, status, cause) = subject.ends();
+    assert_eq!((status, cause), (ChildStatus::Signaled(9), Cause::Deadline));
+}
+
+/// With the supervisor stopped, too: only the kernel is left to act.
+pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF);
+    subject.start_ready(SHORT);
+    subject.driver_process.signal(Signal::STOP);
+    subject.guard.signal(Signal::STOP);
+    subject.tree_is_gone_in_time();
+    until("the guard is gone", || !subject.guard.is_alive());
+    subject.driver_process.signal(Signal::CONT);
+    orphans_are_ended(&mut subject);
+}
+
+pub fn a_stopped_guard_takes_a_whole_pid_namespace_with_it() {
+    let mut subject = Subject::script(Contain::PidNamespace, DEAF_FAMILY);
+    subject.start_ready(SHORT);
+    subject.driver_process.signal(Signal::STOP);
+    subject.guard.signal(Signal::STOP);
+    subject.tree_is_gone_in_time();
+}
+
+pub fn a_killed_guard_leaves_the_tree_to_the_supervisor(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    subject.guard.signal(Signal::KILL);
+    orphans_are_ended(&mut subject);
+    assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+}
+
+fn orphans_are_ended(subject: &mut Subject) {
+    while subject.news() != News::OrphansEnded {}
+    assert!(!subject.tree_lives(), "that orphans ended is the proof that nothing is left");
+}
+
+pub fn no_catchable_signal_moves_the_guard(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; read how; exit "$how""#);
+    let deadly = (1..=31).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal));
+    let signals: Vec<_> = deadly.filter_map(Signal::from_named_raw).collect();
+    signals.iter().copied().for_each(|signal| subject.guard.signal(signal));
+    subject.start_ready(LONG);
+    signals.iter().copied().for_each(|signal| subject.guard.signal(signal));
+    subject.writes("7");
+    let (_, status, cause) = subject.ends();
+    assert_eq!((status, cause), (ChildStatus::Exited(7), Cause::ItsOwn));
+    assert!(subject.guard.is_alive());
+}
+
+pub fn a_guard_without_a_tree_ends_with_its_supervisor_and_leaves_nothing_behind(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready"#);
+    subject.start_ready(LONG);
+    subject.ends();
+    let cgroup = cgroup_of(&subject);
+    assert!(cgroup.as_ref().is_none_or(|cgroup| cgroup.exists()));
+    // Cgroups that the command made in its own are no reason to leave it.
+    if let Some(cgroup) = &cgroup {
+        std::fs::create_dir_all(cgroup.join("of/the/command")).unwrap();
+    }
+    subject.driver.kill().unwrap();
+    until("the guard is gone", || !subject.guard.is_alive());
+    assert!(cgroup.is_none_or(|cgroup| !cgroup.exists()));
+}
+
+fn cgroup_of(subject: &Subject) -> Option<std::path::PathBuf> {
+    let path = subject.containment.strip_prefix("cgroup ")?.split(' ').next()?;
+    Some(path.into())
+}
+
+pub fn the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty() {
+    let mut setting = Setting::new(Contain::Subreaper, &["sh", "-c", DEAF_FAMILY]);
+    let report = setting.dir.path().join("released");
+    setting.command.env(driver::RELEASER, &report);
+    let mut subject = setting.run();
+    subject.start_ready(LONG);
+    subject.driver.kill().unwrap();
+    until("the releaser ran", || report.exists() && std::fs::read(&report).is_ok_and(|token| !token.is_empty()));
+    assert!(!subject.tree_lives(), "no release before the tree is empty");
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), GRANT.token.to_string());
+}

@@ -1,0 +1,91 @@
+//! The guard with real processes and no server: whatever is ordered, or happens to the supervisor or the guard, the
+//! command's whole tree is gone in time.
+//!
+//! Each test runs a supervisor of its own: this executable again, as [`driver`]. libtest starts threads before any test
+//! does, and the guard is forked by a process that has one; hence the harness.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod driver;
+mod ending;
+mod freezing;
+mod launching;
+mod loss;
+mod statuses;
+mod subject;
+mod terminal;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// Tests that hold for every containment, and tests that stand alone.
+macro_rules! trials {
+    (in each containment: $($each:path),* ; alone: $($alone:path),* $(,)?) => {{
+        let mut trials = Vec::new();
+        for contain in subject::KINDS {
+            $(trials.push(trial(&format!("{}::in_{}", stringify!($each), subject::name(contain)), move || $each(contain)));)*
+        }
+        $(trials.push(trial(stringify!($alone), $alone));)*
+        trials
+    }};
+}
+
+fn trial(path: &str, test: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(path.replace(' ', ""), move || {
+        test();
+        Ok(())
+    })
+}
+
+fn main() -> ExitCode {
+    if let Some(socket) = std::env::var_os(driver::SOCKET) {
+        return driver::main(&socket);
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials()).exit_code()
+}
+
+#[expect(clippy::too_many_lines, reason = "a list")]
+fn trials() -> Vec<Trial> {
+    trials![
+        in each containment:
+            ending::a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended,
+            ending::a_command_that_honours_the_stop_signal_ends_by_it,
+            ending::a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop,
+            ending::an_unmoved_lease_is_stopped_and_then_killed_in_time,
+            ending::a_renewed_lease_keeps_the_command_alive,
+            ending::what_the_command_left_behind_is_ended_with_it,
+            ending::a_process_that_forks_and_exits_without_end_is_ended,
+            ending::hundreds_of_daemons_are_ended,
+            ending::a_start_that_is_taken_back_at_once_leaves_nothing,
+            ending::one_guard_runs_one_command_after_another,
+            loss::a_killed_supervisor_takes_the_tree_and_the_guard_with_it,
+            loss::a_stopped_supervisor_does_not_keep_the_command_alive,
+            loss::a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it,
+            loss::a_killed_guard_leaves_the_tree_to_the_supervisor,
+            loss::no_catchable_signal_moves_the_guard,
+            loss::a_guard_without_a_tree_ends_with_its_supervisor_and_leaves_nothing_behind,
+            freezing::a_frozen_tree_does_nothing_until_it_is_thawed,
+            freezing::a_frozen_tree_is_killed_at_the_deadline,
+            freezing::a_frozen_tree_is_thawed_to_be_stopped,
+            freezing::a_run_after_a_frozen_one_is_not_frozen,
+            launching::the_command_finds_default_signals_and_a_session_of_its_own,
+            launching::the_command_gets_the_users_descriptors_and_none_of_ours,
+            launching::the_environment_is_the_terms_and_nobody_elses,
+            launching::a_command_that_cannot_be_executed_says_why,
+            launching::the_command_is_looked_up_on_the_path_and_may_be_a_bare_script,
+            statuses::every_exit_code_and_every_deadly_signal_arrives,
+            terminal::ctrl_c_reaches_a_command_in_the_foreground_exactly_once,
+            terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
+        alone:
+            ending::an_ordinary_users_tree_is_ended_as_well,
+            ending::a_daemon_survives_a_guard_that_is_no_subreaper,
+            ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,
+            loss::a_stopped_guard_takes_a_whole_pid_namespace_with_it,
+            loss::a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open,
+            loss::the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty,
+            launching::a_namespace_shows_its_own_processes_only,
+            launching::the_containment_is_chosen_and_explained_before_any_command_runs,
+            statuses::ten_thousand_short_commands_lose_no_status,
+            terminal::ctrl_c_does_not_reach_a_command_with_a_session_of_its_own,
+    ]
+}

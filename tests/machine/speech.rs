@@ -1,0 +1,76 @@
+//! Actions as text.
+
+use std::time::Duration;
+
+use zk_leader_run::core::action::{Action, Conditions, Entry, Transition};
+use zk_leader_run::core::order::{Deadlines, Order};
+use zk_leader_run::core::time::{Stamp, Timestamp};
+
+pub fn seconds<C: Copy>(at: Stamp<C>) -> String {
+    length(Duration::from_nanos(at.as_nanos()))
+}
+
+pub fn length(duration: Duration) -> String {
+    format!("{:.3}s", duration.as_secs_f64())
+}
+
+/// `LeaseEnding` → `lease-ending`.
+pub fn words(name: &impl std::fmt::Debug) -> String {
+    let mut words = String::new();
+    for letter in format!("{name:?}").chars() {
+        if letter.is_uppercase() && words.chars().last().is_some_and(char::is_lowercase) {
+            words.push('-');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+pub fn action(action: &Action) -> String {
+    match action {
+        Action::Connect { session } => format!("connect session={}", session.0),
+        Action::Enter { candidacy } => format!("enter candidacy={}", candidacy.0),
+        Action::Look { candidacy } => format!("look candidacy={}", candidacy.0),
+        Action::Observe { candidacy } => format!("observe candidacy={}", candidacy.0),
+        Action::TakeOver { candidacy, conditions, entry } => written("take-over", candidacy.0, *conditions, entry),
+        Action::Renew { candidacy, conditions, entry } => written("renew", candidacy.0, *conditions, entry),
+        Action::Release { candidacy, conditions, entry } => written("release", candidacy.0, *conditions, entry),
+        Action::Guard(order) => ordered(order),
+        Action::EndGuard => "end-guard".to_string(),
+        Action::EndOrphans => "end-orphans".to_string(),
+        Action::Announce(Transition { from, to, why, lease_left, .. }) => {
+            let left = lease_left.map_or(String::new(), |left| format!(", lease left {}", length(left)));
+            format!("{} -> {} ({}{left})", words(from), words(to), words(why))
+        }
+        Action::Exit(reason) => format!("exit {}", words(reason)),
+    }
+}
+
+fn written(what: &str, candidacy: u32, conditions: Conditions, entry: &Entry) -> String {
+    let Conditions { record, term } = conditions;
+    let (sending, lease) = (entry.nonce.sending, length(entry.lease));
+    format!("{what} candidacy={candidacy} record={record} term={term} nonce={sending} lease={lease}")
+}
+
+fn ordered(order: &Order) -> String {
+    match order {
+        Order::Start { run, deadlines, grant } => {
+            let (until, takeover) = (until(deadlines), words(&grant.takeover));
+            format!("guard: start run={} {until} token={} term={} {takeover}", run.0, grant.token, grant.term)
+        }
+        Order::Extend { run, deadlines } => format!("guard: extend run={} {}", run.0, until(deadlines)),
+        Order::Stop { run, by } => format!("guard: stop run={} by={}", run.0, seconds(*by)),
+        Order::Kill { run } => format!("guard: kill run={}", run.0),
+        Order::Signal { run, signal } => format!("guard: signal run={} {signal}", run.0),
+        Order::Freeze { run } => format!("guard: freeze run={}", run.0),
+        Order::Thaw { run } => format!("guard: thaw run={}", run.0),
+    }
+}
+
+fn until(deadlines: &Deadlines) -> String {
+    format!("stop-at={} kill-at={}", seconds(deadlines.stop_at), seconds(deadlines.kill_at))
+}
+
+pub fn deadline(at: Option<Timestamp>) -> String {
+    at.map_or("never".to_string(), seconds)
+}

@@ -1,0 +1,77 @@
+//! A machine on a stage: told events in words, and remembered for what it last asked.
+
+use std::time::Duration;
+
+use zk_leader_run::core::action::{Action, PhaseName};
+use zk_leader_run::core::event::{Candidacy, SessionNumber};
+use zk_leader_run::core::machine::{Machine, Settings};
+use zk_leader_run::core::order::{Order, RunId};
+use zk_leader_run::core::time::{Now, Sighting, Timestamp};
+
+use crate::hearing;
+
+/// The ids and versions that the machine used last.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Memory {
+    pub session: SessionNumber,
+    pub candidacy: Candidacy,
+    pub run: RunId,
+    pub sending: u64,
+    pub sent_at: Duration,
+    pub version: i32,
+    pub term: i32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Stage {
+    machine: Machine,
+    memory: Memory,
+}
+
+impl Stage {
+    pub fn new(settings: Settings) -> Self {
+        Self { machine: Machine::new(settings, moment(Duration::ZERO)), memory: Memory::default() }
+    }
+
+    pub fn tell(&mut self, at: Duration, text: &str) -> Vec<Action> {
+        let event = hearing::event(text, &self.memory);
+        let actions = self.machine.handle(moment(at), event);
+        for action in &actions {
+            self.remember(at, action);
+        }
+        actions
+    }
+
+    /// All that the machine remembers, as text.
+    pub fn memory(&self) -> String {
+        format!("{:?}", self.machine)
+    }
+
+    pub fn phase(&self) -> PhaseName {
+        self.machine.phase()
+    }
+
+    pub fn next_deadline(&self, at: Duration) -> Option<Timestamp> {
+        self.machine.next_deadline(moment(at))
+    }
+
+    fn remember(&mut self, at: Duration, action: &Action) {
+        let memory = &mut self.memory;
+        match *action {
+            Action::Connect { session } => memory.session = session,
+            Action::Enter { candidacy } => memory.candidacy = candidacy,
+            Action::TakeOver { conditions, entry, .. } | Action::Renew { conditions, entry, .. } => {
+                memory.sending = entry.nonce.sending;
+                memory.sent_at = at;
+                (memory.version, memory.term) = (conditions.record, conditions.term);
+            }
+            Action::Guard(Order::Start { run, .. }) => memory.run = run,
+            _ => {}
+        }
+    }
+}
+
+/// Both clocks of this host start with the story and run alike.
+fn moment(at: Duration) -> Now {
+    Now { lease: Timestamp::ZERO.after(at), observer: Sighting::ZERO.after(at) }
+}

@@ -1,0 +1,62 @@
+//! Each file is one incident: what happened, and what the machine did about it.
+//!
+//! ```text
+//! # anything
+//! settings grace=0s
+//! at 1.000s connected t=4s
+//!     => enter candidacy=1
+//!     next never
+//! ```
+
+use std::fmt::Write;
+
+use crate::stage::Stage;
+use crate::{agrees_with_file, hearing, speech, testdata};
+
+/// The story with what the machine does in it, as the file should be.
+fn play(text: &str) -> String {
+    let (mut told, mut stage) = (String::new(), None);
+    for line in text.lines() {
+        if line.starts_with("    ") {
+            continue;
+        }
+        told.push_str(line);
+        told.push('\n');
+        if line.starts_with("settings") {
+            stage = Some(Stage::new(hearing::settings(line)));
+        } else if let Some(rest) = line.strip_prefix("at ") {
+            let stage = stage.as_mut().expect("settings come first");
+            let (at, event) = rest.split_once(' ').expect("a time and an event");
+            let at = hearing::duration(at);
+            for action in stage.tell(at, event) {
+                writeln!(told, "    => {}", speech::action(&action)).unwrap();
+            }
+            writeln!(told, "    next {}", speech::deadline(stage.next_deadline(at))).unwrap();
+        }
+    }
+    told
+}
+
+#[test]
+fn every_incident_goes_as_its_transcript_says() {
+    let mut files: Vec<_> = std::fs::read_dir(testdata()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|kind| kind == "txt"));
+    files.retain(|path| path.file_stem().is_some_and(|name| name != "transitions"));
+    files.sort();
+    assert!(files.len() >= 15, "only {} transcripts were found", files.len());
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        agrees_with_file(&path, &play(&text));
+    }
+}
+
+/// The deadline would hide that nothing is done: the lease runs for three more seconds.
+#[test]
+fn the_end_of_the_session_stops_the_command_at_once() {
+    let told = play(
+        "settings\nat 0s ticked\nat 0s connected\nat 0.1s seen first record=5 free\nat 0.1s took-over\nat 0.1s started\n\
+         at 0.2s session-over\n",
+    );
+    let (_, ending) = told.split_once("session-over\n").unwrap();
+    assert!(ending.contains("guard: stop run=1"), "{ending}");
+}

@@ -1,0 +1,135 @@
+//! The invariants I1 to I8 under arbitrary streams of events, nonsense and stale ids among them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod onlooker;
+mod stream;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use zk_leader_run::core::event::Event;
+use zk_leader_run::core::lease::{Timing, Wishes};
+use zk_leader_run::core::machine::{Machine, Settings};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause};
+use zk_leader_run::core::time::{Now, Sighting, Timestamp};
+
+use onlooker::{Breach, Onlooker};
+use stream::{INSTANCE, Telling, streams};
+
+/// How often a machine may ask to be woken at once before that is a busy loop.
+const IMPATIENCE: usize = 4;
+
+fn settings(choice: u8) -> Settings {
+    let at_least_once = choice & 1 == 1;
+    let on_pause = [OnPause::Run, OnPause::Freeze, OnPause::Signal { pause: 10, resume: Some(12) }]
+        [usize::from(choice >> 1 & 3) % 3];
+    Settings {
+        wishes: Wishes {
+            lease: None,
+            reserve: None,
+            frozen_while_paused: on_pause == OnPause::Freeze,
+            grace: [None, Some(Duration::ZERO)][usize::from(choice >> 3 & 1)],
+            max_pause: at_least_once.then_some(Duration::from_secs(40)),
+        },
+        guarantee: if at_least_once { Guarantee::AtLeastOne } else { Guarantee::AtMostOne },
+        on_pause,
+        on_exit: [OnExit::Exit, OnExit::Rejoin, OnExit::Rejoin, OnExit::Rejoin][usize::from(choice >> 4 & 3)],
+        on_loss: [OnLoss::Rejoin, OnLoss::Rejoin, OnLoss::Rejoin, OnLoss::Exit][usize::from(choice >> 6 & 3)],
+        wait: None,
+        connect_timeout: None,
+        stop_timeout: Duration::from_secs(2),
+        instance: INSTANCE,
+    }
+}
+
+fn moment(nanos: u64) -> Now {
+    // The successor's clock stood still for a while: it may only be behind.
+    Now { lease: Timestamp::from_nanos(nanos + 1_000_000_000), observer: Sighting::from_nanos(nanos) }
+}
+
+/// Everything that was broken in the course of the stream.
+fn breaches(choice: u8, stream: &[(u64, Telling)]) -> Vec<Breach> {
+    let settings = settings(choice);
+    let timing = Timing::new(Duration::from_secs(4), &settings.wishes).unwrap();
+    let usable = settings.wishes.max_pause.unwrap_or(timing.usable());
+    let mut onlooker = Onlooker::new(settings.guarantee, usable);
+    let mut nanos = 0;
+    let mut machine = Machine::new(settings, moment(nanos));
+    for (millis, telling) in stream {
+        nanos += millis * 1_000_000;
+        if let (Telling::Deadline, Some(at)) = (telling, machine.next_deadline(moment(nanos))) {
+            nanos = nanos.max(at.as_nanos().saturating_sub(1_000_000_000));
+        }
+        let now = moment(nanos);
+        if matches!(telling, Telling::Anything { .. }) {
+            // No answer comes before its question.
+            tell(&mut machine, &mut onlooker, now, Event::Ticked);
+        }
+        let Some(event) = telling.event(&onlooker.ids, now.lease) else { continue };
+        tell(&mut machine, &mut onlooker, now, event);
+        for attempt in 0.. {
+            if machine.next_deadline(now).is_none_or(|at| at > now.lease) {
+                break;
+            }
+            if attempt == IMPATIENCE {
+                onlooker.breaches.push(("busy loop", format!("{:?} asks to be woken at once", machine.phase())));
+                break;
+            }
+            tell(&mut machine, &mut onlooker, now, Event::Ticked);
+        }
+    }
+    onlooker.breaches
+}
+
+fn tell(machine: &mut Machine, onlooker: &mut Onlooker, now: Now, event: Event) {
+    onlooker.sees_event(now, &event);
+    let actions = machine.handle(now, event);
+    onlooker.sees_actions(now, &actions);
+    onlooker.sees_machine(now, machine);
+}
+
+/// Nothing of this kind is broken by any stream.
+fn never(kinds: &[&str], choice: u8, stream: &[(u64, Telling)]) -> Result<(), TestCaseError> {
+    let breach = breaches(choice, stream).into_iter().find(|(what, _)| kinds.contains(what));
+    prop_assert!(breach.is_none(), "{breach:?}");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i1_i7_a_live_tree_always_has_a_deadline_that_is_kept(choice in any::<u8>(), stream in streams()) {
+        never(&["I1", "I7"], choice, &stream)?;
+    }
+
+    #[test]
+    fn i2_i3_no_start_without_runway_nor_beside_a_live_tree(choice in any::<u8>(), stream in streams()) {
+        never(&["I2", "I3"], choice, &stream)?;
+    }
+
+    #[test]
+    fn i4_no_withdrawal_while_the_tree_may_live(choice in any::<u8>(), stream in streams()) {
+        never(&["I4"], choice, &stream)?;
+    }
+
+    #[test]
+    fn i5_a_renewal_answered_after_kill_at_counts_for_nothing(choice in any::<u8>(), stream in streams()) {
+        never(&["I5"], choice, &stream)?;
+    }
+
+    #[test]
+    fn i8_only_a_holder_whose_wait_is_over_frees_the_record(choice in any::<u8>(), stream in streams()) {
+        never(&["I8"], choice, &stream)?;
+    }
+
+    #[test]
+    fn one_request_of_a_candidacy_is_under_way_and_each_sending_has_its_own_nonce(choice in any::<u8>(), stream in streams()) {
+        never(&["one request", "nonce"], choice, &stream)?;
+    }
+
+    #[test]
+    fn the_machine_makes_progress_at_its_deadline_and_rests_when_it_is_done(choice in any::<u8>(), stream in streams()) {
+        never(&["busy loop", "done"], choice, &stream)?;
+    }
+}

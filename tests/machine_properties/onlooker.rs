@@ -1,0 +1,256 @@
+//! Someone who sees what goes into a machine and what comes out, and knows what must never come.
+
+use std::time::Duration;
+
+use zk_leader_run::core::action::{Action, PhaseName, Transition, Why};
+use zk_leader_run::core::event::{Event, Nonce, Request};
+use zk_leader_run::core::machine::Machine;
+use zk_leader_run::core::order::{Deadlines, Order, Report, RunId};
+use zk_leader_run::core::settings::Guarantee;
+use zk_leader_run::core::time::{Now, Sighting};
+
+use crate::stream::{INSTANCE, Ids};
+
+/// What was broken, by the number of the invariant or a name.
+pub type Breach = (&'static str, String);
+
+#[derive(Debug)]
+pub struct Onlooker {
+    pub ids: Ids,
+    pub breaches: Vec<Breach>,
+    guarantee: Guarantee,
+    usable: Duration,
+    /// The run whose tree may live, and the latest deadlines that it was given.
+    alive: Option<(RunId, Deadlines)>,
+    guard_gone: bool,
+    lapsed: bool,
+    done: bool,
+    /// The record's version that was seen last, and when first.
+    sighting: Option<(i64, Duration, bool, Nonce, Sighting)>,
+    /// The wait that goes with the last take-over.
+    not_before: Sighting,
+    /// A record of ours that is as good as free.
+    finished: Option<Nonce>,
+}
+
+impl Onlooker {
+    pub fn new(guarantee: Guarantee, usable: Duration) -> Self {
+        Self {
+            ids: Ids::default(),
+            breaches: Vec::new(),
+            guarantee,
+            usable,
+            alive: None,
+            guard_gone: false,
+            lapsed: false,
+            done: false,
+            sighting: None,
+            not_before: Sighting::ZERO,
+            finished: None,
+        }
+    }
+
+    fn breach(&mut self, what: &'static str, text: String) {
+        self.breaches.push((what, text));
+    }
+
+    pub fn sees_event(&mut self, now: Now, event: &Event) {
+        match *event {
+            Event::Guard(Report::TreeEnded { run, .. }) => self.tree_ended(now, Some(run)),
+            Event::GuardGone => self.guard_gone = true,
+            Event::OrphansEnded if self.guard_gone => self.tree_ended(now, None),
+            Event::Seen { candidacy, view } if candidacy.0 == self.ids.candidacy => self.sees_record(now, view.record),
+            Event::Observed { candidacy, record } if candidacy.0 == self.ids.candidacy => {
+                self.sees_record(now, record);
+            }
+            _ => {}
+        }
+        if let Event::Seen { .. }
+        | Event::Observed { .. }
+        | Event::TookOver { .. }
+        | Event::Renewed { .. }
+        | Event::Released { .. }
+        | Event::Denied { .. }
+        | Event::Unanswered { .. } = event
+            && self.is_answer(event)
+        {
+            self.ids.pending = None;
+        }
+        if let Event::SessionOver { session } = event
+            && session.0 == self.ids.session
+        {
+            // Whatever was asked in it, nobody waits for any more.
+            self.ids.pending = None;
+            self.sighting = None;
+        }
+    }
+
+    fn is_answer(&self, event: &Event) -> bool {
+        let Some(pending) = self.ids.pending else { return false };
+        let (candidacy, fits) = match *event {
+            Event::Seen { candidacy, .. } => (candidacy, matches!(pending, Request::Enter | Request::Look)),
+            Event::Observed { candidacy, .. } => (candidacy, pending == Request::Observe),
+            Event::TookOver { candidacy, .. } => (candidacy, pending == Request::TakeOver),
+            Event::Renewed { candidacy, .. } => (candidacy, pending == Request::Renew),
+            Event::Released { candidacy } => (candidacy, pending == Request::Release),
+            Event::Denied { candidacy, request, .. } | Event::Unanswered { candidacy, request } => {
+                (candidacy, pending == request)
+            }
+            _ => return false,
+        };
+        fits && candidacy.0 == self.ids.candidacy
+    }
+
+    fn tree_ended(&mut self, now: Now, run: Option<RunId>) {
+        if self.alive.is_some_and(|(alive, _)| run.is_none_or(|run| run == alive)) {
+            self.alive = None;
+            let nonce = Nonce { instance: INSTANCE, sending: self.ids.sending };
+            self.finished = (now.observer >= self.not_before).then_some(nonce);
+        }
+    }
+
+    fn sees_record(&mut self, now: Now, record: zk_leader_run::core::event::Record) {
+        if self.sighting.is_none_or(|(mzxid, ..)| mzxid != record.mzxid) {
+            self.sighting = Some((record.mzxid, record.lease, record.held, record.nonce, now.observer));
+        }
+    }
+
+    pub fn sees_actions(&mut self, now: Now, actions: &[Action]) {
+        if self.done && !actions.is_empty() {
+            self.breach("done", format!("after the exit: {actions:?}"));
+        }
+        for action in actions {
+            self.sees_withdrawal(now, action);
+            match *action {
+                Action::Guard(order) => self.sees_order(now, order),
+                Action::Connect { session } => self.ids.session = session.0,
+                Action::Announce(Transition { to: PhaseName::Stopping, why, .. }) => {
+                    self.lapsed = why != Why::StopRequested;
+                }
+                Action::Exit(_) => self.done = true,
+                _ => self.sees_request(now, action),
+            }
+        }
+    }
+
+    fn sees_withdrawal(&mut self, now: Now, action: &Action) {
+        let leaves = match action {
+            Action::Connect { .. } => self.guarantee == Guarantee::AtMostOne,
+            Action::Release { entry, .. } => {
+                if entry.nonce.sending == self.ids.sending && now.observer < self.not_before {
+                    self.breach("I8", format!("{action:?} while the wait is not over"));
+                }
+                true
+            }
+            Action::Exit(_) => true,
+            _ => false,
+        };
+        if leaves && let Some((run, _)) = self.alive {
+            self.breach("I4", format!("{action:?} while the tree of {run:?} may live"));
+        }
+    }
+
+    fn sees_request(&mut self, now: Now, action: &Action) {
+        let (request, candidacy) = match *action {
+            Action::Enter { candidacy } => (Request::Enter, candidacy),
+            Action::Look { candidacy } => (Request::Look, candidacy),
+            Action::Observe { candidacy } => (Request::Observe, candidacy),
+            Action::TakeOver { candidacy, .. } => (Request::TakeOver, candidacy),
+            Action::Renew { candidacy, .. } => (Request::Renew, candidacy),
+            Action::Release { candidacy, .. } => (Request::Release, candidacy),
+            _ => return,
+        };
+        let overtakes = self.ids.pending == Some(Request::Observe) && matches!(request, Request::Look | Request::Enter);
+        let same = self.ids.candidacy == candidacy.0;
+        if let Some(pending) = self.ids.pending.filter(|_| same && !overtakes) {
+            self.breach("one request", format!("{action:?} while {pending:?} is under way"));
+        }
+        if !same {
+            self.sighting = None;
+        }
+        (self.ids.pending, self.ids.candidacy) = (Some(request), candidacy.0);
+        if let Action::TakeOver { conditions, entry, .. } | Action::Renew { conditions, entry, .. } = *action {
+            self.ids.sent_at = Some(now.lease);
+            self.ids.version = conditions.record;
+            if request == Request::TakeOver {
+                self.sees_take_over(entry.nonce);
+            }
+        }
+    }
+
+    fn sees_take_over(&mut self, nonce: Nonce) {
+        if nonce.sending <= self.ids.sending {
+            self.breach("nonce", format!("{nonce:?} is used again"));
+        }
+        self.ids.sending = nonce.sending;
+        self.not_before = match self.sighting {
+            Some((_, lease, true, owner, first_seen)) if self.finished != Some(owner) => {
+                first_seen.after(lease + lease / 100)
+            }
+            _ => Sighting::ZERO,
+        };
+    }
+
+    fn sees_order(&mut self, now: Now, order: Order) {
+        match order {
+            Order::Start { run, deadlines, .. } => {
+                if let Some((alive, _)) = self.alive {
+                    self.breach("I3", format!("{run:?} is started beside {alive:?}"));
+                }
+                if now.lease >= deadlines.stop_at {
+                    self.breach("I2", format!("{run:?} is started without runway"));
+                }
+                if self.guarantee == Guarantee::AtMostOne && now.observer < self.not_before {
+                    self.breach("I2", format!("{run:?} is started before its wait is over"));
+                }
+                let sent_at = self.ids.sent_at.unwrap_or(now.lease);
+                if self.guarantee == Guarantee::AtMostOne && sent_at.until(now.lease) >= Duration::from_secs(1) {
+                    self.breach("I2", format!("{run:?} is started without a recent answer"));
+                }
+                self.bounded(deadlines);
+                self.ids.run = run.0;
+                self.alive = Some((run, deadlines));
+            }
+            Order::Extend { run, deadlines } => self.sees_extension(now, run, deadlines),
+            _ => {}
+        }
+    }
+
+    fn sees_extension(&mut self, now: Now, run: RunId, deadlines: Deadlines) {
+        self.bounded(deadlines);
+        let Some((alive, before)) = self.alive.as_mut().map(|(alive, before)| (*alive, before)) else { return };
+        let (too_late, backwards) = (now.lease >= before.kill_at, deadlines.kill_at < before.kill_at);
+        *before = deadlines;
+        if alive == run && too_late {
+            self.breach("I5", format!("{run:?} is prolonged after kill_at"));
+        }
+        if backwards || self.lapsed {
+            self.breach("I5", format!("{run:?}: {deadlines:?} after a lapse, or backwards"));
+        }
+    }
+
+    /// A lease counts from a sending.
+    fn bounded(&mut self, deadlines: Deadlines) {
+        if let Some(sent_at) = self.ids.sent_at
+            && deadlines.kill_at > sent_at.after(self.usable)
+        {
+            self.breach("I5", format!("{deadlines:?} from a write that was sent at {sent_at:?}"));
+        }
+    }
+
+    /// After the machine has spoken.
+    pub fn sees_machine(&mut self, now: Now, machine: &Machine) {
+        let (phase, next) = (machine.phase(), machine.next_deadline(now));
+        let Some((run, deadlines)) = self.alive else { return };
+        match phase {
+            PhaseName::Leading | PhaseName::Paused if next.is_none_or(|at| at > deadlines.stop_at) => {
+                self.breach("I7", format!("{run:?} lives in {phase:?}, and the machine sleeps until {next:?}"));
+            }
+            PhaseName::Leading | PhaseName::Paused if now.lease >= deadlines.stop_at => {
+                self.breach("I1", format!("{run:?} goes on after {:?}", deadlines.stop_at));
+            }
+            PhaseName::Leading | PhaseName::Paused | PhaseName::Stopping => self.lapsed &= phase == PhaseName::Stopping,
+            _ => self.breach("I4", format!("the tree of {run:?} may live in {phase:?}")),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Plants each mistake of tests/mutations/*.patch in a copy of the tree, and demands that the tests that it names turn red.
+# A patch begins with one comment line that says the mistake, and one or more lines
+#   # expects red: <test target, or "lib"> <test name>
+# Usage: tests/mutations/run.sh [name…]    Prints a table; fails if a mistake survives, does not compile or does not apply.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target/mutants}
+copy=$(mktemp -d)
+trap 'rm -rf "$copy" "$copy.log"' EXIT
+git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$copy"
+cd "$copy"
+git init -q . && git add -A
+
+target_flag() { if [ "$1" = lib ]; then echo --lib; else echo "--test $1"; fi; }
+
+# How the named test takes the planted mistake.
+try() {
+    local target name
+    read -r -a target <<<"$(target_flag "$1")"
+    name=$2
+    if ! cargo test --quiet "${target[@]}" --no-run >"$copy.log" 2>&1; then
+        echo 'does not compile'
+    elif ! cargo test --quiet "${target[@]}" -- --list 2>/dev/null | grep -q "$name: test$"; then
+        echo 'no such test'
+    elif cargo test --quiet "${target[@]}" "$name" >"$copy.log" 2>&1; then
+        echo SURVIVES
+    else
+        echo red
+    fi
+}
+
+failures=0
+printf '%-44s %-16s %s\n' mistake verdict test
+for patch in "$root"/tests/mutations/*.patch; do
+    mistake=$(basename "$patch" .patch)
+    if [ $# -gt 0 ] && [[ " $* " != *" $mistake "* ]]; then continue; fi
+    if ! git apply "$patch" 2>/dev/null; then
+        printf '%-44s %-16s\n' "$mistake" 'does not apply'
+        failures=$((failures + 1))
+        continue
+    fi
+    while read -r target name; do
+        verdict=$(try "$target" "$name")
+        printf '%-44s %-16s %s\n' "$mistake" "$verdict" "$target $name"
+        [ "$verdict" = red ] || failures=$((failures + 1))
+    done < <(sed -n 's/^# expects red: //p' "$patch")
+    git apply -R "$patch"
+done
+[ "$failures" = 0 ] || { echo "$failures of the planted mistakes were not found" >&2; exit 1; }
+echo "Every planted mistake was found"

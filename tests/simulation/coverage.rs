@@ -1,0 +1,103 @@
+//! Which cells of the transition table a set of runs has visited.
+
+use std::collections::BTreeMap;
+
+use zk_leader_run::core::action::PhaseName;
+use zk_leader_run::core::event::{Denial, Event};
+use zk_leader_run::core::order::Report;
+
+pub const PHASES: [PhaseName; 7] = [
+    PhaseName::Following,
+    PhaseName::Waiting,
+    PhaseName::Leading,
+    PhaseName::Paused,
+    PhaseName::Stopping,
+    PhaseName::Releasing,
+    PhaseName::Done,
+];
+
+#[derive(Clone, Default, Debug)]
+pub struct Coverage {
+    cells: BTreeMap<(&'static str, usize), u64>,
+    passages: BTreeMap<(usize, usize), u64>,
+}
+
+impl Coverage {
+    pub fn visit(&mut self, phase: PhaseName, event: &Event) {
+        *self.cells.entry((name_of(event), phase as usize)).or_default() += 1;
+    }
+
+    pub fn pass(&mut self, from: PhaseName, to: PhaseName) {
+        *self.passages.entry((from as usize, to as usize)).or_default() += 1;
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (cell, count) in &other.cells {
+            *self.cells.entry(*cell).or_default() += count;
+        }
+        for (passage, count) in &other.passages {
+            *self.passages.entry(*passage).or_default() += count;
+        }
+    }
+
+    pub fn visited(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub fn visits(&self, phase: PhaseName, event: &'static str) -> u64 {
+        self.cells.get(&(event, phase as usize)).copied().unwrap_or(0)
+    }
+
+    pub fn passages(&self, from: PhaseName, to: PhaseName) -> u64 {
+        self.passages.get(&(from as usize, to as usize)).copied().unwrap_or(0)
+    }
+
+    pub fn table(&self) -> String {
+        let mut text = format!("{:<28}", "event");
+        for phase in PHASES {
+            text += &format!("{:>12}", format!("{phase:?}"));
+        }
+        let mut events: Vec<&str> = self.cells.keys().map(|(event, _)| *event).collect();
+        events.dedup();
+        for event in events {
+            text += &format!("\n{event:<28}");
+            for phase in PHASES {
+                text += &format!("{:>12}", self.visits(phase, event));
+            }
+        }
+        text
+    }
+}
+
+fn name_of(event: &Event) -> &'static str {
+    match event {
+        Event::Ticked => "ticked",
+        Event::ClockJumped => "clock-jumped",
+        Event::Connected { .. } => "connected",
+        Event::Unreachable { .. } => "unreachable",
+        Event::Rejected { .. } => "rejected",
+        Event::ContactLost { .. } => "contact-lost",
+        Event::ContactRestored { .. } => "contact-restored",
+        Event::SessionOver { .. } => "session-over",
+        Event::Seen { .. } => "seen",
+        Event::Observed { .. } => "observed",
+        Event::LineChanged { .. } => "line-changed",
+        Event::RecordChanged { .. } => "record-changed",
+        Event::TookOver { .. } => "took-over",
+        Event::Renewed { .. } => "renewed",
+        Event::Released { .. } => "released",
+        Event::Denied { denial: Denial::Conflict, .. } => "denied-conflict",
+        Event::Denied { denial: Denial::CandidateGone, .. } => "denied-candidate-gone",
+        Event::Denied { denial: Denial::Forbidden, .. } => "denied-forbidden",
+        Event::Unanswered { .. } => "unanswered",
+        Event::Guard(Report::Started { .. }) => "guard-started",
+        Event::Guard(Report::Stopping { .. }) => "guard-stopping",
+        Event::Guard(Report::CommandEnded { .. }) => "guard-command-ended",
+        Event::Guard(Report::TreeEnded { .. }) => "guard-tree-ended",
+        Event::Guard(Report::Stuck { .. }) => "guard-stuck",
+        Event::GuardGone => "guard-gone",
+        Event::OrphansEnded => "orphans-ended",
+        Event::StopRequested => "stop-requested",
+        Event::SignalReceived { .. } => "signal-received",
+    }
+}

@@ -1,0 +1,308 @@
+//! What `ZooKeeper` promises, and no more: linearizable writes, ephemeral candidates, one-shot watches, and reads that
+//! may come from any state since the session's last one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use zk_leader_run::core::action::{Conditions, Entry};
+use zk_leader_run::core::event::{Denial, Nonce, Place};
+use zk_leader_run::core::settings::Recipe;
+
+/// How many states back a server may lag.
+const HISTORY: usize = 12;
+
+pub type SessionKey = usize;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    pub owner: SessionKey,
+    pub candidacy: u32,
+    pub sequence: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Term {
+    pub version: i32,
+    pub mzxid: i64,
+    pub lease: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoredRecord {
+    pub version: i32,
+    pub mzxid: i64,
+    pub held: bool,
+    pub lease: Duration,
+    pub nonce: Nonce,
+}
+
+#[derive(Clone, Debug)]
+pub struct State {
+    pub zxid: i64,
+    pub candidates: Vec<Candidate>,
+    pub next_sequence: u64,
+    pub term: Option<Term>,
+    pub record: Option<StoredRecord>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watched {
+    Candidate(u64),
+    Record,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    session: SessionKey,
+    candidacy: u32,
+    what: Watched,
+}
+
+/// A watch that fired.
+#[derive(Clone, Copy, Debug)]
+pub struct Fired {
+    pub session: SessionKey,
+    pub candidacy: u32,
+    pub what: Watched,
+}
+
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub alive: bool,
+    pub timeout: Duration,
+    pub instance: usize,
+    /// Grows with every contact; an expiry that was due before is void.
+    pub epoch: u32,
+    /// The newest request that was served: a creation never overtakes it (requests of one session stay in order).
+    pub served: usize,
+    seen: i64,
+}
+
+#[derive(Debug)]
+pub struct Ensemble {
+    pub recipe: Recipe,
+    pub sessions: Vec<Session>,
+    states: VecDeque<State>,
+    watches: Vec<Watch>,
+    fired: Vec<Fired>,
+}
+
+impl Ensemble {
+    pub fn new(recipe: Recipe) -> Self {
+        let first = State { zxid: 1, candidates: Vec::new(), next_sequence: 0, term: None, record: None };
+        Self { recipe, sessions: Vec::new(), states: VecDeque::from([first]), watches: Vec::new(), fired: Vec::new() }
+    }
+
+    pub fn state(&self) -> &State {
+        self.states.back().unwrap()
+    }
+
+    /// A state that the session may be shown: `lag` writes old, but never older than what it has seen.
+    pub fn seen_by(&mut self, session: SessionKey, lag: usize) -> State {
+        let seen = self.sessions[session].seen;
+        let oldest = self.states.len() - 1 - lag.min(self.states.len() - 1);
+        let state = self.states.iter().skip(oldest).find(|state| state.zxid >= seen).unwrap().clone();
+        self.sessions[session].seen = state.zxid;
+        state
+    }
+
+    /// The watches that have fired since the last call.
+    pub fn take_fired(&mut self) -> Vec<Fired> {
+        std::mem::take(&mut self.fired)
+    }
+
+    pub fn open_session(&mut self, instance: usize, timeout: Duration) -> SessionKey {
+        self.sessions.push(Session { alive: true, timeout, instance, epoch: 0, served: 0, seen: self.state().zxid });
+        self.sessions.len() - 1
+    }
+
+    pub fn end_session(&mut self, session: SessionKey) {
+        self.sessions[session].alive = false;
+        self.watches.retain(|watch| watch.session != session);
+        if self.state().candidates.iter().any(|candidate| candidate.owner == session) {
+            self.commit(|state| state.candidates.retain(|candidate| candidate.owner != session));
+        }
+    }
+
+    /// Creates what is missing: a new base costs no wait, a lost record costs the longest one known.
+    pub fn bootstrap(&mut self, lease: Duration) {
+        let (term, record) = (self.state().term, self.state().record);
+        let nonce = Nonce::UNKNOWN;
+        if let Some(term) = term.filter(|_| record.is_none()) {
+            self.commit(|state| {
+                let lease = lease.max(term.lease);
+                state.record = Some(StoredRecord { version: 0, mzxid: state.zxid, held: true, lease, nonce });
+            });
+        } else if record.is_none() {
+            self.commit(|state| {
+                state.term = Some(Term { version: 0, mzxid: state.zxid, lease });
+                state.record = Some(StoredRecord { version: 0, mzxid: state.zxid, held: false, lease, nonce });
+            });
+        }
+    }
+
+    /// Finds the candidate of this candidacy, or creates it; in the single recipe only if the seat is empty.
+    pub fn enter(&mut self, session: SessionKey, candidacy: u32) {
+        let taken = self.recipe == Recipe::Single && !self.state().candidates.is_empty();
+        if self.own_candidate(session, candidacy).is_none() && !taken {
+            self.commit(|state| {
+                let sequence = state.next_sequence;
+                state.next_sequence += 1;
+                state.candidates.push(Candidate { owner: session, candidacy, sequence });
+            });
+        }
+        self.caught_up(session);
+    }
+
+    fn own_candidate(&self, session: SessionKey, candidacy: u32) -> Option<Candidate> {
+        let mine = |candidate: &&Candidate| candidate.owner == session && candidate.candidacy == candidacy;
+        self.state().candidates.iter().find(mine).copied()
+    }
+
+    /// The server has applied everything up to its answer to a write of this session.
+    fn caught_up(&mut self, session: SessionKey) {
+        self.sessions[session].seen = self.state().zxid;
+    }
+
+    pub fn watch(&mut self, session: SessionKey, candidacy: u32, what: Watched, as_of: &State) {
+        let watch = Watch { session, candidacy, what };
+        if differs(as_of, self.state(), what) {
+            self.fired.push(Fired { session, candidacy, what });
+        } else if !self.watches.iter().any(|old| (old.session, old.candidacy, old.what) == (session, candidacy, what)) {
+            self.watches.push(watch);
+        }
+    }
+
+    /// `check` of the candidate in a multi: in the single recipe the name is everyone's.
+    fn has_candidate(&self, session: SessionKey, candidacy: u32) -> bool {
+        match self.recipe {
+            Recipe::Sequential => self.own_candidate(session, candidacy).is_some(),
+            Recipe::Single => !self.state().candidates.is_empty(),
+        }
+    }
+
+    fn meets(&self, conditions: Conditions) -> bool {
+        self.state().term.is_some_and(|term| term.version == conditions.term)
+            && self.state().record.is_some_and(|record| record.version == conditions.record)
+    }
+
+    pub fn take_over(
+        &mut self,
+        session: SessionKey,
+        candidacy: u32,
+        conditions: Conditions,
+        entry: Entry,
+    ) -> Result<(i32, i64, i32), Denial> {
+        self.renew(session, candidacy, conditions, entry, true)?;
+        let (record, term) = (self.state().record.unwrap(), self.state().term.unwrap());
+        Ok((record.version, term.mzxid, term.version))
+    }
+
+    pub fn renew(
+        &mut self,
+        session: SessionKey,
+        candidacy: u32,
+        conditions: Conditions,
+        entry: Entry,
+        new_term: bool,
+    ) -> Result<i32, Denial> {
+        self.caught_up(session);
+        if !self.has_candidate(session, candidacy) {
+            return Err(Denial::CandidateGone);
+        }
+        if !self.meets(conditions) {
+            return Err(Denial::Conflict);
+        }
+        self.commit(|state| {
+            let version = conditions.record + 1;
+            let Entry { nonce, lease, .. } = entry;
+            state.record = Some(StoredRecord { version, mzxid: state.zxid, held: true, lease, nonce });
+            if new_term {
+                state.term = Some(Term { version: conditions.term + 1, mzxid: state.zxid, lease });
+            }
+        });
+        self.caught_up(session);
+        Ok(conditions.record + 1)
+    }
+
+    /// Frees the record, and deletes the candidate if it is there.
+    pub fn release(
+        &mut self,
+        session: SessionKey,
+        candidacy: u32,
+        conditions: Conditions,
+        entry: Entry,
+    ) -> Result<(), Denial> {
+        self.caught_up(session);
+        if !self.meets(conditions) {
+            let own = |record: &StoredRecord| !record.held && record.nonce == entry.nonce;
+            // Our own lost reply.
+            return if self.state().record.as_ref().is_some_and(own) { Ok(()) } else { Err(Denial::Conflict) };
+        }
+        let single = self.recipe == Recipe::Single;
+        self.commit(|state| {
+            let Entry { nonce, lease, .. } = entry;
+            let version = conditions.record + 1;
+            state.record = Some(StoredRecord { version, mzxid: state.zxid, held: false, lease, nonce });
+            state
+                .candidates
+                .retain(|candidate| !single && (candidate.owner != session || candidate.candidacy != candidacy));
+        });
+        self.caught_up(session);
+        Ok(())
+    }
+
+    /// By an operator.
+    pub fn delete_candidates(&mut self, doomed: impl Fn(&Candidate) -> bool) {
+        self.commit(|state| state.candidates.retain(|candidate| !doomed(candidate)));
+    }
+
+    /// By an operator.
+    pub fn delete_record(&mut self) {
+        self.commit(|state| state.record = None);
+    }
+
+    fn commit(&mut self, change: impl FnOnce(&mut State)) {
+        let mut next = self.state().clone();
+        next.zxid += 1;
+        change(&mut next);
+        let before = self.state();
+        let (gone, kept) = self.watches.iter().partition(|watch: &&Watch| differs(before, &next, watch.what));
+        let gone: Vec<Watch> = gone;
+        self.watches = kept;
+        self.fired.extend(gone.into_iter().map(|Watch { session, candidacy, what }| Fired {
+            session,
+            candidacy,
+            what,
+        }));
+        self.states.push_back(next);
+        if self.states.len() > HISTORY {
+            self.states.pop_front();
+        }
+    }
+}
+
+impl State {
+    /// In line, the foremost first; `None` if the candidate does not stand there.
+    pub fn place_of(&self, session: SessionKey, candidacy: u32) -> Option<(Place, Vec<u64>)> {
+        let mine = |candidate: &Candidate| candidate.owner == session && candidate.candidacy == candidacy;
+        let index = self.candidates.iter().position(mine)?;
+        let place = match index {
+            0 => Place::First,
+            1 => Place::Next,
+            _ => Place::Behind(index as u32),
+        };
+        let watched = self.candidates[index.saturating_sub(2)..=index].iter().map(|candidate| candidate.sequence);
+        Some((place, watched.collect()))
+    }
+}
+
+fn differs(before: &State, after: &State, what: Watched) -> bool {
+    match what {
+        Watched::Candidate(sequence) => {
+            let stands = |state: &State| state.candidates.iter().any(|candidate| candidate.sequence == sequence);
+            stands(before) != stands(after)
+        }
+        Watched::Record => before.record.map(|record| record.mzxid) != after.record.map(|record| record.mzxid),
+    }
+}

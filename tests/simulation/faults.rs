@@ -1,0 +1,143 @@
+//! What a script's steps do to the world.
+
+use zk_leader_run::core::event::Event;
+use zk_leader_run::core::order::ChildStatus;
+
+use crate::clock::{MILLI, Real};
+use crate::host::{Process, Weather};
+use crate::script::{Fault, Target};
+use crate::world::{Occurrence, World};
+
+impl World {
+    pub fn strike(&mut self, step: usize) {
+        if self.healed {
+            return;
+        }
+        let step = self.script.steps[step].clone();
+        self.note(|| format!("fault: {:?} for {:?}", step.fault, step.target));
+        match step.target {
+            Target::Everyone => (0..self.hosts.len()).for_each(|host| self.befall(host, step.fault)),
+            Target::Host(host) => self.befall(host, step.fault),
+            Target::Holder => {
+                let host = self.holder();
+                self.befall(host, step.fault);
+            }
+        }
+    }
+
+    fn holder(&self) -> usize {
+        let running = self.instances.iter().find(|instance| instance.has_tree());
+        let first = || {
+            let candidate = self.ensemble.state().candidates.first()?;
+            Some(self.instances.get(self.ensemble.sessions[candidate.owner].instance)?.host)
+        };
+        running.map(|instance| instance.host).or_else(first).unwrap_or(0)
+    }
+
+    fn befall(&mut self, host: usize, fault: Fault) {
+        let now = self.now;
+        let Some(instance) = self.hosts[host].instance else { return };
+        let weather = &mut self.hosts[host].weather;
+        match fault {
+            Fault::Cut(length) => self.cut(host, length),
+            Fault::Slow(length, slowest) => {
+                *weather = Weather { slow_until: now + length, slowest, ..*weather };
+            }
+            Fault::Lossy(length) => weather.lossy_until = now + length,
+            Fault::Deaf(length) => weather.deaf_until = now + length,
+            Fault::Blind(length) => weather.blind_until = now + length,
+            Fault::Lag(length) => weather.lag_until = now + length,
+            Fault::Suspend(length) => self.suspend(host, length),
+            Fault::DeleteElection => self.ensemble.delete_candidates(|_| true),
+            Fault::DeleteRecord => self.ensemble.delete_record(),
+            _ if now < self.hosts[host].suspended_until => {}
+            _ => self.befall_process(instance, fault),
+        }
+    }
+
+    fn befall_process(&mut self, instance: usize, fault: Fault) {
+        match fault {
+            Fault::ExpireSession => self.expire_session(instance),
+            Fault::HangSupervisor(length) => self.hang_supervisor(instance, length),
+            Fault::HangGuard(length) => self.hang_guard(instance, length),
+            Fault::HangBoth(length) => {
+                self.hang_supervisor(instance, length);
+                self.hang_guard(instance, length);
+            }
+            Fault::CrashSupervisor => self.crash_supervisor(instance),
+            Fault::KillGuard => self.guard_dies(instance, false),
+            Fault::CommandEnds => {
+                if let Some(tree) = self.instances[instance].tree {
+                    let status = ChildStatus::Exited(0);
+                    self.push(self.now, Occurrence::CommandEnds { instance, run: tree.run, status });
+                }
+            }
+            Fault::RequestStop { twice } => {
+                self.request_stop(instance);
+                if twice {
+                    self.request_stop(instance);
+                }
+            }
+            Fault::Signal => self.tell(instance, Event::SignalReceived { signal: 1 }, 0),
+            Fault::DeleteCandidate => {
+                let session = self.instances[instance].client.and_then(|client| client.key);
+                self.ensemble.delete_candidates(|candidate| Some(candidate.owner) == session);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn request_stop(&mut self, instance: usize) {
+        self.instances[instance].stops_requested += 1;
+        let delay = self.rng(instance).below(MILLI);
+        self.tell(instance, Event::StopRequested, delay);
+    }
+
+    /// However early; the client learns of it at once, late, or when it reconnects.
+    fn expire_session(&mut self, instance: usize) {
+        let Some(client) = self.instances[instance].client else { return };
+        let Some(session) = client.key else { return };
+        self.close_session(session);
+        let timeout = self.timeout_of(instance).as_nanos() as Real;
+        let rng = self.rng(instance);
+        let delay = if rng.chance(60) { rng.below(10 * MILLI) } else { rng.below(timeout * 2) };
+        self.push(self.now + delay, Occurrence::Reconnects { instance, number: client.number });
+    }
+
+    fn hang_supervisor(&mut self, instance: usize, length: Real) {
+        let this = &mut self.instances[instance];
+        if this.supervisor != Process::Running {
+            return;
+        }
+        this.supervisor = Process::Hung;
+        if this.guard.process == Process::Dead {
+            self.tree_is_gone(instance);
+        }
+        self.may_expire(instance);
+        self.push(self.now + length, Occurrence::HangEnds { instance, supervisor: true });
+    }
+
+    fn crash_supervisor(&mut self, instance: usize) {
+        if self.instances[instance].supervisor == Process::Dead {
+            return;
+        }
+        self.note(|| format!("instance {instance} crashes"));
+        self.supervisor_ends(instance);
+        self.may_expire(instance);
+    }
+
+    fn suspend(&mut self, host: usize, length: Real) {
+        let until = self.now + length;
+        if self.now < self.hosts[host].suspended_until {
+            return;
+        }
+        self.hosts[host].suspended_from = self.now;
+        self.hosts[host].suspended_until = until;
+        self.push(until, Occurrence::Resumes { host });
+        for instance in 0..self.instances.len() {
+            if self.instances[instance].host == host {
+                self.may_expire(instance);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A host and the processes on it: supervisor, guard, command tree.
+
+use std::collections::VecDeque;
+
+use zk_leader_run::core::action::Action;
+use zk_leader_run::core::event::{Candidacy, Event, Request, SessionNumber};
+use zk_leader_run::core::machine::{Machine, Settings};
+use zk_leader_run::core::order::{ChildStatus, RunId};
+use zk_leader_run::core::time::Timestamp;
+use zk_leader_run::guard::policy::{Input, Policy};
+
+use crate::clock::{HostClock, Real};
+use crate::ensemble::SessionKey;
+use crate::rng::Rng;
+
+/// What is wrong on a host, and until when.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Weather {
+    pub cut_until: Real,
+    pub slow_until: Real,
+    pub slowest: Real,
+    pub lossy_until: Real,
+    pub deaf_until: Real,
+    pub blind_until: Real,
+    pub lag_until: Real,
+}
+
+#[derive(Debug)]
+pub struct Host {
+    pub clock: HostClock,
+    pub weather: Weather,
+    pub suspended_from: Real,
+    pub suspended_until: Real,
+    /// The newest process on it.
+    pub instance: Option<usize>,
+    pub rng: Rng,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Process {
+    Running,
+    Hung,
+    Dead,
+}
+
+/// The client's end of one session.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    pub number: SessionNumber,
+    pub key: Option<SessionKey>,
+    pub told_lost: bool,
+    pub told_over: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about processes")]
+pub struct Tree {
+    pub run: RunId,
+    pub token: i64,
+    pub command_lives: bool,
+    pub descendants_live: bool,
+    pub ignores_stop: bool,
+    pub frozen: bool,
+    /// Ended while frozen: happens on the thaw.
+    pub ends_when_thawed: Option<ChildStatus>,
+    /// The latest that was ever ordered.
+    pub kill_at: Timestamp,
+    /// Half of G: how long SIGKILL takes at most.
+    pub kill_latency: Real,
+    /// It slept through its deadline with the whole host: a stated limit.
+    pub overslept: bool,
+}
+
+impl Tree {
+    pub fn lives(&self) -> bool {
+        self.command_lives || self.descendants_live
+    }
+}
+
+#[derive(Debug)]
+pub struct Guard {
+    pub policy: Policy,
+    pub process: Process,
+    pub inbox: VecDeque<Input>,
+    pub generation: u32,
+    pub last_looked: Real,
+    /// Sockets do not reorder.
+    pub order_arrives_at: Real,
+    pub report_arrives_at: Real,
+}
+
+/// One supervisor with its guard.
+#[derive(Debug)]
+pub struct Instance {
+    pub host: usize,
+    pub settings: Settings,
+    pub machine: Machine,
+    pub supervisor: Process,
+    pub inbox: VecDeque<Event>,
+    pub generation: u32,
+    pub client: Option<Client>,
+    /// What the machine waits for.
+    pub awaited: Option<(Candidacy, Request)>,
+    pub guard: Guard,
+    pub tree: Option<Tree>,
+    pub stops_requested: u32,
+}
+
+impl Instance {
+    pub fn new(host: usize, settings: Settings, machine: Machine) -> Self {
+        Self {
+            host,
+            settings,
+            machine,
+            supervisor: Process::Running,
+            inbox: VecDeque::new(),
+            generation: 0,
+            client: None,
+            awaited: None,
+            guard: Guard {
+                policy: Policy::new(),
+                process: Process::Running,
+                inbox: VecDeque::new(),
+                generation: 0,
+                last_looked: 0,
+                order_arrives_at: 0,
+                report_arrives_at: 0,
+            },
+            tree: None,
+            stops_requested: 0,
+        }
+    }
+
+    pub fn has_tree(&self) -> bool {
+        self.tree.as_ref().is_some_and(Tree::lives)
+    }
+}
+
+/// A request that left the machine.
+#[derive(Debug)]
+pub struct Call {
+    pub instance: usize,
+    pub session: SessionKey,
+    pub candidacy: Candidacy,
+    pub request: Request,
+    pub action: Action,
+    pub sent_at: Timestamp,
+    pub fate: Fate,
+    pub step: u8,
+    pub place: Option<zk_leader_run::core::event::Place>,
+    pub term_version: i32,
+    pub answered: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Answered,
+    RequestLost,
+    ReplyLost,
+    /// Applied after the client has given it up.
+    Late,
+}

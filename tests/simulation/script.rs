@@ -1,0 +1,240 @@
+//! A script: the hosts and what befalls them, all drawn from one seed.
+
+use std::time::Duration;
+
+use zk_leader_run::core::lease::{Timing, Wishes};
+use zk_leader_run::core::machine::Settings;
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Recipe};
+
+use crate::clock::{MILLI, Real, SECOND};
+use crate::rng::Rng;
+
+/// One host: its clock and how its supervisors are started.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    pub clock_offset: u64,
+    pub drift_ppm: i64,
+    /// How much of the nominal time a kernel timer on BOOTTIME may take (it is slewed), in percent.
+    pub boottime_percent: u32,
+    pub session_timeout: Duration,
+    pub settings: Settings,
+    pub restarted: bool,
+}
+
+/// Whom a fault befalls.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    Host(usize),
+    /// The host on which a tree lives, else the one that is first in line.
+    Holder,
+    Everyone,
+}
+
+/// What sets a fault off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    At(Real),
+    /// So long after the n-th time that anyone did this.
+    After {
+        mark: Mark,
+        count: u32,
+        delay: Real,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mark {
+    TakeOverSent,
+    TakeOverApplied,
+    RenewalSent,
+    ReleaseSent,
+    ReleaseApplied,
+    Started,
+    CommandEnded,
+    StopSignalled,
+}
+
+pub const MARKS: [Mark; 8] = [
+    Mark::TakeOverSent,
+    Mark::TakeOverApplied,
+    Mark::RenewalSent,
+    Mark::ReleaseSent,
+    Mark::ReleaseApplied,
+    Mark::Started,
+    Mark::CommandEnded,
+    Mark::StopSignalled,
+];
+
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// Nothing passes between the host and the ensemble.
+    Cut(Real),
+    /// Messages take up to the second length.
+    Slow(Real, Real),
+    /// Requests and replies are lost, or requests applied late.
+    Lossy(Real),
+    /// The client says nothing about the connection.
+    Deaf(Real),
+    /// The client does not learn that its session is over.
+    Blind(Real),
+    /// The host's server answers reads from an older state.
+    Lag(Real),
+    ExpireSession,
+    HangSupervisor(Real),
+    HangGuard(Real),
+    HangBoth(Real),
+    CrashSupervisor,
+    KillGuard,
+    Suspend(Real),
+    CommandEnds,
+    RequestStop {
+        twice: bool,
+    },
+    Signal,
+    DeleteCandidate,
+    DeleteElection,
+    DeleteRecord,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub when: When,
+    pub target: Target,
+    pub fault: Fault,
+}
+
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub seed: u64,
+    pub recipe: Recipe,
+    pub guarantee: Guarantee,
+    pub hosts: Vec<HostPlan>,
+    pub steps: Vec<Step>,
+    /// All faults end and everyone is restarted.
+    pub healed_at: Real,
+}
+
+impl Script {
+    pub fn draw(seed: u64, guarantee: Guarantee) -> Self {
+        let mut rng = Rng::new(seed, 1);
+        let recipe = if rng.chance(75) { Recipe::Sequential } else { Recipe::Single };
+        let timeouts: &[u64] = match (guarantee, rng.below(10)) {
+            (Guarantee::AtLeastOne, _) => &[4],
+            (_, 0) => &[4, 40],
+            (_, 1) => &[4, 6, 10],
+            _ => &[4],
+        };
+        let hosts = rng.pick(&[2, 2, 3, 3, 4]);
+        let hosts: Vec<HostPlan> = (0..hosts).map(|_| draw_host(&mut rng, guarantee, timeouts)).collect();
+        let longest = hosts.iter().map(|host| host.session_timeout.as_nanos() as Real).max().unwrap_or(0);
+        let healed_at = rng.between(longest, 4 * longest);
+        let steps = (0..rng.between(1, 13)).map(|_| draw_step(&mut rng, hosts.len(), healed_at, longest)).collect();
+        Self { seed, recipe, guarantee, hosts, steps, healed_at }
+    }
+}
+
+fn draw_host(rng: &mut Rng, guarantee: Guarantee, timeouts: &[u64]) -> HostPlan {
+    let session_timeout = Duration::from_secs(rng.pick(timeouts));
+    let drift_ppm = if rng.chance(50) { rng.pick(&[-9_990, 9_990]) } else { rng.between(0, 19_980) as i64 - 9_990 };
+    HostPlan {
+        clock_offset: rng.below(1_000_000 * SECOND),
+        drift_ppm,
+        boottime_percent: rng.pick(&[91, 100, 109]),
+        session_timeout,
+        settings: draw_settings(rng, guarantee, session_timeout),
+        restarted: rng.chance(80),
+    }
+}
+
+fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration) -> Settings {
+    let at_least_once = guarantee == Guarantee::AtLeastOne;
+    let on_pause = rng.pick(&[
+        OnPause::Run,
+        OnPause::Run,
+        OnPause::Freeze,
+        OnPause::Signal { pause: 10, resume: Some(12) },
+        OnPause::Signal { pause: 10, resume: None },
+    ]);
+    let wishes = Wishes {
+        lease: rng.pick(&[None, None, None, Some(session_timeout), Some(session_timeout * 2)]),
+        reserve: rng.pick(&[None, None, Some(Duration::from_millis(500)), Some(Duration::ZERO)]),
+        frozen_while_paused: on_pause == OnPause::Freeze,
+        grace: rng.pick(&[None, None, Some(Duration::ZERO), Some(Duration::from_secs(1))]),
+        max_pause: at_least_once.then_some(session_timeout * 10),
+    };
+    // Only settings that fit are ever started.
+    let wishes =
+        if Timing::new(session_timeout, &wishes).is_ok() { wishes } else { tame_wishes(guarantee, session_timeout) };
+    let on_pause = if wishes.frozen_while_paused == (on_pause == OnPause::Freeze) { on_pause } else { OnPause::Run };
+    Settings {
+        wishes,
+        guarantee,
+        on_pause,
+        on_exit: rng.pick(&[OnExit::Exit, OnExit::Rejoin]),
+        on_loss: rng.pick(&[OnLoss::Rejoin, OnLoss::Rejoin, OnLoss::Exit]),
+        wait: rng.pick(&[None, None, None, None, Some(Duration::ZERO), Some(Duration::from_secs(5))]),
+        connect_timeout: rng.pick(&[None, None, Some(Duration::from_secs(3))]),
+        stop_timeout: Duration::from_millis(rng.between(200, 10_000)),
+        instance: 1,
+    }
+}
+
+fn tame_wishes(guarantee: Guarantee, session_timeout: Duration) -> Wishes {
+    let max_pause = (guarantee == Guarantee::AtLeastOne).then_some(session_timeout * 10);
+    Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause }
+}
+
+/// How everyone is restarted when the faults are over.
+pub fn tame(plan: &HostPlan) -> Settings {
+    Settings {
+        wishes: tame_wishes(plan.settings.guarantee, plan.session_timeout),
+        on_pause: OnPause::Run,
+        on_exit: OnExit::Rejoin,
+        on_loss: OnLoss::Rejoin,
+        wait: None,
+        connect_timeout: None,
+        stop_timeout: Duration::from_secs(2),
+        ..plan.settings
+    }
+}
+
+fn draw_step(rng: &mut Rng, hosts: usize, healed_at: Real, longest: Real) -> Step {
+    let when = if rng.chance(60) {
+        When::At(rng.below(healed_at))
+    } else {
+        let delay = if rng.chance(70) { rng.below(6 * MILLI) } else { rng.below(longest) };
+        When::After { mark: rng.pick(&MARKS), count: rng.between(1, 5) as u32, delay }
+    };
+    let target = match rng.below(10) {
+        0 => Target::Everyone,
+        1..=5 => Target::Holder,
+        _ => Target::Host(rng.below(hosts as u64) as usize),
+    };
+    Step { when, target, fault: draw_fault(rng, longest) }
+}
+
+fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {
+    let short = rng.below(longest / 4);
+    let long = rng.below(longest + longest / 2);
+    let length = if rng.chance(40) { short } else { long };
+    match rng.below(23) {
+        0..=2 => Fault::Cut(length),
+        3 => Fault::Slow(length, rng.between(10 * MILLI, longest / 2)),
+        4 | 5 => Fault::Lossy(length),
+        6 => Fault::Deaf(length),
+        7 => Fault::Blind(length),
+        8 => Fault::Lag(length),
+        9 | 10 => Fault::ExpireSession,
+        11 | 12 => Fault::HangSupervisor(length),
+        13 => Fault::HangGuard(length),
+        14 => Fault::HangBoth(length),
+        15 => Fault::CrashSupervisor,
+        16 => Fault::KillGuard,
+        17 => Fault::Suspend(length),
+        18 => Fault::CommandEnds,
+        19 => Fault::RequestStop { twice: rng.chance(30) },
+        20 => Fault::Signal,
+        21 => Fault::DeleteCandidate,
+        _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord]),
+    }
+}

@@ -1,0 +1,107 @@
+//! Each way to hold the tree together, in a failover.
+
+use nix::sys::signal::Signal;
+
+use super::{election, link, millis};
+use crate::support::{diary, subject};
+
+const WAYS: [&str; 4] = ["auto", "cgroup", "subreaper", "pid-namespace"];
+
+/// T1, T6, T7
+#[test]
+fn every_containment_has_the_tree_of_an_isolated_leader_gone_before_its_successor_starts() {
+    for contain in WAYS {
+        let election = election();
+        let link = link();
+        let witness = ["ignore-term", "daemonise"];
+        let host = election.host_behind(&link, "a").option("--contain", contain);
+        let _first = host.witness(&election.diary, &witness).spawn();
+        election.diary.until_noted("orphan");
+        let _second = election.host("b").option("--contain", contain).witness(&election.diary, &witness).spawn();
+        election.until_candidates(2);
+        link.stall();
+        assert_eq!(election.diary.until_started(2).id, "b", "{contain}");
+        election.diary.assert_no_overlap();
+    }
+}
+
+/// T9
+#[test]
+fn every_containment_ends_the_tree_at_once_when_the_supervisor_is_killed() {
+    for contain in WAYS {
+        let election = election();
+        let witness = ["ignore-term", "daemonise"];
+        let host = election.host("a").session_timeout("8s").option("--contain", contain);
+        let mut host = host.witness(&election.diary, &witness).spawn();
+        election.diary.until_noted("orphan");
+        let killed_at = diary::now();
+        host.kill();
+        host.status();
+        election.diary.until_nobody_lives();
+        let took = diary::now().saturating_sub(killed_at);
+        assert!(took < millis(4000), "{contain}: nominal is 100 ms, took {took:?}");
+    }
+}
+
+/// T25
+#[test]
+fn every_containment_ends_the_tree_when_guard_and_supervisor_are_stopped_together() {
+    for contain in ["cgroup", "subreaper", "pid-namespace"] {
+        let election = election();
+        // Without a PID namespace, what descends from the command may survive this: a stated limit.
+        let witness: &[&str] =
+            if contain == "pid-namespace" { &["ignore-term", "daemonise"] } else { &["ignore-term"] };
+        let mut first = election.host("a").option("--contain", contain).witness(&election.diary, witness).spawn();
+        election.diary.until_started(1);
+        let _second = election.host("b").spawn();
+        election.until_candidates(2);
+        first.signal_guard(Signal::SIGSTOP);
+        first.signal(Signal::SIGSTOP);
+        assert_eq!(election.diary.until_started(2).id, "b", "{contain}");
+        election.diary.assert_no_overlap();
+        first.signal(Signal::SIGCONT);
+        assert_eq!(first.code(), 70, "{contain}: the kernel has killed its guard");
+    }
+}
+
+#[test]
+fn every_containment_stops_and_releases_on_request_and_says_what_it_is() {
+    for contain in WAYS {
+        let election = election();
+        let host = election.host("a").session_timeout("4s").option("--contain", contain);
+        let mut host = host.witness(&election.diary, &["daemonise", "status=4"]).spawn();
+        election.diary.until_noted("orphan");
+        host.signal(Signal::SIGTERM);
+        assert_eq!(host.code(), 4, "{contain}: {}", host.log());
+        assert!(!election.diary.somebody_lives(), "{contain}");
+        assert_eq!(election.state(), "free");
+        let named = match contain {
+            "pid-namespace" => "PID namespace",
+            "subreaper" => "subreaper",
+            _ => "cgroup",
+        };
+        assert!(host.log().contains(&format!("Containment: {named}")), "{contain} is logged:\n{}", host.log());
+    }
+}
+
+#[test]
+fn every_containment_passes_the_commands_status_on() {
+    for contain in WAYS {
+        let election = election();
+        for (script, code) in [("exit 37", 37), ("kill -9 $$", 137)] {
+            let host = election.host("a").session_timeout("4s").option("--contain", contain);
+            assert_eq!(host.command(&["sh", "-c", script]).spawn().code(), code, "{contain}");
+        }
+    }
+}
+
+#[test]
+fn in_a_pid_namespace_the_command_sees_only_its_own_tree() {
+    let election = election();
+    let host = election.host("a").session_timeout("4s").option("--contain", "pid-namespace");
+    let mut host = host.command(&["sh", "-c", "cd /proc && ls -d [0-9]* | wc -l"]).spawn();
+    assert_eq!(host.code(), 0, "{}", host.log());
+    let seen: usize = host.output().trim().parse().unwrap();
+    assert!(seen <= 5, "it sees {seen} processes");
+    assert!(subject::is_alive(std::process::id().cast_signed()));
+}

@@ -1,0 +1,98 @@
+//! What we exit with, and what follows when the command ends by itself.
+
+use nix::sys::signal::Signal;
+
+use super::{election, link};
+use crate::support::{Election, wait};
+
+fn code_of(election: &Election, script: &str) -> i32 {
+    let mut host = election.host("a").session_timeout("4s").command(&["sh", "-c", script]).spawn();
+    host.code()
+}
+
+/// T29
+#[test]
+fn every_exit_status_of_a_fast_command_is_ours() {
+    let election = election();
+    for status in 0..=255 {
+        assert_eq!(code_of(&election, &format!("exit {status}")), status);
+    }
+    assert_eq!(election.state(), "free");
+}
+
+/// T29, T47
+#[test]
+fn a_command_killed_by_a_signal_gives_128_and_its_number() {
+    let election = election();
+    for signal in [1, 2, 3, 6, 9, 11, 13, 15, 31, 34, 64] {
+        assert_eq!(code_of(&election, &format!("ulimit -c 0; kill -{signal} $$")), 128 + signal);
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_gives_126_and_one_that_is_not_there_127() {
+    let election = election();
+    let mut missing = election.host("a").command(&["/no/such/command"]).spawn();
+    assert_eq!(missing.code(), 127, "{}", missing.log());
+    let mut directory = election.host("a").command(&["/"]).spawn();
+    assert_eq!(directory.code(), 126, "{}", directory.log());
+    assert_eq!(election.candidates(), [""; 0]);
+}
+
+#[test]
+fn with_on_exit_rejoin_two_hosts_alternate() {
+    let election = election();
+    let hosts = ["a", "b"].map(|id| {
+        let witness = ["exit-after=200"];
+        let host = election.host(id).session_timeout("4s").option("--on-exit", "rejoin");
+        let host = host.witness(&election.diary, &witness).spawn();
+        wait::until("it lines up", || !election.admin.children(&election.path("election")).is_empty());
+        host
+    });
+    election.diary.until_started(8);
+    // Who was first while the other was still lining up does not matter.
+    let ids: Vec<_> = election.diary.starts().into_iter().map(|start| start.id).skip(2).take(6).collect();
+    assert!(ids == ["a", "b", "a", "b", "a", "b"] || ids == ["b", "a", "b", "a", "b", "a"], "{ids:?}");
+    election.diary.assert_no_overlap();
+    drop(hosts);
+}
+
+#[test]
+fn with_on_loss_exit_a_lost_leadership_is_status_76() {
+    let lost = election();
+    let mut host = lost.host("a").session_timeout("4s").option("--on-loss", "exit").spawn();
+    lost.diary.until_started(1);
+    lost.admin.delete(&lost.first());
+    assert_eq!(host.code(), 76, "{}", host.log());
+    assert!(!lost.diary.somebody_lives());
+
+    let cut = election();
+    let link = link();
+    let mut host = cut.host_behind(&link, "a").option("--on-loss", "exit").spawn();
+    cut.diary.until_started(1);
+    link.stall();
+    assert_eq!(host.code(), 76, "{}", host.log());
+    assert!(!cut.diary.somebody_lives());
+}
+
+#[test]
+fn a_requested_stop_is_0_if_the_command_dies_of_the_stop_signal() {
+    let election = election();
+    let mut host = election.host("a").session_timeout("4s").command(&["sleep", "1000"]).spawn();
+    wait::until("it leads", || {
+        election.admin.find(&election.path("lease")).is_some_and(|(text, _)| text.contains("held"))
+    });
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+}
+
+#[test]
+fn another_stop_signal_is_the_one_that_is_sent() {
+    let election = election();
+    let mut host = election.host("a").session_timeout("4s").option("--stop-signal", "INT").spawn();
+    election.diary.until_started(1);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0);
+    assert_eq!(election.diary.events("signal=2").len(), 1);
+    assert!(!election.diary.has("signal=15"));
+}

@@ -1,0 +1,235 @@
+//! Signals to the program, in every state.
+
+use std::process::Command;
+
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+
+use super::{election, link, secs};
+use crate::support::{Election, Proxy, Running, diary, wait};
+
+const STOPPING: [i32; 3] = [2, 3, 15];
+const TOLD_TO_THE_WITNESS: [i32; 3] = [1, 10, 12];
+/// ALRM, VTALRM, PROF, IO, and the first and last realtime signal: passed on, and the witness has no handler for them.
+const DEADLY_TO_THE_WITNESS: [i32; 6] = [14, 26, 27, 29, 34, 64];
+/// PIPE, CHLD, CONT, URG, WINCH.
+const HARMLESS: [i32; 5] = [13, 17, 18, 23, 28];
+/// ILL, TRAP, ABRT, BUS, FPE, SEGV, STKFLT, XCPU, XFSZ, PWR, SYS: somebody means to kill the supervisor.
+const DEADLY_TO_THE_SUPERVISOR: [i32; 11] = [4, 5, 6, 7, 8, 11, 16, 24, 25, 30, 31];
+/// TSTP, TTIN, TTOU.
+const JOB_CONTROL: [i32; 3] = [20, 21, 22];
+
+fn send(host: &Running, signal: i32) {
+    assert!(deliver(host, signal));
+}
+
+/// Whether there was a process to take it. Nix has no names for the realtime signals.
+fn deliver(host: &Running, signal: i32) -> bool {
+    let mut kill = Command::new("kill");
+    kill.args([format!("-{signal}"), host.pid().to_string()]).stderr(std::process::Stdio::null());
+    kill.status().unwrap().success()
+}
+
+fn leading() -> (Election, Running) {
+    let election = election();
+    let host = election.host("a").spawn();
+    election.diary.until_started(1);
+    (election, host)
+}
+
+/// T8
+#[test]
+fn while_leading_a_stop_signal_ends_the_command_by_sigterm_and_releases() {
+    for signal in STOPPING {
+        let (election, mut host) = leading();
+        send(&host, signal);
+        assert_eq!(host.code(), 0, "signal {signal}: {}", host.log());
+        assert_eq!(election.diary.events("signal=15").len(), 1, "signal {signal}");
+        assert!(election.diary.has("end") && !election.diary.somebody_lives());
+        assert_eq!((election.state().as_str(), election.candidates().len()), ("free", 0));
+    }
+}
+
+/// T8
+#[test]
+fn while_leading_other_signals_are_the_commands() {
+    let (election, host) = leading();
+    for signal in [TOLD_TO_THE_WITNESS.as_slice(), &HARMLESS].concat() {
+        send(&host, signal);
+        if TOLD_TO_THE_WITNESS.contains(&signal) {
+            election.diary.until_noted(&format!("signal={signal}"));
+        }
+        election.diary.until_alive();
+    }
+    assert_eq!(election.diary.starts().len(), 1);
+    for signal in DEADLY_TO_THE_WITNESS {
+        let (election, mut host) = leading();
+        send(&host, signal);
+        assert_eq!(host.code(), 128 + signal, "{}", host.log());
+        assert_eq!(election.state(), "free");
+    }
+}
+
+/// T8: whatever ends or stops the supervisor ends the tree.
+#[test]
+fn while_leading_no_signal_leaves_a_command_without_a_supervisor() {
+    // The supervisor shall die, and not leave a core here.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).unwrap();
+    for signal in DEADLY_TO_THE_SUPERVISOR {
+        let (election, mut host) = leading();
+        // Rust's runtime takes the first SIGSEGV or SIGBUS for a stack overflow to be looked at again.
+        wait::until("the supervisor dies", || host.has_exited() || !deliver(&host, signal));
+        assert!(!host.status().success());
+        election.diary.until_nobody_lives();
+    }
+    let stopped = JOB_CONTROL.map(|signal| {
+        let (election, host) = leading();
+        send(&host, signal);
+        (election, host)
+    });
+    for (election, host) in stopped {
+        election.diary.until_nobody_lives();
+        host.signal(Signal::SIGCONT);
+        election.diary.until_started(2);
+        election.diary.assert_no_overlap();
+    }
+}
+
+/// T8
+#[test]
+fn while_waiting_signals_that_would_be_the_commands_change_nothing() {
+    let (election, _holder) = leading();
+    let waiter = election.host("b").command(&["true"]).spawn();
+    election.until_candidates(2);
+    let before = election.candidates();
+    for signal in [&TOLD_TO_THE_WITNESS[1..], &DEADLY_TO_THE_WITNESS, &HARMLESS].concat() {
+        send(&waiter, signal);
+    }
+    // A renewal of the holder later it is still there.
+    let version = election.record_version();
+    wait::until("the record is renewed", || election.record_version() > version + 1);
+    assert_eq!(election.candidates(), before);
+}
+
+/// T5
+#[test]
+fn term_int_hup_and_quit_end_a_host_at_once_in_every_state_without_a_command() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        for (state, arrive) in STATES {
+            let election = election();
+            let link = link();
+            let mut others = Vec::new();
+            let mut host = arrive(&election, &link, &mut others);
+            let before = others.len();
+            let sent_at = diary::now();
+            host.signal(signal);
+            assert_eq!(host.code(), 0, "{signal} while {state}: {}", host.log());
+            let took = diary::now().saturating_sub(sent_at);
+            assert!(took < secs(5), "{signal} while {state}: {took:?}");
+            assert_eq!(election.candidates().len(), before, "{signal} while {state}");
+            assert!(!election.diary.starts().iter().any(|start| start.id == "a"));
+        }
+    }
+}
+
+type Arrive = fn(&Election, &Proxy, &mut Vec<Running>) -> Running;
+
+const STATES: [(&str, Arrive); 4] = [
+    ("connecting", connecting),
+    ("backing off", backing_off),
+    ("waiting behind a holder", waiting_behind_a_holder),
+    ("waiting for a lease to end", waiting_for_a_lease),
+];
+
+fn connecting(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
+    link.stall();
+    let host = election.host_behind(link, "a").spawn();
+    wait::until("it connects", || link.accepted() > 0);
+    host
+}
+
+fn backing_off(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
+    link.cut();
+    let host = election.host_behind(link, "a").spawn();
+    wait::until("it was refused twice", || link.accepted() > 1);
+    host
+}
+
+fn waiting_behind_a_holder(election: &Election, link: &Proxy, others: &mut Vec<Running>) -> Running {
+    others.push(election.host("holder").session_timeout("4s").spawn());
+    election.until_candidates(1);
+    let host = election.host_behind(link, "a").spawn();
+    election.until_candidates(2);
+    host
+}
+
+fn waiting_for_a_lease(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
+    election.prepare();
+    election.admin.set(&election.path("lease"), "whatever this is, it may be held");
+    let host = election.host_behind(link, "a").spawn();
+    wait::until("it has taken the record over", || election.admin.read(&election.path("lease")).contains("\"a\""));
+    host
+}
+
+/// T44
+#[test]
+fn a_second_stop_kills_a_command_that_ignores_the_first_whatever_the_link_does() {
+    for fault in [Proxy::heal, Proxy::stall, Proxy::cut] {
+        let election = election();
+        let link = link();
+        let witness = ["ignore-term", "daemonise"];
+        let mut host =
+            election.host_behind(&link, "a").session_timeout("20s").witness(&election.diary, &witness).spawn();
+        election.diary.until_noted("orphan");
+        fault(&link);
+        host.signal(Signal::SIGTERM);
+        election.diary.until_noted("signal=15");
+        let sent_at = diary::now();
+        host.signal(Signal::SIGTERM);
+        assert_eq!(host.code(), 128 + 9, "{}", host.log());
+        let took = diary::now().saturating_sub(sent_at);
+        assert!(took < secs(5), "the stop timeout would have been 10 s; took {took:?}");
+        assert!(!election.diary.somebody_lives());
+    }
+}
+
+/// T44
+#[test]
+fn stopping_twice_without_a_command_leaves_nothing_behind_in_any_state() {
+    for (state, arrive) in STATES {
+        let election = election();
+        let link = link();
+        let mut others = Vec::new();
+        let mut host = arrive(&election, &link, &mut others);
+        for _ in 0..2 {
+            if !host.has_exited() {
+                host.signal(Signal::SIGTERM);
+            }
+        }
+        assert_eq!(host.code(), 0, "while {state}: {}", host.log());
+        link.heal();
+        wait::pass(super::millis(300));
+        assert_eq!(election.candidates().len(), others.len(), "while {state}");
+    }
+}
+
+/// T13: what a person at a terminal does, with the command in a session of its own and with `--foreground`.
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_command_exactly_once() {
+    for (foreground, heard, not_heard) in [(false, "signal=15", "signal=2"), (true, "signal=2", "signal=15")] {
+        let election = election();
+        let mut host = election.host("a").session_timeout("4s").witness(&election.diary, &["linger=200"]);
+        if foreground {
+            host = host.flag("--foreground");
+        }
+        let mut terminal = rexpect::session::spawn_command(host.to_process(), Some(30_000)).unwrap();
+        election.diary.until_started(1);
+        terminal.send_control('c').unwrap();
+        let ended = format!("{:?}", terminal.process().wait().unwrap());
+        assert!(ended.starts_with("Exited(") && ended.ends_with(", 0)"), "{ended}");
+        assert_eq!(election.diary.events(heard).len(), 1);
+        assert!(!election.diary.has(not_heard));
+        assert!(election.diary.has("end"));
+        assert_eq!(election.state(), "free");
+    }
+}

@@ -1,0 +1,84 @@
+//! How long a host waits: for leadership, and for the ensemble.
+
+use super::{election, link, secs};
+use crate::support::{Running, diary, wait};
+
+/// T16
+#[test]
+fn hosts_that_give_up_waiting_leave_only_the_holder_in_the_election() {
+    let election = election();
+    let _holder = election.host("holder").session_timeout("10s").spawn();
+    election.diary.until_started(1);
+    let holder = election.candidates();
+    for _ in 0..3 {
+        let waiting: Vec<Running> = (0..8).map(|_| election.host("waits").option("--wait", "1s").spawn()).collect();
+        for mut host in waiting {
+            assert_eq!(host.code(), 75, "{}", host.log());
+        }
+        assert_eq!(election.candidates(), holder);
+    }
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
+#[test]
+fn wait_0_runs_the_command_only_if_leadership_is_free_now() {
+    let election = election();
+    let at_once = || election.host("now").session_timeout("4s").option("--wait", "0");
+    assert_eq!(at_once().command(&["sh", "-c", "exit 7"]).spawn().code(), 7);
+    let _holder = election.host("holder").session_timeout("4s").spawn();
+    election.diary.until_started(1);
+    let begun_at = diary::now();
+    assert_eq!(at_once().spawn().code(), 75);
+    assert_eq!(at_once().option("--conflict-exit-code", "3").spawn().code(), 3);
+    assert!(diary::now().saturating_sub(begun_at) < secs(5));
+    assert_eq!((election.candidates().len(), election.diary.starts().len()), (1, 1));
+}
+
+#[test]
+fn a_host_that_is_elected_within_its_wait_is_not_stopped_by_it() {
+    let election = election();
+    let _host = election.host("a").session_timeout("4s").option("--wait", "500ms").spawn();
+    let start = election.diary.until_started(1);
+    wait::pass(secs(1));
+    assert_eq!(election.diary.until_alive().pid, start.pid);
+}
+
+/// T16: a host that gives up during the wait for a lease frees nothing.
+#[test]
+fn giving_up_while_a_lease_runs_out_leaves_the_record_held() {
+    let election = election();
+    election.prepare();
+    election.admin.set(&election.path("lease"), "unreadable");
+    let mut host = election.host("a").option("--wait", "1s").spawn();
+    assert_eq!(host.code(), 75, "{}", host.log());
+    assert_eq!((election.candidates().len(), election.state().as_str()), (0, "held"));
+    assert!(election.record()["lease_ms"].as_u64().unwrap() >= 120_000);
+}
+
+/// T37: a firewall that drops, one that refuses, and nobody there at all.
+#[test]
+fn an_ensemble_that_is_not_reached_within_the_connect_timeout_is_status_69() {
+    let (drops, refuses) = (link(), link());
+    drops.stall();
+    refuses.cut();
+    for servers in [drops.connect_string(), refuses.connect_string(), "127.0.0.1:1".to_owned()] {
+        let election = election();
+        let begun_at = diary::now();
+        let mut host = election.host_at(&servers, "a").option("--connect-timeout", "1s").spawn();
+        assert_eq!(host.code(), 69, "{servers}: {}", host.log());
+        let took = diary::now().saturating_sub(begun_at);
+        assert!(took < secs(10), "{took:?}");
+        assert!(election.diary.starts().is_empty());
+    }
+}
+
+#[test]
+fn without_a_connect_timeout_a_host_waits_for_the_ensemble() {
+    let election = election();
+    let link = link();
+    link.cut();
+    let _host = election.host_behind(&link, "a").session_timeout("4s").spawn();
+    wait::until("it has tried several times", || link.accepted() > 3);
+    link.heal();
+    election.diary.until_started(1);
+}

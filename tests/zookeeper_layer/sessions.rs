@@ -1,0 +1,166 @@
+//! Sessions: how they are opened, lost, restored and closed.
+
+use std::time::Duration;
+
+use zk_leader_run::core::event::{Event, Request, SessionNumber};
+
+use crate::host::{ELECTION, FIRST, Host, No, settings};
+use crate::support::ports::Port;
+use crate::support::{Admin, Ensemble, Proxy, wait};
+
+const ONE: SessionNumber = SessionNumber(1);
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn an_ensemble_that_is_not_there_is_unreachable() {
+    let nobody = Port::reserve();
+    let mut host = Host::new(settings(&nobody.address().to_string(), 1));
+    host.desk.connect(ONE);
+    host.wait_for(Event::Unreachable { session: ONE }).await;
+    assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
+}
+
+#[tokio::test]
+async fn a_silent_ensemble_is_unreachable_within_the_session_timeout() {
+    // Connections to it are completed by the kernel, and never accepted.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut short = settings(&silent.local_addr().unwrap().to_string(), 1);
+    short.session_timeout = Duration::from_secs(2);
+    let mut host = Host::new(short);
+    host.desk.connect(ONE);
+    host.wait_for(Event::Unreachable { session: ONE }).await;
+}
+
+#[tokio::test]
+async fn the_negotiated_timeout_is_the_servers() {
+    let ensemble = Ensemble::single();
+    let mut greedy = settings(&ensemble.connect_string(), 1);
+    greedy.session_timeout = Duration::from_secs(3600);
+    let mut host = Host::new(greedy);
+    host.desk.connect(ONE);
+    let Event::Connected { negotiated, .. } = host.hint(Some).await else { panic!("not connected") };
+    assert_eq!(negotiated, crate::support::ensemble::LONGEST_SESSION);
+}
+
+#[tokio::test]
+async fn lost_and_restored_contact_is_told() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let (mut host, view) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    proxy.cut();
+    host.wait_for(Event::ContactLost { session: ONE }).await;
+    proxy.heal();
+    host.wait_for(Event::ContactRestored { session: ONE }).await;
+    assert_eq!(host.look(FIRST).await, Ok(view), "the same session, the same candidate");
+}
+
+#[tokio::test]
+async fn a_session_that_ended_answers_everything_with_unknown() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let mut short = settings(&proxy.connect_string(), 1);
+    short.session_timeout = Duration::from_secs(2);
+    let (mut host, _, conditions) = Host::leading(short).await;
+    proxy.stall();
+    host.desk.renew(FIRST, conditions, host.entry(1));
+    assert_eq!(host.answer(FIRST, Request::Renew).await, Err(No::Unanswered));
+    host.wait_for(Event::SessionOver { session: ONE }).await;
+    assert_eq!(host.look(FIRST).await, Err(No::Unanswered));
+    assert_eq!(host.renew(conditions).await, Err(No::Unanswered));
+    assert_eq!(host.hints_within(Duration::from_millis(200)).await, [], "each request has one answer");
+}
+
+#[tokio::test]
+async fn a_request_without_contact_is_answered_before_the_client_gives_the_session_up() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let mut short = settings(&proxy.connect_string(), 1);
+    short.session_timeout = Duration::from_secs(5);
+    let (mut host, _) = Host::entered(short).await;
+    proxy.cut();
+    host.wait_for(Event::ContactLost { session: ONE }).await;
+    assert_eq!(host.look(FIRST).await, Err(No::Unanswered));
+    let over = Event::SessionOver { session: ONE };
+    assert!(!host.hints_within(Duration::ZERO).await.contains(&over));
+    host.wait_for(over).await;
+}
+
+#[tokio::test]
+async fn a_new_session_answers_for_the_requests_of_the_old_one_and_closes_it() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let admin = Admin::to(&ensemble.connect_string());
+    let (mut host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    proxy.stall();
+    host.desk.look(FIRST);
+    tokio::task::yield_now().await;
+    host.desk.connect(SessionNumber(2));
+    assert_eq!(host.answer(FIRST, Request::Look).await, Err(No::Unanswered));
+    proxy.heal();
+    host.hint(|event| matches!(event, Event::Connected { session: SessionNumber(2), .. }).then_some(())).await;
+    let gone = async {
+        while !admin.children(ELECTION).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(wait::LIMIT, gone).await.expect("the old candidate goes with its session");
+}
+
+#[tokio::test]
+async fn a_closed_desk_leaves_no_candidate() {
+    let ensemble = Ensemble::single();
+    let admin = Admin::to(&ensemble.connect_string());
+    for instance in 1..=10 {
+        let (mut host, _) = Host::entered(settings(&ensemble.connect_string(), instance)).await;
+        assert!(host.desk.close(SOON).await);
+        assert_eq!(admin.children(ELECTION), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_desk_closed_in_the_middle_of_requests_answers_them_and_leaves_no_candidate() {
+    let ensemble = Ensemble::single();
+    let admin = Admin::to(&ensemble.connect_string());
+    let mut host = Host::connected(settings(&ensemble.connect_string(), 1)).await;
+    host.desk.enter(FIRST);
+    tokio::task::yield_now().await;
+    assert!(host.desk.close(SOON).await);
+    assert_eq!(host.answer(FIRST, Request::Enter).await, Err(No::Unanswered));
+    assert_eq!(admin.children(ELECTION), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_desk_without_a_session_is_closed_at_once() {
+    let nobody = Port::reserve();
+    let mut host = Host::new(settings(&nobody.address().to_string(), 1));
+    assert!(host.desk.close(SOON).await);
+    host.desk.connect(ONE);
+    assert!(host.desk.close(SOON).await);
+}
+
+#[tokio::test]
+async fn a_close_that_cannot_be_confirmed_says_so_in_time() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let (mut host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    proxy.stall();
+    assert!(!host.desk.close(Duration::from_millis(300)).await);
+}
+
+#[tokio::test]
+async fn one_server_of_three_may_fall_silent_without_the_loss_of_the_session() {
+    let ensemble = Ensemble::of(3);
+    let proxies: Vec<_> = ensemble.servers().iter().map(|server| Proxy::to(server.address())).collect();
+    let servers: Vec<_> = proxies.iter().map(Proxy::connect_string).collect();
+    let mut patient = settings(&servers.join(","), 1);
+    patient.session_timeout = SOON;
+    let (mut host, view, mut conditions) = Host::leading(patient).await;
+    let used = proxies.iter().position(|proxy| !proxy.forwarded().is_empty()).unwrap();
+    proxies[used].stall();
+    host.wait_for(Event::ContactLost { session: ONE }).await;
+    host.wait_for(Event::ContactRestored { session: ONE }).await;
+    let seen = host.look(FIRST).await.unwrap();
+    assert_eq!((seen.candidate, seen.session_id), (view.candidate, view.session_id));
+    conditions = host.renew(conditions).await.unwrap();
+    host.release(conditions).await.unwrap();
+}
