@@ -25,7 +25,17 @@ const PLACES: &[Place] = &[
     (
         "zookeeper",
         &["core", "clock"],
-        &["zookeeper_client", "tokio", "futures_util", "tracing", "serde", "serde_json", "thiserror", "uuid"],
+        &[
+            "zookeeper_client",
+            "spawns_core",
+            "tokio",
+            "futures_util",
+            "tracing",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "uuid",
+        ],
     ),
     // L3: the loop, and its onlookers.
     (
