@@ -43,7 +43,8 @@ pub fn orphaned() -> Option<Orphaned> {
     let name = std::env::args_os().next()?;
     let variable = |name| std::env::var(name).ok();
     let (token, candidate) = (variable("ZK_LEADER_TOKEN")?.parse().ok()?, variable("ZK_LEADER_CANDIDATE")?);
-    (name == RELEASER).then_some(Orphaned { token, candidate })
+    let session = u64::from_str_radix(variable("ZK_LEADER_SESSION")?.strip_prefix("0x")?, 16).ok()?.cast_signed();
+    (name == RELEASER).then_some(Orphaned { token, candidate, session })
 }
 
 pub fn machine(config: &Config, instance: u64) -> machine::Settings {

@@ -26,6 +26,8 @@ pub struct Orphaned {
     pub token: i64,
     /// The name of its candidate.
     pub candidate: String,
+    /// The server's id of the session that owns the candidate.
+    pub session: i64,
 }
 
 /// What became of the record.
@@ -60,14 +62,18 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
 async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
     loop {
         let paths = &contact.office.paths;
-        // Both are sent at once; the term is read first.
+        let candidate = paths.candidate(&orphaned.candidate);
+        // All are sent at once; the term is read first.
         let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
-        let (term, lease) = (term.await, lease.await);
+        let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
         let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
         let record = contact.office.record(&data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease };
-        let freed = match free(contact, conditions, &entry, Some(&orphaned.candidate)).await {
+        // With one znode for all, the name may be a successor's by now.
+        let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
+        let candidate = candidate.map(|_| orphaned.candidate.as_str());
+        let freed = match free(contact, conditions, &entry, candidate).await {
             Err(Fault::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
             freed => freed,
         };

@@ -1,0 +1,88 @@
+//! Decision 6: a record that says *waiting* until the previous lease is over, so that a successor that dies while it waits
+//! does not make the next one wait from the start.
+
+use crate::rules::Mutation::*;
+use crate::rules::{Protocol, Rules};
+use crate::verdict::{breaks, holds, holds_within_bounds};
+
+const TWO_LEASES: Rules = Rules::new([1, 2, 0]).proposed();
+
+#[test]
+fn the_proposal_keeps_the_promise_for_two_hosts_whatever_their_leases() {
+    for leases in [[1, 1, 0], [1, 2, 0], [2, 2, 0], [2, 3, 0]] {
+        holds(Rules::new(leases).proposed());
+    }
+}
+
+#[test]
+fn the_proposal_keeps_the_promise_though_clocks_drift() {
+    holds(Rules::new([1, 1, 0]).with_drift().proposed());
+    holds_within_bounds(Rules::new([1, 2, 0]).with_drift().proposed());
+}
+
+#[test]
+fn the_proposal_keeps_the_promise_though_an_operator_deletes_the_record() {
+    holds(Rules::new([1, 1, 0]).with_deletions().proposed());
+    holds_within_bounds(Rules::new([1, 2, 0]).with_deletions().proposed());
+}
+
+#[test]
+fn the_proposal_keeps_the_promise_for_three_hosts() {
+    holds(Rules::new([1, 1, 1]).proposed());
+    holds_within_bounds(Rules::new([1, 2, 2]).proposed());
+}
+
+#[test]
+fn hosts_with_and_without_the_proposal_may_share_an_election() {
+    use Protocol::{Held, Waiting};
+    for protocols in [[Held, Waiting, Waiting], [Waiting, Held, Held]] {
+        holds(Rules::new([1, 2, 0]).upgraded(protocols));
+        holds(Rules::new([2, 1, 0]).upgraded(protocols));
+        holds(Rules::new([1, 1, 1]).upgraded(protocols));
+    }
+}
+
+#[test]
+fn a_tree_started_while_the_record_says_waiting_is_caught() {
+    breaks(TWO_LEASES.but(StartedWhileWaiting));
+}
+
+#[test]
+fn a_held_version_that_does_not_restart_the_wait_is_caught() {
+    breaks(TWO_LEASES.but(HeldKeepsTheCount));
+}
+
+#[test]
+fn a_waiting_record_with_the_own_lease_of_its_taker_is_caught() {
+    breaks(TWO_LEASES.but(WaitingCarriesOwnLease));
+}
+
+#[test]
+fn a_record_turned_to_held_before_the_wait_is_over_is_caught() {
+    breaks(TWO_LEASES.but(HeldBeforeTheWaitIsOver));
+}
+
+#[test]
+fn a_waiting_record_taken_for_free_is_caught() {
+    breaks(TWO_LEASES.but(WaitingCountsAsFree));
+}
+
+#[test]
+fn what_is_wrong_without_the_proposal_is_wrong_with_it() {
+    for mutation in [
+        NoWait,
+        LeaseCountedFromTheReply,
+        AdoptionExtendsTheLease,
+        OneNonceForTwoSendings,
+        CountNotRestarted,
+        FreedWhileTheTreeLives,
+        FreedDuringOwnWait,
+        FreedByTheReleaserDuringTheWait,
+        FreedWithoutVersions,
+        FreedWithoutNonce,
+        FinishedBeforeTheWaitIsOver,
+        RestartedAfterTheRelease,
+    ] {
+        breaks(TWO_LEASES.but(mutation));
+    }
+}

@@ -1,0 +1,110 @@
+//! A model in which nothing happens breaks no promise: here it is shown what does happen.
+
+use std::collections::HashSet;
+use std::mem::discriminant;
+
+use crate::canon::tidy;
+use crate::moves::{Move, moves, take};
+use crate::properties::Property;
+use crate::rules::Rules;
+use crate::verdict::{happens, holds};
+use crate::world::{Role, State, World};
+
+#[test]
+fn a_command_starts_at_once_on_a_new_base() {
+    let never = |rules: &Rules, world: &World| !rules.hosts().any(|host| world.is_live(host));
+    let steps = happens(Rules::new([1, 2, 0]), Property { name: "no command runs", holds: never });
+    assert_eq!(steps, 5, "read, take-over, applied, answer, start");
+}
+
+#[test]
+fn a_successor_starts_after_a_holder_that_never_released() {
+    let never = |rules: &Rules, world: &World| {
+        let lapsed = |role| matches!(role, Role::Holding(tenure) if tenure.kill_at == Some(0));
+        !rules.hosts().any(|host| world.is_live(host) && world.hosts.iter().any(|other| lapsed(other.role)))
+    };
+    happens(Rules::new([2, 2, 0]), Property { name: "no successor starts", holds: never });
+}
+
+#[test]
+fn a_third_host_waits_for_the_longest_lease_of_a_chain() {
+    let never = |_: &Rules, world: &World| {
+        let waits = |host| world.tenure(host).is_some_and(|tenure| tenure.not_before == 3);
+        !(world.is_live(0) && waits(1) && waits(2) && world.record.is_some_and(|record| record.lease == 3))
+    };
+    happens(Rules::new([3, 1, 1]), Property { name: "no chain is as long", holds: never });
+}
+
+/// All but the end of a tree: it leads to what would be if the tree had not started yet.
+#[test]
+fn every_kind_of_step_is_taken() {
+    let mut taken = holds(Rules::new([1, 2, 0])).steps;
+    taken.extend(holds(Rules::new([1, 1, 0]).with_deletions().with_late_writes(1)).steps);
+    let host = 0;
+    let kinds = [
+        Move::Tick([1; 3]),
+        Move::Look(host),
+        Move::LookBack(host),
+        Move::TakeOver(host),
+        Move::Renew(host),
+        Move::Apply { host, round: false },
+        Move::ApplyLate { late: 0, round: false },
+        Move::Answer(host),
+        Move::GiveUp(host),
+        Move::Adopt(host),
+        Move::AdoptFormer(host),
+        Move::Start(host),
+        Move::BeginRelease(host),
+        Move::SendRelease(host),
+        Move::Leave { host, remembers: false },
+        Move::Lose(host),
+        Move::Crash(host),
+        Move::Delete,
+        Move::Recreate(host),
+    ];
+    let not_taken: Vec<_> = kinds.iter().filter(|kind| !taken.contains(&discriminant(kind))).collect();
+    assert!(not_taken.is_empty(), "{not_taken:?}");
+}
+
+#[test]
+fn a_free_record_is_seen_after_a_release() {
+    let never = |_: &Rules, world: &World| {
+        let freed = world.record.is_some_and(|record| record.state == State::Free) && world.late.is_empty();
+        !(freed && matches!(world.hosts[0].role, Role::Releasing(_)))
+    };
+    happens(Rules::new([1, 1, 0]), Property { name: "nothing is released", holds: never });
+}
+
+/// Every state that is reached without any bookkeeping is, after it, one of those that are reached with it.
+#[test]
+fn the_bookkeeping_hides_no_state() {
+    let plain = Rules::new([1, 1, 0]).with_late_writes(1);
+    for rules in [plain, plain.proposed(), Rules::new([1, 1, 0]).with_late_writes(0).with_deletions()] {
+        let with = reachable(&rules, tidy);
+        let without = reachable(&rules, |rules, world| world.late.retain(|write| !rules.is_dead(write)));
+        println!("{} states, {} without bookkeeping", with.len(), without.len());
+        assert_eq!(with.len(), holds(rules).states, "no two fingerprints are equal");
+        for mut world in without {
+            tidy(&rules, &mut world);
+            assert!(with.contains(&world), "{world:?}");
+        }
+    }
+}
+
+fn reachable(rules: &Rules, keep_books: fn(&Rules, &mut World)) -> HashSet<World> {
+    let mut found = HashSet::from([World::new()]);
+    let mut open = vec![World::new()];
+    let mut steps = Vec::new();
+    while let Some(world) = open.pop() {
+        moves(rules, &world, &mut steps);
+        for step in steps.drain(..) {
+            let mut next = world.clone();
+            take(rules, &mut next, step);
+            keep_books(rules, &mut next);
+            if found.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}

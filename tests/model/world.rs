@@ -1,0 +1,232 @@
+//! The state of the model: the lease record and the term in `ZooKeeper`, the hosts, and the writes on their way.
+//! Every instant is kept as its distance from now, on the clock of the host that measures it; so the states are finite.
+//!
+//! Left out, because leaving it out only gives the adversary more: candidates and sessions (every host may believe at any
+//! moment that it is first in line), requests that are refused for want of a candidate (they are lost), guards that
+//! are slow to start (a tree may start at any moment of its lease) or quick to kill (a tree may end at any moment).
+
+/// Places for hosts; a host whose lease is zero does not exist.
+pub const HOSTS: usize = 3;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct World {
+    /// `None`: an operator has deleted it.
+    pub record: Option<Record>,
+    /// The version before the present one: what a server that lags behind may still say.
+    pub former: Former,
+    /// What `term` says of the leases that may be running.
+    pub term_lease: u8,
+    pub hosts: [Host; HOSTS],
+    /// Writes that nobody waits for any more, and that may still be applied. Sorted.
+    pub late: Vec<Write>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Record {
+    pub state: State,
+    pub nonce: Nonce,
+    /// The longest lease that may be running under it.
+    pub lease: u8,
+    /// Its data version is 0: nobody has written it since it was created.
+    pub untouched: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum State {
+    Free,
+    Held,
+    /// Only in the proposal: taken over, and no tree was started since the last *held* version.
+    Waiting,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Former {
+    pub record: Record,
+    pub condition: Condition,
+    /// For each host: whether what its wait counts from is the same in the present record.
+    pub counts: [bool; HOSTS],
+}
+
+/// A nonce, by who would know it again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Nonce {
+    /// Nobody: an unknown holder, a process that is gone, or an earlier sending.
+    Stranger,
+    /// The one of this host's present tenure, or of the last take-over that it has sent.
+    Of(usize),
+    /// The one of this host's last term, whose wait was over and whose tree was empty.
+    FinishedOf(usize),
+}
+
+/// A data version of the record that somebody remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Version {
+    Present,
+    /// Of this record, and over: versions only grow.
+    Past {
+        zero: bool,
+    },
+    /// Of a record that was deleted since: the next one counts from 0, so that the number may come round again.
+    Lost {
+        zero: bool,
+    },
+}
+
+/// What a write is conditional on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Condition {
+    pub record: Version,
+    /// Whether the term's version is the present one. `term` is never deleted: once past, always past.
+    pub term: bool,
+}
+
+impl Condition {
+    pub const PRESENT: Self = Self { record: Version::Present, term: true };
+    /// Can never be fulfilled again.
+    pub const PAST: Self = Self { record: Version::Past { zero: false }, term: false };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Write {
+    pub sort: Sort,
+    pub puts: Record,
+    pub condition: Condition,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Sort {
+    /// Sets the term, too.
+    TakeOver,
+    Renewal,
+    Release,
+    /// Of a record that is missing: held by unknown.
+    Creation,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Host {
+    pub known: Option<Known>,
+    pub role: Role,
+    pub request: Option<Request>,
+    /// The last take-over that was sent, when its answer did not come.
+    pub sending: Option<Sending>,
+}
+
+/// The record as it was read last.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Known {
+    pub record: Record,
+    pub condition: Condition,
+    /// Since when (o): the age of the first sight of what the wait counts from.
+    pub age: u8,
+    /// Whether the record still says what the wait counts from.
+    pub counts: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    Following,
+    Holding(Tenure),
+    /// The tree is empty; the record is being freed, by the supervisor or by a releaser.
+    Releasing(Condition),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tenure {
+    /// How long the tree may live; `None`: no write was acknowledged yet that gives a lease (the proposal only).
+    pub kill_at: Option<u8>,
+    /// How long the previous lease may still run.
+    pub not_before: u8,
+    /// The longest lease that may be running.
+    pub longest: u8,
+    pub condition: Condition,
+    pub tree: bool,
+}
+
+/// The one request of a host that is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Request {
+    /// Once it is applied, its condition is what the answer tells of the versions.
+    pub write: Write,
+    pub applied: bool,
+    pub sending: Sending,
+}
+
+/// The instants of one sending.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Sending {
+    pub age: u8,
+    pub not_before: u8,
+    /// Only of a variant that counts the wait from the answer.
+    pub waits: bool,
+}
+
+impl Former {
+    /// Nothing that anybody could use.
+    pub const BLANK: Self = Self { record: Record::BLANK, condition: Condition::PAST, counts: [false; HOSTS] };
+
+    /// Of a record that is about to be written or deleted.
+    pub fn of(record: Record) -> Self {
+        let record = Record { untouched: false, ..record };
+        Self { record, condition: Condition::PRESENT, counts: [true; HOSTS] }
+    }
+}
+
+impl Record {
+    pub const BLANK: Self = Self { state: State::Free, nonce: Nonce::Stranger, lease: 0, untouched: false };
+}
+
+impl World {
+    /// A new base: free, and nobody knows it.
+    pub fn new() -> Self {
+        let host = Host { known: None, role: Role::Following, request: None, sending: None };
+        let record = Record { untouched: true, ..Record::BLANK };
+        Self { record: Some(record), former: Former::BLANK, term_lease: 0, hosts: [host; HOSTS], late: Vec::new() }
+    }
+
+    /// Everything that anybody remembers of versions.
+    pub fn conditions(&mut self) -> impl Iterator<Item = &mut Condition> {
+        let hosts = self.hosts.iter_mut().flat_map(|host| {
+            let held = match &mut host.role {
+                Role::Following => None,
+                Role::Holding(tenure) => Some(&mut tenure.condition),
+                Role::Releasing(condition) => Some(condition),
+            };
+            let known = host.known.as_mut().map(|known| &mut known.condition);
+            let asked = host.request.as_mut().map(|request| &mut request.write.condition);
+            held.into_iter().chain(known).chain(asked)
+        });
+        hosts.chain(self.late.iter_mut().map(|write| &mut write.condition)).chain([&mut self.former.condition])
+    }
+
+    /// Everything that says whose a record is.
+    fn nonces(&mut self) -> impl Iterator<Item = &mut Nonce> {
+        let hosts = self.hosts.iter_mut().flat_map(|host| {
+            let known = host.known.as_mut().map(|known| &mut known.record.nonce);
+            known.into_iter().chain(host.request.as_mut().map(|request| &mut request.write.puts.nonce))
+        });
+        let late = self.late.iter_mut().map(|write| &mut write.puts.nonce);
+        let records = self.record.iter_mut().chain([&mut self.former.record]);
+        hosts.chain(late).chain(records.map(|record| &mut record.nonce))
+    }
+
+    /// From now on `nonce` is known as `now`.
+    pub fn rename(&mut self, nonce: Nonce, now: Nonce) {
+        self.nonces().filter(|found| **found == nonce).for_each(|found| *found = now);
+    }
+
+    pub fn has(&mut self, nonce: Nonce) -> bool {
+        self.nonces().any(|found| *found == nonce)
+    }
+
+    pub fn tenure(&self, host: usize) -> Option<Tenure> {
+        match self.hosts[host].role {
+            Role::Holding(tenure) => Some(tenure),
+            Role::Following | Role::Releasing(_) => None,
+        }
+    }
+
+    pub fn is_live(&self, host: usize) -> bool {
+        self.tenure(host).is_some_and(|tenure| tenure.tree)
+    }
+}
