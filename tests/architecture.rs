@@ -25,7 +25,7 @@ const PLACES: &[Place] = &[
     (
         "zookeeper",
         &["core", "clock"],
-        &["zookeeper_client", "tokio", "tracing", "serde", "serde_json", "thiserror", "uuid"],
+        &["zookeeper_client", "tokio", "futures_util", "spawns_core", "tracing", "serde", "serde_json", "uuid"],
     ),
     // L3: the loop, and its onlookers.
     (

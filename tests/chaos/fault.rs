@@ -96,7 +96,8 @@ const DECK: [(Kind, u8); 36] = [
 ];
 
 /// Two at once: the holder does not hear, and its place is taken away behind its back.
-const DEAFENING: [Kind; 6] = [CutHost, DeafHost, PauseSupervisor, PauseBoth, CutHostFromItsServer, PauseHost];
+const DEAFENING: [Kind; 7] =
+    [CutHost, DeafHost, PauseSupervisor, PauseBoth, CutHostFromItsServer, PauseHost, FreezeHost];
 const UNDERMINING: [Kind; 7] =
     [DeleteCandidate, DeleteElection, DeleteLease, KillLeader, PauseLeader, CutLeader, DeleteCandidate];
 
@@ -161,9 +162,10 @@ impl Kind {
         )
     }
 
-    /// The whole host stands still, its clock apart, and what runs on it is neither dead nor running.
+    /// The whole host stands still, its clock apart, and what runs on it is neither dead nor running. Not so when all of its
+    /// processes are stopped: the kernel goes on, and kills.
     pub fn suspends_the_host(self) -> bool {
-        matches!(self, PauseHost | FreezeHost)
+        self == FreezeHost
     }
 }
 

@@ -128,8 +128,8 @@ impl<'a> Nemesis<'a> {
         let one_keeper = host.shape().is_some_and(|shape| shape.needs_one_keeper());
         match kind {
             Kind::KillBoth if one_keeper => Kind::KillSupervisor,
-            Kind::PauseBoth if one_keeper => Kind::PauseSupervisor,
-            Kind::FreezeHost if host.node.freezer().is_none() => Kind::PauseHost,
+            Kind::PauseBoth | Kind::PauseHost if one_keeper => Kind::PauseSupervisor,
+            Kind::FreezeHost if host.node.freezer().is_none() => self.possible_kind(Kind::PauseHost, aim),
             kind => kind,
         }
     }

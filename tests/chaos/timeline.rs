@@ -30,6 +30,27 @@ const LEFT: f64 = 46.0;
 const LANE: f64 = 13.0;
 const LABELS: f64 = 54.0;
 const HEAD: f64 = 62.0;
+const RIGHT: f64 = LEFT + 60.0 * PER_SECOND;
+/// How wide a letter is, about.
+const LETTER: f64 = 4.9;
+const LEGEND: [(&str, &str, f64); 8] = [
+    ("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#2a78b5\"/>", "the command runs (a colour for each host)", 262.0),
+    ("<rect y=\"5\" width=\"22\" height=\"1.5\" fill=\"#aaa\"/>", "supervisor up", 112.0),
+    ("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#e0503c\" opacity=\".3\"/>", "broken here", 104.0),
+    ("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#c00\"/>", "two at once", 102.0),
+    (
+        "<rect x=\"9\" y=\"1\" width=\"4\" height=\"9\" fill=\"#000\"/>",
+        "a suspended one not yet dead (stated limit)",
+        262.0,
+    ),
+    ("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#444\"/>", "ZooKeeper's leader", 138.0),
+    ("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#bbb\"/>", "its follower", 102.0),
+    (
+        "<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#f3ecd8\"/>",
+        "no command possible: no quorum, or no whole host",
+        290.0,
+    ),
+];
 const COLOURS: [&str; 6] = ["#2a78b5", "#d9822b", "#3a9a5b", "#8a5fb0", "#1f9d9d", "#a0722a"];
 
 impl Timeline<'_> {
@@ -70,21 +91,9 @@ impl Timeline<'_> {
             text(svg, x + 28.0, 39.0, "font-size=\"10\"", words);
             x += width;
         };
-        entry(
-            "<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#2a78b5\"/>",
-            "the command runs (a colour for each host)",
-            228.0,
-        );
-        entry("<rect y=\"5\" width=\"22\" height=\"1.5\" fill=\"#aaa\"/>", "supervisor up", 116.0);
-        entry("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#e0503c\" opacity=\".3\"/>", "broken here", 104.0);
-        entry("<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#c00\"/>", "two at once", 104.0);
-        entry("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#444\"/>", "ZooKeeper's leader", 142.0);
-        entry("<rect y=\"4\" width=\"22\" height=\"4\" fill=\"#bbb\"/>", "its follower", 106.0);
-        entry(
-            "<rect y=\"1\" width=\"22\" height=\"9\" fill=\"#f3ecd8\"/>",
-            "no command possible: no quorum, or no whole host",
-            200.0,
-        );
+        for (swatch, words, width) in LEGEND {
+            entry(swatch, words, width);
+        }
     }
 
     fn draw_row(&self, svg: &mut String, row: usize) {
@@ -171,8 +180,9 @@ impl Timeline<'_> {
             }
             let also = strike.also.map(|also| format!(" + {}", also.name())).unwrap_or_default();
             let label = format!("{}{also}", strike.kind.name());
+            let width = LETTER * f64::from(u32::try_from(label.len()).unwrap()) + 6.0;
             let line = (0..free.len()).find(|&line| free[line] <= x).unwrap_or(free.len() - 1);
-            free[line] = x + 4.9 * f64::from(u32::try_from(label.len()).unwrap()) + 6.0;
+            free[line] = x + width;
             let y = 9.0 + 10.0 * f64::from(u32::try_from(line).unwrap());
             writeln!(
                 svg,
@@ -181,19 +191,20 @@ impl Timeline<'_> {
                 LABELS + lane(self.lanes())
             )
             .unwrap();
-            text(svg, x + 2.0, y, "fill=\"#a02a18\"", &label);
+            let (shift, anchor) = if x + width > RIGHT { (-2.0, "end") } else { (2.0, "start") };
+            text(svg, x + shift, y, &format!("fill=\"#a02a18\" text-anchor=\"{anchor}\""), &label);
         }
     }
 
     fn draw_overlaps(&self, svg: &mut String, window: Window) {
         for overlap in &self.findings.overlaps {
             let from = overlap.later.began;
-            let Some((x, width)) = window.clip(from, from + overlap.length.max(Duration::from_millis(60))) else {
+            let Some((x, width)) = window.clip(from, from + overlap.length.max(Duration::from_millis(80))) else {
                 continue;
             };
             for index in [&overlap.earlier.host, &overlap.later.host].into_iter().filter_map(|host| self.lane_of(host))
             {
-                let style = if overlap.apart.is_some() { "fill=\"none\" stroke=\"#c00\"" } else { "fill=\"#c00\"" };
+                let style = if overlap.apart.is_some() { "fill=\"#000\"" } else { "fill=\"#c00\"" };
                 rect(svg, x, LABELS + lane(index), width, LANE, style);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_leader_run::core::order::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
-use crate::subject::{LONG, Subject, deadlines, now, until};
+use crate::subject::{LONG, Subject, now, until};
 
 /// The command and a daemon of it, both audibly alive.
 const TICKING: &str = r#"
@@ -78,6 +78,9 @@ pub fn a_run_after_a_frozen_one_is_not_frozen(contain: Contain) {
     let run = subject.run();
     subject.order(Order::Kill { run });
     subject.ends();
-    subject.start_under(deadlines(LONG));
+    let run = subject.start(LONG);
     ticks_and_tocks(&subject);
+    // And can be frozen like the first.
+    subject.order(Order::Freeze { run });
+    falls_silent(&subject);
 }

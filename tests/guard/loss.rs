@@ -4,8 +4,10 @@ use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus};
 use zk_leader_run::core::settings::Contain;
 
+use zk_leader_run::guard::contain::children_of;
+
 use crate::driver;
-use crate::subject::{GRANT, LONG, News, SHORT, Setting, Subject, deadlines, now, until};
+use crate::subject::{GRANT, LONG, News, Process, SHORT, Setting, Subject, deadlines, now, until};
 
 /// A command that ends by SIGKILL only, and a daemon of it.
 const DEAF_FAMILY: &str = r#"
@@ -63,9 +65,12 @@ pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: 
     orphans_are_ended(&mut subject);
 }
 
+/// Even if its init is stopped, too, so that it can do nothing itself.
 pub fn a_stopped_guard_takes_a_whole_pid_namespace_with_it() {
     let mut subject = Subject::script(Contain::PidNamespace, DEAF_FAMILY);
     subject.start_ready(SHORT);
+    let [init] = children_of(subject.guard.pid)[..] else { panic!("the guard has one child") };
+    Process::of(init).signal(Signal::STOP);
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
     subject.tree_is_gone_in_time();

@@ -298,16 +298,19 @@ impl Subject {
     }
 }
 
-/// The guard ends what lives when its driver is gone; it itself ends even if it is stopped.
+/// The guard ends what lives when its driver is gone, also after a failure; then it ends itself.
 impl Drop for Subject {
     fn drop(&mut self) {
         let _ = self.driver.kill();
         let _ = self.driver.wait();
-        if std::thread::panicking() {
+        self.guard.signal(Signal::CONT);
+        let give_up_at = now().after(AT_MOST);
+        while self.guard.is_alive() && now() < give_up_at {
+            pause(Duration::from_millis(1));
+        }
+        if self.guard.is_alive() {
             self.guard.signal(Signal::KILL);
-        } else {
-            self.guard.signal(Signal::CONT);
-            until("the guard is gone", || !self.guard.is_alive());
+            assert!(std::thread::panicking(), "the guard outlives its supervisor");
         }
     }
 }

@@ -210,6 +210,8 @@ impl Onlooker {
                 self.bounded(deadlines);
                 self.ids.run = run.0;
                 self.alive = Some((run, deadlines));
+                // A lapse was the last run's. A renewal may follow this start at once, before anybody looks.
+                self.lapsed = false;
             }
             Order::Extend { run, deadlines } => self.sees_extension(now, run, deadlines),
             _ => {}

@@ -186,7 +186,7 @@ impl World {
     /// SIGKILL from outside, or from the kernel's timer: the command dies by its parent-death signal.
     pub fn guard_dies(&mut self, instance: usize, lethal_timer: bool) {
         let this = &mut self.instances[instance];
-        let rearmed = lethal_timer && this.guard.process == Process::Running;
+        let rearmed = lethal_timer && this.guard.lethal_at.is_none_or(|at| self.now < at);
         if this.guard.process == Process::Dead || rearmed {
             return;
         }
@@ -233,11 +233,23 @@ impl World {
             // On BOOTTIME, which is slewed against the holder's clock.
             let taken = lethal_in * self.script.hosts[host].boottime_percent / 100;
             let at = self.hosts[host].clock.real_of(armed_at.after(taken));
-            if at < now + length {
-                self.push(at, Occurrence::GuardDies { instance, lethal_timer: true });
-            }
+            self.instances[instance].guard.lethal_at = Some(at);
+            self.push(at, Occurrence::GuardDies { instance, lethal_timer: true });
         }
         self.push(now + length, Occurrence::HangEnds { instance, supervisor: false });
+    }
+
+    /// BOOTTIME counted on while the host slept, unslewed.
+    pub fn timer_wakes_up(&mut self, instance: usize, slept: Real) {
+        let host = self.instances[instance].host;
+        let skipped = slept / 100 * Real::from(self.script.hosts[host].boottime_percent);
+        let now = self.now;
+        if let Some(at) = self.instances[instance].guard.lethal_at.as_mut() {
+            // It was set as if the host had been awake.
+            *at = now.max((*at + slept).saturating_sub(skipped));
+            let at = *at;
+            self.push(at, Occurrence::GuardDies { instance, lethal_timer: true });
+        }
     }
 
     pub fn guard_resumes(&mut self, instance: usize) {
@@ -246,6 +258,7 @@ impl World {
             return;
         }
         guard.process = Process::Running;
+        guard.lethal_at = None;
         let inbox = std::mem::take(&mut guard.inbox);
         for input in inbox {
             self.guard_told(instance, input);

@@ -84,6 +84,8 @@ pub struct Guard {
     pub inbox: VecDeque<Input>,
     pub generation: u32,
     pub last_looked: Real,
+    /// When the kernel's timer kills a hung guard.
+    pub lethal_at: Option<Real>,
     /// Sockets do not reorder.
     pub order_arrives_at: Real,
     pub report_arrives_at: Real,
@@ -123,6 +125,7 @@ impl Instance {
                 inbox: VecDeque::new(),
                 generation: 0,
                 last_looked: 0,
+                lethal_at: None,
                 order_arrives_at: 0,
                 report_arrives_at: 0,
             },

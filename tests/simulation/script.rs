@@ -14,7 +14,7 @@ use crate::rng::Rng;
 pub struct HostPlan {
     pub clock_offset: u64,
     pub drift_ppm: i64,
-    /// How much of the nominal time a kernel timer on BOOTTIME may take (it is slewed), in percent.
+    /// How much of the nominal time a kernel timer takes, in percent: BOOTTIME may be slewed by 10 %.
     pub boottime_percent: u32,
     pub session_timeout: Duration,
     pub settings: Settings,
@@ -139,7 +139,7 @@ fn draw_host(rng: &mut Rng, guarantee: Guarantee, timeouts: &[u64]) -> HostPlan 
     HostPlan {
         clock_offset: rng.below(1_000_000 * SECOND),
         drift_ppm,
-        boottime_percent: rng.pick(&[91, 100, 109]),
+        boottime_percent: rng.pick(&[91, 100, 111]),
         session_timeout,
         settings: draw_settings(rng, guarantee, session_timeout),
         restarted: rng.chance(80),

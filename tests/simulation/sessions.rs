@@ -173,6 +173,11 @@ impl World {
             return;
         }
         if self.is_cut(host) {
+            // A cut that the client has noticed may swallow it: it will say when the contact is back.
+            let noticed = |client: &Client| client.key == Some(session) && client.told_lost;
+            if self.instances[instance].client.as_ref().is_some_and(noticed) && self.hosts[host].rng.chance(50) {
+                return;
+            }
             let at = self.hosts[host].weather.cut_until + self.latency(host);
             return self.push(at, Occurrence::WatchFires { fired });
         }

@@ -186,6 +186,7 @@ impl World {
         if let Some(tree) = self.instances[instance].tree.as_mut().filter(|tree| tree.lives()) {
             tree.overslept = tree.overslept || now >= tree.kill_at;
         }
+        self.timer_wakes_up(instance, slept);
         let delay = self.rng(instance).below(5 * MILLI);
         self.tell(instance, Event::ClockJumped, delay);
         // The guard looks at least every 250 ms of BOOTTIME, which counted on.

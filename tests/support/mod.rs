@@ -19,6 +19,7 @@ pub mod ensemble;
 pub mod impostor;
 pub mod ports;
 pub mod proxy;
+pub mod resources;
 pub mod subject;
 pub mod tamper;
 pub mod wait;

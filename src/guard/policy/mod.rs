@@ -166,7 +166,7 @@ impl Policy {
             Stage::Killing { .. } => left.max(KILLING_STEP_LONGEST),
             Stage::Running | Stage::Stopping { .. } => left,
         };
-        Some(left.saturating_mul(10) / 11)
+        Some(left.saturating_mul(9) / 10)
     }
 
     /// What the clock demands.

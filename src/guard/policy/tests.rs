@@ -281,7 +281,7 @@ fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
     assert_eq!(guard.0.sleep(at(2_980)), Some(Duration::from_millis(10)));
     assert_eq!(guard.0.sleep(at(2_985)), Some(Duration::from_millis(15)));
     assert_eq!(guard.0.sleep(at(3_000)), Some(Duration::ZERO));
-    assert_eq!(guard.0.lethal_in(at(3_975)), Some(Duration::from_millis(100) * 10 / 11));
+    assert_eq!(guard.0.lethal_in(at(3_975)), Some(Duration::from_millis(100) * 9 / 10));
     assert_eq!(Guard(Policy::new()).0.sleep(at(0)), None);
     assert_eq!(Guard(Policy::new()).0.lethal_in(at(0)), None);
 }
@@ -290,7 +290,7 @@ fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
 fn a_guard_that_stops_in_the_middle_of_killing_is_killed_itself() {
     let mut guard = Guard::started();
     assert_eq!(guard.tick(4_000), [Step::KillTree]);
-    let step_longest = KILLING_STEP_LONGEST * 10 / 11;
+    let step_longest = KILLING_STEP_LONGEST * 9 / 10;
     assert_eq!(guard.0.lethal_in(at(4_000)), Some(step_longest));
     assert_eq!(guard.0.lethal_in(at(60_000)), Some(step_longest));
 }
