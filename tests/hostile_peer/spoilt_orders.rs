@@ -29,7 +29,11 @@ fn wire_of(pid: i32) -> OwnedFd {
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let good = (0_u64..4, any::<bool>()).prop_map(|(run, is_order)| {
         let run = RunId(run);
-        if is_order { encode_order(&Order::Kill { run }).to_vec() } else { encode_report(&Report::Stopping { run }).to_vec() }
+        if is_order {
+            encode_order(&Order::Kill { run }).to_vec()
+        } else {
+            encode_report(&Report::Stopping { run }).to_vec()
+        }
     });
     let spoilt = (good, any::<prop::sample::Index>(), any::<u8>(), 0..3).prop_map(|(mut record, at, byte, how)| {
         let at = at.index(record.len());
