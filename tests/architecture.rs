@@ -25,17 +25,7 @@ const PLACES: &[Place] = &[
     (
         "zookeeper",
         &["core", "clock"],
-        &[
-            "zookeeper_client",
-            "tokio",
-            "tracing",
-            "futures_util",
-            "spawns_core",
-            "serde",
-            "serde_json",
-            "thiserror",
-            "uuid",
-        ],
+        &["zookeeper_client", "tokio", "futures_util", "spawns_core", "tracing", "serde", "serde_json", "uuid"],
     ),
     // L3: the loop, and its onlookers.
     (

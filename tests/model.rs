@@ -12,6 +12,8 @@ mod clock;
 mod ensemble;
 #[path = "model/host.rs"]
 mod host;
+#[path = "model/liveness.rs"]
+mod liveness;
 #[path = "model/mistakes.rs"]
 mod mistakes;
 #[path = "model/moves.rs"]
@@ -42,6 +44,11 @@ fn two_hosts_never_have_two_live_trees_whatever_their_leases() {
 }
 
 #[test]
+fn two_hosts_never_have_two_live_trees_without_a_releaser() {
+    holds(Rules::new([1, 2, 0]).without_releaser());
+}
+
+#[test]
 fn two_hosts_never_have_two_live_trees_however_many_writes_come_late() {
     for late_writes in [0, 1, 3, 4] {
         holds(Rules::new([1, 2, 0]).with_late_writes(late_writes));
@@ -58,6 +65,7 @@ fn two_hosts_never_have_two_live_trees_though_their_clocks_drift() {
 fn two_hosts_never_have_two_live_trees_though_an_operator_deletes_the_record() {
     holds(Rules::new([1, 1, 0]).with_deletions());
     holds(Rules::new([1, 2, 0]).with_deletions().with_late_writes(1));
+    holds_within_bounds(Rules::new([1, 1, 0]).with_deletions().with_drift());
 }
 
 #[test]

@@ -87,6 +87,6 @@ fn is_over(rules: &Rules, role: Role) -> bool {
         Role::Following => true,
         Role::Holding(Tenure { kill_at: Some(0), condition, .. }) => rules.is_past(condition),
         Role::Holding(_) => false,
-        Role::Releasing(condition) => rules.is_past(condition) && !rules.is(Mutation::FreedWithoutNonce),
+        Role::Releasing(condition) => rules.is_past(condition) && !rules.frees_what_is_not_its_own(),
     }
 }

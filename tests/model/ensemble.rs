@@ -35,11 +35,17 @@ impl Rules {
         (never_again && !no_version) || (!write.condition.term && self.checks_term(write.sort))
     }
 
-    /// Whether a release may go through though a version that it names is past.
+    /// Whether a release may go through, or be tried again, though a version that it names is past.
     pub fn frees_carelessly(&self) -> bool {
         self.is(Mutation::FreedWithoutVersions)
             || self.is(Mutation::VersionNotCheckedByTheRelease)
             || self.is(Mutation::TermNotCheckedByTheRelease)
+            || self.is(Mutation::ReleaserKnowsTheTermOnly)
+    }
+
+    /// Whether a release may be sent for a record that does not carry the own nonce.
+    pub fn frees_what_is_not_its_own(&self) -> bool {
+        self.is(Mutation::FreedWithoutNonce) || self.is(Mutation::ReleaserKnowsTheTermOnly)
     }
 
     /// Whether nothing that names these versions can ever be applied.

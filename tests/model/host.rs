@@ -185,7 +185,8 @@ pub fn can_adopt(rules: &Rules, world: &World, host: usize) -> bool {
             Role::Following => ours && record.state != State::Free && world.hosts[host].sending.is_some(),
             Role::Holding(tenure) => ours && record.state != State::Free && unknown(&tenure.condition),
             Role::Releasing(condition) => {
-                let checked = ours || rules.is(Mutation::FreedWithoutNonce);
+                let term_is_ours = rules.is(Mutation::ReleaserKnowsTheTermOnly) && condition.term;
+                let checked = ours || term_is_ours || rules.is(Mutation::FreedWithoutNonce);
                 checked && record.state != State::Free && unknown(condition)
             }
         }
@@ -231,10 +232,11 @@ fn free(world: &mut World, condition: Condition) {
 /// The supervisor is killed, and with it the tree (if not: a holder that does nothing more is as good as dead).
 /// What is left behind is a releaser, which knows the nonce and must read the version.
 pub fn crash(rules: &Rules, world: &mut World, host: usize) {
+    let Some(tenure) = world.tenure(host) else { return };
     give_up(rules, world, host);
     world.rename(Nonce::FinishedOf(host), Nonce::Stranger);
     world.hosts[host].known = None;
-    world.hosts[host].role = Role::Releasing(Condition::PAST);
+    world.hosts[host].role = Role::Releasing(Condition { term: tenure.condition.term, ..Condition::PAST });
 }
 
 pub fn can_leave_a_releaser(rules: &Rules, tenure: Tenure) -> bool {

@@ -33,7 +33,7 @@ mistakes! {
     a_term_that_forgets_the_longest_lease_is_caught: TermKeepsOwnLease, TWO_LEASES.with_deletions();
     a_write_that_does_not_check_the_term_is_caught: TermNotChecked, TWO_LEASES.with_deletions();
     a_term_that_is_read_after_the_record_is_caught: TermReadAfterTheRecord, TWO_LEASES.with_deletions();
-    a_release_that_does_not_check_the_term_is_caught: TermNotCheckedByTheRelease, TWO_LEASES.with_deletions();
+    a_release_that_does_not_check_the_term_is_caught: TermNotCheckedByTheRelease, Rules::new([1, 1, 0]).with_deletions();
 }
 
 fn is_harmless(mutation: Mutation, rules: Rules) {
@@ -60,6 +60,13 @@ fn the_term_alone_protects_a_release() {
 #[test]
 fn the_version_alone_protects_a_release_unless_the_record_is_deleted() {
     is_harmless(TermNotCheckedByTheRelease, TWO_LEASES);
+}
+
+/// How `zookeeper::releaser` does it: by the fencing token, which is the term's.
+#[test]
+fn a_releaser_may_know_its_record_by_the_term_instead_of_the_nonce() {
+    is_harmless(ReleaserKnowsTheTermOnly, TWO_LEASES);
+    is_harmless(ReleaserKnowsTheTermOnly, Rules::new([1, 1, 0]).with_deletions());
 }
 
 #[test]

@@ -39,6 +39,9 @@ fn hosts_with_and_without_the_proposal_may_share_an_election() {
         holds(Rules::new([1, 2, 0]).upgraded(protocols));
         holds(Rules::new([2, 1, 0]).upgraded(protocols));
         holds(Rules::new([1, 1, 1]).upgraded(protocols));
+        holds(Rules::new([1, 1, 0]).with_drift().upgraded(protocols));
+        holds_within_bounds(Rules::new([1, 2, 0]).with_deletions().with_late_writes(1).upgraded(protocols));
+        holds_within_bounds(Rules::new([2, 1, 0]).with_deletions().with_late_writes(1).upgraded(protocols));
     }
 }
 

@@ -64,6 +64,7 @@ pub enum Mutation {
     LateRenewalsCount,
     VersionNotCheckedByTheRelease,
     TermNotCheckedByTheRelease,
+    ReleaserKnowsTheTermOnly,
 }
 
 /// How far the clocks of two hosts advance in one step of real time, at the slowest and at the fastest. ρ is 1/5 here:
@@ -90,6 +91,10 @@ impl Rules {
 
     pub const fn with_deletions(self) -> Self {
         Self { deletions: true, ..self }
+    }
+
+    pub const fn without_releaser(self) -> Self {
+        Self { releaser: false, ..self }
     }
 
     pub const fn with_late_writes(self, late_writes: usize) -> Self {
