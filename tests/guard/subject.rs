@@ -162,7 +162,9 @@ impl Setting {
     pub fn run_on(self, terminal: &OwnedFd, screen: File) -> Subject {
         let listener = listen(self.dir.path());
         let mut setsid = Command::new("setsid");
-        setsid.arg("--ctty").arg(self.command.get_program()).args(self.command.get_args());
+        // A job in the background of a script, as a test run may be one, is born with SIGINT ignored.
+        setsid.args(["--ctty", "env", "--default-signal"]);
+        setsid.arg(self.command.get_program()).args(self.command.get_args());
         for (name, value) in self.command.get_envs() {
             setsid.env(name, value.unwrap());
         }
