@@ -139,6 +139,8 @@ fn an_idle_leader_is_small_and_sleeps() {
     let footprint = Footprint::of(&host, &election);
     eprintln!("idle: {} KiB private, {:.3} % of a core\n{footprint:?}", footprint.private_kib(), 100.0 * load);
     assert!(footprint.private_kib() <= MOST_PRIVATE_KIB, "{footprint:#?}");
+    // The command's parent is a thread, too: were it not the only one, its end could be taken for the guard's.
+    assert_eq!((footprint.supervisor.threads, footprint.guard.threads), (2, 1), "{footprint:#?}");
     // A tenth of a percent is the goal, and is measured in release; this is for a wake-up too many.
     assert!(load < 0.005, "{load} of a core");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Is the chaos wild enough? Each sabotaged build of tests/chaos/controls/*.patch is put through the same faults, and must be
-# caught with two commands at once, or with an orphan. Usage: controls.sh [PATCH-NAME...]; SEEDS=1 FAULTS=60.
+# caught with two commands at once, or with an orphan. Usage: controls.sh [PATCH-NAME...]; SEEDS=1 FAULTS=75.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +22,7 @@ cargo build --quiet --example witness
 tame=()
 for name in "${names[@]}"; do
     sabotage "$name"
-    CHAOS_PROGRAM=$work/$name CHAOS_CONTROL=$name CHAOS_SEEDS=${SEEDS:-1} CHAOS_FAULTS=${FAULTS:-60} \
+    CHAOS_PROGRAM=$work/$name CHAOS_CONTROL=$name CHAOS_SEEDS=${SEEDS:-1} CHAOS_FAULTS=${FAULTS:-75} \
         cargo test --quiet --test chaos -- no_two_commands >/dev/null || tame+=("$name")
 done
 [ ${#tame[@]} -eq 0 ] || { echo "Not caught: ${tame[*]}" >&2; exit 1; }

@@ -8,4 +8,20 @@
 mod support;
 
 mod impostors;
+mod spoilt_orders;
 mod spoilt_replies;
+
+use std::sync::OnceLock;
+
+use support::{Election, Ensemble};
+
+/// The real server of all tests that need one.
+fn server() -> &'static Ensemble {
+    static SERVER: OnceLock<Ensemble> = OnceLock::new();
+    SERVER.get_or_init(Ensemble::single)
+}
+
+/// An election on it.
+fn election() -> Election {
+    Election::on(&server().connect_string())
+}

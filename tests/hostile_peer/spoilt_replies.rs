@@ -1,6 +1,5 @@
 //! A real server behind a link that spoils its replies, after leadership was gained: at random, or in one way for good.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -9,12 +8,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::impostors::{MOST_MEMORY_KIB, STOP_LIMIT, our_panics, peak_memory};
 use super::support::impostor::wire;
-use super::support::{Election, Ensemble, Proxy, Running, wait};
-
-fn server() -> &'static Ensemble {
-    static SERVER: OnceLock<Ensemble> = OnceLock::new();
-    SERVER.get_or_init(Ensemble::single)
-}
+use super::support::{Election, Proxy, Running, wait};
+use super::{election, server};
 
 /// A leader behind a link of its own, and a standby on a good one.
 struct Scene {
@@ -26,7 +21,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let election = Election::on(&server().connect_string());
+        let election = election();
         let link = Proxy::to(server().server(0).address());
         let leader = election.host_behind(&link, "a").spawn();
         election.diary.until_started(1);

@@ -75,6 +75,8 @@ pub struct Session {
     pub epoch: u32,
     /// The newest request that was served: a creation never overtakes it (requests of one session stay in order).
     pub served: usize,
+    /// The newest candidacy that has had its candidate; in it, none is created again.
+    seated: u32,
     seen: i64,
 }
 
@@ -112,7 +114,15 @@ impl Ensemble {
     }
 
     pub fn open_session(&mut self, instance: usize, timeout: Duration) -> SessionKey {
-        self.sessions.push(Session { alive: true, timeout, instance, epoch: 0, served: 0, seen: self.state().zxid });
+        self.sessions.push(Session {
+            alive: true,
+            timeout,
+            instance,
+            epoch: 0,
+            served: 0,
+            seated: 0,
+            seen: self.state().zxid,
+        });
         self.sessions.len() - 1
     }
 
@@ -144,7 +154,9 @@ impl Ensemble {
     /// Finds the candidate of this candidacy, or creates it; in the single recipe only if the seat is empty.
     pub fn enter(&mut self, session: SessionKey, candidacy: u32) {
         let taken = self.recipe == Recipe::Single && !self.state().candidates.is_empty();
-        if self.own_candidate(session, candidacy).is_none() && !taken {
+        let seated = self.sessions[session].seated >= candidacy;
+        if self.own_candidate(session, candidacy).is_none() && !taken && !seated {
+            self.sessions[session].seated = candidacy;
             self.commit(|state| {
                 let sequence = state.next_sequence;
                 state.next_sequence += 1;
@@ -152,6 +164,11 @@ impl Ensemble {
             });
         }
         self.caught_up(session);
+    }
+
+    /// Had its candidate once.
+    pub fn was_seated(&self, session: SessionKey, candidacy: u32) -> bool {
+        self.sessions[session].seated >= candidacy
     }
 
     fn own_candidate(&self, session: SessionKey, candidacy: u32) -> Option<Candidate> {

@@ -147,6 +147,8 @@ impl World {
             }
             self.calls[call].place = Some(place);
             self.next_part(call);
+        } else if self.ensemble.was_seated(session, candidacy.0) {
+            self.deny(call, Denial::CandidateGone);
         } else if let (Recipe::Single, Some(seated)) = (self.ensemble.recipe, state.candidates.first()) {
             self.ensemble.watch(session, candidacy.0, Watched::Candidate(seated.sequence), &state);
             self.calls[call].place = Some(Place::Next);

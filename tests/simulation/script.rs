@@ -160,7 +160,7 @@ fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration)
         reserve: rng.pick(&[None, None, Some(Duration::from_millis(500)), Some(Duration::ZERO)]),
         frozen_while_paused: on_pause == OnPause::Freeze,
         grace: rng.pick(&[None, None, Some(Duration::ZERO), Some(Duration::from_secs(1))]),
-        max_pause: at_least_once.then_some(session_timeout * 10),
+        max_pause: at_least_once.then_some(session_timeout * rng.pick(&[10, 100])),
     };
     // Only settings that fit are ever started.
     let wishes =
@@ -180,7 +180,7 @@ fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration)
 }
 
 fn tame_wishes(guarantee: Guarantee, session_timeout: Duration) -> Wishes {
-    let max_pause = (guarantee == Guarantee::AtLeastOne).then_some(session_timeout * 10);
+    let max_pause = (guarantee == Guarantee::AtLeastOne).then_some(session_timeout * 100);
     Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause }
 }
 

@@ -1,11 +1,14 @@
 //! Signals to the program, in every state.
 
-use std::process::Command;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
 
+use nix::pty::openpty;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use super::{election, link, secs};
+use super::{election, link, millis, secs};
 use crate::support::{Election, Proxy, Running, diary, wait};
 
 const STOPPING: [i32; 3] = [2, 3, 15];
@@ -26,7 +29,7 @@ fn send(host: &Running, signal: i32) {
 /// Whether there was a process to take it. Nix has no names for the realtime signals.
 fn deliver(host: &Running, signal: i32) -> bool {
     let mut kill = Command::new("kill");
-    kill.args([format!("-{signal}"), host.pid().to_string()]).stderr(std::process::Stdio::null());
+    kill.args([format!("-{signal}"), host.pid().to_string()]).stderr(Stdio::null());
     kill.status().unwrap().success()
 }
 
@@ -208,7 +211,7 @@ fn stopping_twice_without_a_command_leaves_nothing_behind_in_any_state() {
         }
         assert_eq!(host.code(), 0, "while {state}: {}", host.log());
         link.heal();
-        wait::pass(super::millis(300));
+        wait::pass(millis(300));
         assert_eq!(election.candidates().len(), others.len(), "while {state}");
     }
 }
@@ -232,4 +235,36 @@ fn ctrl_c_at_a_terminal_reaches_the_command_exactly_once() {
         assert!(election.diary.has("end"));
         assert_eq!(election.state(), "free");
     }
+}
+
+/// T14: the terminal's hang-up comes before, while and after the command starts. It ends a host that runs none, else it is the
+/// command's, like any other; and the command hears nothing that nobody sent.
+#[test]
+fn a_terminal_that_closes_at_any_moment_leaves_no_command_without_a_supervisor() {
+    for step in 0..12 {
+        let election = election();
+        let terminal = openpty(None, None).unwrap();
+        let mut host = on_terminal(&election.host("a").session_timeout("4s").to_process(), &terminal.slave);
+        drop(terminal.slave);
+        wait::pass(millis(step * 8));
+        drop(terminal.master);
+        let mut has_ended = || host.try_wait().unwrap().is_some();
+        wait::until("the program ends, or runs its command", || has_ended() || !election.diary.starts().is_empty());
+        if !has_ended() {
+            wait::until("the program ends, or its command lives", || has_ended() || election.diary.has("alive"));
+            kill(Pid::from_raw(host.id().cast_signed()), Signal::SIGTERM).unwrap();
+        }
+        host.wait().unwrap();
+        election.diary.until_nobody_lives();
+        let heard = |signal| election.diary.events(signal).len();
+        assert!(heard("signal=1") <= 1 && heard("signal=18") == 0, "after {} ms", step * 8);
+    }
+}
+
+/// Started in a session whose terminal this is.
+fn on_terminal(process: &Command, terminal: &OwnedFd) -> Child {
+    let stream = || Stdio::from(terminal.try_clone().unwrap());
+    let mut session = Command::new("setsid");
+    session.arg("--ctty").arg(process.get_program()).args(process.get_args());
+    session.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap()
 }

@@ -37,6 +37,13 @@ impl Machine {
         self.begin_stop(now, self.after_loss(), why, true);
     }
 
+    /// When a tree that is stopped before its lease runs out is killed: with the lease, but the pause that
+    /// at-least-once allows is far longer than a stop may take.
+    pub(super) fn stop_by(&self, now: Now) -> Timestamp {
+        let kill_at = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
+        if self.at_least_once() { kill_at.min(now.lease.after(self.settings.stop_timeout)) } else { kill_at }
+    }
+
     pub(super) fn kill_tree(&mut self, now: Now, why: Why) {
         if let Some(run) = self.run {
             self.order(Order::Kill { run });
@@ -91,8 +98,7 @@ impl Machine {
         if self.run.is_none() {
             return self.leave(now, After::Exit(reason), why);
         }
-        let by = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
-        self.stop_tree(now, why, by);
+        self.stop_tree(now, why, self.stop_by(now));
         self.phase = Phase::Stopping { after: After::Exit(reason), lapsed: true };
     }
 

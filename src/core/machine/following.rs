@@ -126,8 +126,7 @@ impl Machine {
 
     pub(super) fn record_changed(&mut self, now: Now) {
         if self.tenure.is_some() {
-            // A renewal tells at once whether the record is still ours.
-            return self.renew_soon(now);
+            return self.reassure(now);
         }
         match self.standing.view.map(|view| view.place) {
             Some(Place::Next) if self.pending.is_none() => self.observe(),
@@ -164,7 +163,11 @@ impl Machine {
     pub(super) fn observed(&mut self, now: Now, record: Record) {
         self.sight(now, record);
         if self.tenure.is_some() {
-            return self.observed_as_holder(now, record);
+            self.observed_as_holder(now, record);
+            if self.standing.stale && self.at_least_once() {
+                self.look_again();
+            }
+            return;
         }
         if self.phase == Phase::Following && self.standing.stale {
             self.look_again();
@@ -306,7 +309,7 @@ impl Machine {
 
     pub(super) fn contact_restored(&mut self, now: Now) {
         if self.tenure.is_some() {
-            return self.renew_soon(now);
+            return self.reassure(now);
         }
         // A watch may have fired while nobody listened.
         if self.phase == Phase::Following {

@@ -67,7 +67,7 @@ impl Machine {
                 self.pause(now, Why::ContactLost);
             }
             Phase::Paused { since } if timing.is_some_and(|timing| now.lease >= timing.grace_over_at(since)) => {
-                return self.stop_tree(now, Why::GraceOver, tenure.deadlines.kill_at);
+                return self.stop_tree(now, Why::GraceOver, self.stop_by(now));
             }
             _ => {}
         }
@@ -123,6 +123,16 @@ impl Machine {
         }
     }
 
+    /// Is the record still ours? A renewal tells at once; under at-least-once, who does not stand first only reads.
+    pub(super) fn reassure(&mut self, now: Now) {
+        let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
+        if is_first || !self.at_least_once() {
+            self.renew_soon(now);
+        } else {
+            self.look_again();
+        }
+    }
+
     pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
         let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else {
             // The answer to a renewal of a tenure that was lost meanwhile.
@@ -174,7 +184,7 @@ impl Machine {
     }
 
     pub(super) fn seen_as_holder(&mut self, now: Now, view: View) {
-        self.standing.stale = false;
+        let stale = std::mem::take(&mut self.standing.stale);
         if !self.holds(view.record) {
             return self.deposed(now);
         }
@@ -182,6 +192,7 @@ impl Machine {
             _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(now),
             (true, Place::First) => self.adopt(now, view.record, view.term_version),
             // Someone stands before our new candidate: the record will tell when it has taken over.
+            (true, _) if stale => self.look_again(),
             (true, _) => self.observe(),
             (false, _) => {}
         }
@@ -243,7 +254,7 @@ impl Machine {
     }
 
     pub(super) fn unanswered_as_holder(&mut self, now: Now, request: Request) {
-        if matches!(request, Request::Enter | Request::Look) && self.at_least_once() {
+        if matches!(request, Request::Enter | Request::Look | Request::Observe) && self.at_least_once() {
             self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
         }
         let pause = self.timing().map_or(Duration::ZERO, |timing| timing.renewal_interval / RETRIES_PER_RENEWAL);
@@ -271,8 +282,7 @@ impl Machine {
     /// The candidate is gone, with its session or by hand. The lease still runs, but no renewal can prolong it.
     pub(super) fn seat_lost(&mut self, now: Now, why: Why) {
         if !self.at_least_once() {
-            let by = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
-            self.stop_tree(now, why, by);
+            self.stop_tree(now, why, self.stop_by(now));
             // Is the candidate alone gone, or the whole base with it? Under a new one nobody waits for our lease.
             return self.observe();
         }
