@@ -1,4 +1,6 @@
-//! Two worlds that can never be told apart are made equal. This is bookkeeping: it changes no behaviour.
+//! Two worlds that can never be told apart are made equal. This is bookkeeping.
+//!
+//! Never: a change of behaviour; `reach::the_bookkeeping_hides_no_state` holds it to that.
 
 use crate::rules::{Mutation, Protocol, Rules};
 use crate::world::{Condition, Former, Known, Nonce, Record, Role, Sort, State, Tenure, Version, World};

@@ -1,4 +1,6 @@
 //! Time passes, on each host's clock by as much as the adversary likes between the slowest and the fastest.
+//!
+//! Never: an instant; only distances from now.
 
 use crate::rules::Rules;
 use crate::world::{HOSTS, Host, Role, World};

@@ -1,4 +1,6 @@
 //! `ZooKeeper`: writes are applied one after the other, each under its own conditions, and nothing else is believed of it.
+//!
+//! Never: a session, a candidate, an order of the line.
 
 use crate::rules::{Mutation, Protocol, Rules};
 use crate::world::{Condition, Former, HOSTS, Nonce, Record, Sort, State, Version, World, Write};

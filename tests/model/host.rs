@@ -1,4 +1,6 @@
 //! What a host does: look, take over, renew, start, end, release. SPEC section 3, one function for each sentence.
+//!
+//! Never: a look at what only `ZooKeeper` or another host can know.
 
 use crate::rules::{Mutation, Protocol, Rules};
 use crate::world::{

@@ -55,6 +55,7 @@ fn a_renewal_that_is_answered_too_late_would_do_no_harm_before_a_release() {
 #[test]
 fn the_term_alone_protects_a_release() {
     is_harmless(VersionNotCheckedByTheRelease, TWO_LEASES);
+    is_harmless(VersionNotCheckedByTheRelease, Rules::new([1, 1, 0]).with_deletions());
 }
 
 #[test]

@@ -1,9 +1,11 @@
-//! Everything that may happen next, and what comes of it. No move is ever forced but the kill when its time has come.
+//! Everything that may happen next, and what comes of it.
+//!
+//! Never: a move that is forced, but the kill when its time has come.
 
 use crate::ensemble::{apply, delete, may_come_round};
 use crate::host;
 use crate::rules::{Mutation, Rules};
-use crate::world::{HOSTS, Nonce, Role, Sort, Tenure, World};
+use crate::world::{Condition, HOSTS, Nonce, Role, Sort, Tenure, World};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Move {
@@ -109,7 +111,7 @@ fn of_host(rules: &Rules, world: &World, host: usize, moves: &mut Vec<Move>) {
 /// A follower reads whenever it likes; a holder, when it is not its record any more.
 fn can_look(world: &World, host: usize) -> bool {
     let this = &world.hosts[host];
-    let news = this.known.is_none_or(|known| known.condition != crate::world::Condition::PRESENT || !known.counts);
+    let news = this.known.is_none_or(|known| known.condition != Condition::PRESENT || !known.counts);
     let holds = world.record.is_some_and(|record| record.nonce == Nonce::Of(host));
     world.record.is_some() && this.request.is_none() && news && (this.role == Role::Following || !holds)
 }

@@ -1,4 +1,6 @@
-//! What must hold in every state that can be reached, and what must be reachable lest the model prove nothing.
+//! What must hold in every state that can be reached.
+//!
+//! Never: what was; a state must tell by itself whether it is safe.
 
 use crate::rules::Rules;
 use crate::world::{State, Tenure, Version, World};

@@ -59,7 +59,7 @@ pub enum Mutation {
     WaitingCarriesOwnLease,
     HeldBeforeTheWaitIsOver,
     WaitingCountsAsFree,
-    // Thought to be harmless:
+    // Harmless, at least as long as nobody deletes the record:
     CountFromTheReply,
     LateRenewalsCount,
     VersionNotCheckedByTheRelease,
@@ -134,25 +134,19 @@ impl Rules {
 
     /// L(1 − ρ): what an acknowledged write is worth to its holder, from its sending.
     pub fn usable(&self, lease: u8) -> u8 {
-        lease
-            * if !self.drift {
-                1
-            } else if self.is(Mutation::NoDriftMargin) {
-                5
-            } else {
-                4
-            }
+        lease * self.units_of_clock(4)
     }
 
     /// L(1 + ρ): how long a successor waits, from its first sight of the record's present version.
     pub fn wait(&self, lease: u8) -> u8 {
-        lease
-            * if !self.drift {
-                1
-            } else if self.is(Mutation::NoDriftMargin) {
-                5
-            } else {
-                6
-            }
+        lease * self.units_of_clock(6)
+    }
+
+    fn units_of_clock(&self, with_margin: u8) -> u8 {
+        match (self.drift, self.is(Mutation::NoDriftMargin)) {
+            (false, _) => 1,
+            (true, true) => 5,
+            (true, false) => with_margin,
+        }
     }
 }

@@ -1,4 +1,6 @@
 //! A counterexample as it can be read: one line for each step, with what the record says and what each host holds then.
+//!
+//! Never: a judgement.
 
 use std::fmt::Write as _;
 

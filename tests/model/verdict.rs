@@ -1,4 +1,6 @@
 //! What a test asks of a model: that it holds, or that a planted mistake breaks it.
+//!
+//! Never: a pass because too little was visited, unless the test's name says so.
 
 use crate::check::{Outcome, Seen, explore};
 use crate::properties::{ALL, PROMISE, Property};
@@ -16,23 +18,26 @@ fn bound() -> usize {
 
 /// Every state that can be reached is visited, and in each the properties hold.
 pub fn holds(rules: Rules) -> Seen {
-    match explore(&rules, &ALL, EVERYTHING) {
-        Outcome::Complete(seen) => {
-            println!("complete: {} states, {} steps deep: {rules:?}", seen.states, seen.depth);
-            seen
-        }
-        Outcome::Cut(seen) => panic!("not complete after {} states: {rules:?}", seen.states),
-        Outcome::Broken { property, way, .. } => panic!("not \"{property}\": {rules:?}\n{}", trace(&rules, &way)),
-    }
+    let (seen, whole) = examine(rules, EVERYTHING);
+    assert!(whole, "not complete after {} states: {rules:?}", seen.states);
+    seen
 }
 
 /// The properties hold in every state that is visited, which may not be all.
 pub fn holds_within_bounds(rules: Rules) {
-    match explore(&rules, &ALL, bound()) {
-        Outcome::Complete(seen) => println!("complete: {} states, {} steps deep: {rules:?}", seen.states, seen.depth),
-        Outcome::Cut(seen) => println!("cut: {} states, {} steps deep: {rules:?}", seen.states, seen.depth),
+    examine(rules, bound());
+}
+
+/// What was seen, and whether that is all there is.
+fn examine(rules: Rules, most: usize) -> (Seen, bool) {
+    let (seen, whole) = match explore(&rules, &ALL, most) {
+        Outcome::Complete(seen) => (seen, true),
+        Outcome::Cut(seen) => (seen, false),
         Outcome::Broken { property, way, .. } => panic!("not \"{property}\": {rules:?}\n{}", trace(&rules, &way)),
-    }
+    };
+    let extent = if whole { "all" } else { "the first" };
+    println!("{extent} {} states, {} steps deep: {rules:?}", seen.states, seen.depth);
+    (seen, whole)
 }
 
 /// The planted mistake lets two trees live. The shortest way there is printed.

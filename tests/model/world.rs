@@ -4,6 +4,8 @@
 //! Left out, because leaving it out only gives the adversary more: candidates and sessions (every host may believe at any
 //! moment that it is first in line), requests that are refused for want of a candidate (they are lost), guards that
 //! are slow to start (a tree may start at any moment of its lease) or quick to kill (a tree may end at any moment).
+//!
+//! Never: a step.
 
 /// Places for hosts; a host whose lease is zero does not exist.
 pub const HOSTS: usize = 3;
