@@ -114,7 +114,7 @@ pub(super) async fn repair(
     settings: &Settings,
     own_lease: Duration,
 ) -> Result<(), Fault> {
-    let found = look(client, paths).await?;
+    let (found, term_version) = look(client, paths).await?;
     let (apart, creations): (Vec<_>, Vec<_>) = missing(&found, own_lease)
         .into_iter()
         .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
@@ -122,7 +122,7 @@ pub(super) async fn repair(
         client.mkdir(parent(&paths.base), &persistent()).await?;
     }
     if !creations.is_empty() {
-        create(client, paths, settings, &creations).await?;
+        create(client, paths, settings, &creations, term_version).await?;
     }
     // Outside of the base it is nobody's in particular; and inside it, it must not come before the record.
     if !apart.is_empty() {
@@ -131,18 +131,20 @@ pub(super) async fn repair(
     Ok(())
 }
 
-async fn look(client: &Client, paths: &Paths) -> Result<Found, Fault> {
+/// What is there, and the version of the term that it was seen under.
+async fn look(client: &Client, paths: &Paths) -> Result<(Found, Option<i32>), Fault> {
     let base = client.check_stat(&paths.base);
     let election = client.check_stat(&paths.election);
     let term = client.get_data(&paths.term);
     let lease = client.check_stat(&paths.lease);
     let (base, election, term, lease) = tokio::join!(base, election, term, lease);
-    let term = match term {
-        Ok((data, _)) => records::lease_of_term(&data).map_or(Term::Unreadable, Term::Of),
-        Err(Error::NoNode) => Term::Missing,
+    let (term, version) = match term {
+        Ok((data, stat)) => (records::lease_of_term(&data).map_or(Term::Unreadable, Term::Of), Some(stat.version)),
+        Err(Error::NoNode) => (Term::Missing, None),
         Err(error) => return Err(error.into()),
     };
-    Ok(Found { base: judge(base?.as_ref()), election: election?.is_some(), lease: lease?.is_some(), term })
+    let found = Found { base: judge(base?.as_ref()), election: election?.is_some(), lease: lease?.is_some(), term };
+    Ok((found, version))
 }
 
 fn judge(base: Option<&Stat>) -> Base {
@@ -153,8 +155,19 @@ fn judge(base: Option<&Stat>) -> Base {
     }
 }
 
-async fn create(client: &Client, paths: &Paths, settings: &Settings, creations: &[Creation]) -> Result<(), Fault> {
+/// All or nothing, and only under the term that was seen: a creation that is applied late, in a term with a longer lease and
+/// after another deletion, would state too short a lease (found by tests/model).
+async fn create(
+    client: &Client,
+    paths: &Paths,
+    settings: &Settings,
+    creations: &[Creation],
+    term_version: Option<i32>,
+) -> Result<(), Fault> {
     let mut multi = client.new_multi_writer();
+    if let Some(version) = term_version {
+        multi.add_check_version(&paths.term, version)?;
+    }
     for creation in creations {
         let (path, data) = match creation {
             Creation::Base => (&paths.base, Vec::new()),
@@ -170,8 +183,10 @@ async fn create(client: &Client, paths: &Paths, settings: &Settings, creations: 
             tracing::info!(base = settings.base, created = ?creations, "Missing znodes were created");
             Ok(())
         }
-        // A peer created it, or somebody deleted the parent: what is there now, the caller reads.
-        Err(MultiWriteError::OperationFailed { source: Error::NodeExists | Error::NoNode, .. }) => Ok(()),
+        // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
+        Err(MultiWriteError::OperationFailed {
+            source: Error::NodeExists | Error::NoNode | Error::BadVersion, ..
+        }) => Ok(()),
         Err(error) => Err(Fault::of_multi(&error, &[])),
     }
 }
