@@ -142,7 +142,8 @@ impl Desk {
             log(candidacy, request, &answer);
             let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer);
-            if silent >= contact.negotiated {
+            // Where it knows that contact is lost, the client library gives up by itself, in its own time.
+            if silent >= contact.negotiated && contact.seems_connected() {
                 tracing::info!(?silent, "Session answers no request, and is given up");
                 contact.office.tell(Event::SessionOver { session: contact.number });
             }

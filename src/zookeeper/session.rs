@@ -43,6 +43,11 @@ impl Contact {
         Ok(Self { office, client, number, negotiated, watches, silence, service })
     }
 
+    /// As far as the client library knows.
+    pub fn seems_connected(&self) -> bool {
+        matches!(self.client.state(), SessionState::SyncConnected | SessionState::ConnectedReadOnly)
+    }
+
     /// The client library's task, which ends when the session does.
     pub fn service(&self) -> Service {
         self.service.clone()
