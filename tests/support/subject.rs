@@ -1,6 +1,7 @@
 //! Our program under test, one process for each "host", and the witness as its command.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -71,8 +72,20 @@ impl Subject {
     }
 
     pub fn spawn(self) -> Running {
-        let mut child =
-            self.to_process().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let process = self.to_process();
+        Self::start(process)
+    }
+
+    /// In a process group of its own, as a shell starts a job. Its parent is in the same session, so that job control works
+    /// even where the test run's own group is an orphaned one (`setpgid(2)`): there SIGTSTP is thrown away.
+    pub fn spawn_as_job(self) -> Running {
+        let mut process = self.to_process();
+        process.process_group(0);
+        Self::start(process)
+    }
+
+    fn start(mut process: Command) -> Running {
+        let mut child = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = collect(child.stderr.take().unwrap());
         let output = collect(child.stdout.take().unwrap());
         Running { child, log, output }

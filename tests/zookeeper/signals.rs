@@ -86,7 +86,9 @@ fn while_leading_no_signal_leaves_a_command_without_a_supervisor() {
         election.diary.until_nobody_lives();
     }
     let stopped = JOB_CONTROL.map(|signal| {
-        let (election, host) = leading();
+        let election = election();
+        let host = election.host("a").spawn_as_job();
+        election.diary.until_started(1);
         send(&host, signal);
         (election, host)
     });
