@@ -70,9 +70,10 @@ fn at_rest(pid: i32) -> Holdings {
     looks.reduce(Holdings::at_rest).unwrap()
 }
 
-/// Below the base: candidates, lease, term.
+/// Below the base, and candidates but for the one of the term that may just be running.
 fn znodes(election: &Election) -> usize {
-    election.candidates().len() + election.admin.children(election.path("").trim_end_matches('/')).len()
+    election.candidates().len().saturating_sub(1)
+        + election.admin.children(election.path("").trim_end_matches('/')).len()
 }
 
 /// Directories in any cgroup tree that carry this supervisor's pid in their name, and what is below them.

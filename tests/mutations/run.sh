@@ -22,7 +22,7 @@ try() {
     name=$2
     if ! cargo test --quiet "${target[@]}" --no-run >"$copy.log" 2>&1; then
         echo 'does not compile'
-    elif ! grep -q "$name: test$" <<<"$(cargo test --quiet "${target[@]}" -- --list 2>/dev/null)"; then
+    elif ! grep -qE "$name(::[a-z_]+)?: test$" <<<"$(cargo test --quiet "${target[@]}" -- --list 2>/dev/null)"; then
         echo 'no such test'
     elif cargo test --quiet "${target[@]}" "$name" >"$copy.log" 2>&1; then
         echo SURVIVES
