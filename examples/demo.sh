@@ -71,7 +71,7 @@ contend A "$zk" 2;  until_true 20 runs_on A
 contend B "$link" 3; sleep 0.7
 contend C "$zk" 6;  sleep 2.5
 
-say "kill -9 of host A's supervisor: its guard ends the command at once, B takes over when A's lease is over"
+say "kill -9 of host A's supervisor: its guard ends the command at once and frees the lease; B takes over"
 kill -9 "${pid[A]}"
 until_true 30 runs_on B; sleep 2.5
 
