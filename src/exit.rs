@@ -112,6 +112,18 @@ pub const fn not_executed(error: Errno) -> Status {
     }
 }
 
+/// Whether somebody has to mend something, and must read the sentence for it at any log level.
+pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
+    match reason {
+        ExitReason::BadTiming(_) | ExitReason::Disagreement | ExitReason::Forbidden | ExitReason::GuardGone => true,
+        ExitReason::CommandEnded(_)
+        | ExitReason::StopRequested(_)
+        | ExitReason::NotElected
+        | ExitReason::LeadershipLost
+        | ExitReason::Unreachable => false,
+    }
+}
+
 /// Why the program ended, for the last line of the log.
 pub fn sentence(reason: &ExitReason) -> String {
     match *reason {

@@ -43,7 +43,11 @@ fn lead(config: &Config, guard: Spawned) -> ExitCode {
     tracing::info!("Containment: {}", guard.containment());
     match supervise(config, guard) {
         Ok(reason) => {
-            tracing::debug!("{}", exit::sentence(&reason));
+            if exit::wants_a_remedy(&reason) {
+                tracing::error!("{}", exit::sentence(&reason));
+            } else {
+                tracing::debug!("{}", exit::sentence(&reason));
+            }
             ExitCode::from(exit::status(&reason, config.exit_choices()))
         }
         Err(error) => {
