@@ -20,6 +20,7 @@ pub fn text(config: &Config) -> String {
         ("In an outage", outage(config)),
         ("Take-over by the next in line", take_over(config)),
         ("Command", command(config)),
+        ("Watching", watching(config)),
     ];
     let mut page = String::new();
     for (heading, rows) in sections {
@@ -160,6 +161,11 @@ fn command(config: &Config) -> Rows {
         ("when it ends by itself", ended.to_owned()),
         ("when leadership is lost", lost.to_owned()),
     ]
+}
+
+fn watching(config: &Config) -> Rows {
+    let http = config.watching.http.as_ref();
+    vec![("http", http.map_or_else(|| "not served".to_owned(), |address| printable(&address.to_string())))]
 }
 
 /// A word as one would type it.

@@ -9,10 +9,13 @@ use nix::unistd::gethostname;
 use uuid::Uuid;
 
 use crate::config::Config;
+use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
 use crate::core::settings::Guarantee;
 use crate::guard::environment::Identity;
 use crate::guard::handle;
+use crate::observe::http::{Identity as Shown, Listener};
+use crate::supervisor::Onlookers;
 use crate::zookeeper;
 use crate::zookeeper::releaser::Orphaned;
 
@@ -73,10 +76,34 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         guarantee: config.guarantee,
         leaders: 1,
         id: config.id.clone(),
-        host: gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default(),
+        host: host(),
         pid: std::process::id(),
         instance,
     }
+}
+
+fn host() -> String {
+    gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default()
+}
+
+/// Opens what others watch us through: after the guard was forked, which must not keep it open, and before we contend.
+///
+/// # Errors
+/// When an address cannot be listened at.
+pub fn onlookers(config: &Config) -> Result<Onlookers, Refusal> {
+    let http = config.watching.http.as_ref().map(|address| {
+        Listener::bind(address).map_err(|error| {
+            let complaint = format_args!(
+                "{} cannot be listened at: {error}; write another address, or 127.0.0.1:0 for any free port",
+                quoted(&address.to_string())
+            );
+            Refusal::configuration("--http", complaint)
+        })
+    });
+    let path = config.chroot.iter().chain([&config.base]).map(ToString::to_string).collect();
+    let identity =
+        Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
+    Ok(Onlookers { identity, http: http.transpose()? })
 }
 
 /// Marks the records of this process; zero is nobody's.

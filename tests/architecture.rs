@@ -31,7 +31,19 @@ const PLACES: &[Place] = &[
     (
         "observe",
         &["core", "clock", "guard", "zookeeper"],
-        &["nix", "libc", "tokio", "tracing", "tracing_subscriber", "humantime", "serde", "serde_json"],
+        &[
+            "nix",
+            "libc",
+            "tokio",
+            "tracing",
+            "tracing_subscriber",
+            "humantime",
+            "serde",
+            "serde_json",
+            "hyper",
+            "hyper_util",
+            "http_body_util",
+        ],
     ),
     (
         "supervisor",

@@ -200,6 +200,20 @@ fn a_command_that_cannot_be_executed_is_refused_before_anything_is_connected() {
 }
 
 #[test]
+fn an_address_that_is_none_or_taken_is_refused_before_anything_is_connected() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address: &'static str = taken.local_addr().unwrap().to_string().leak();
+    let in_use: &'static [&'static str] = vec!["--http", address, "true"].leak();
+    each_is_refused(&[
+        typed(&["--http", "8080", "true"], 64, ["--http:", "'8080'", "127.0.0.1:8080"]),
+        typed(&["--http", "host:8080", "true"], 64, ["--http:", "'host:8080'", "127.0.0.1:8080"]),
+        typed(&["--http", "unix:here", "true"], 64, ["--http:", "'unix:here'", "absolute path"]),
+        typed(&["--http", "unix:/no/such/directory/s", "true"], 78, ["--http:", "'unix:/no", "No such file"]),
+        typed(in_use, 78, ["--http:", "cannot be listened at: Address already in use", "write another address"]),
+    ]);
+}
+
+#[test]
 fn a_mistake_in_a_variable_names_the_variable() {
     each_is_refused(&[
         variable(&[("ZK_LEADER_RUN_GRACE", "abc")], 64, ["ZK_LEADER_RUN_GRACE:", "'abc'", "5s"]),

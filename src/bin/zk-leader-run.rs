@@ -10,6 +10,7 @@ use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::guard::handle::{self, Spawned};
 use zk_leader_run::observe::log;
+use zk_leader_run::supervisor::Onlookers;
 use zk_leader_run::zookeeper::releaser::{self, Orphaned, Outcome};
 use zk_leader_run::{budget, supervisor, wiring};
 
@@ -37,11 +38,15 @@ fn main() -> ExitCode {
 }
 
 fn lead(config: &Config, guard: Spawned) -> ExitCode {
+    let onlookers = match wiring::onlookers(config) {
+        Ok(onlookers) => onlookers,
+        Err(refusal) => return Stop::from(refusal).print(),
+    };
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
     tracing::info!("Containment: {}", guard.containment());
-    match supervise(config, guard) {
+    match supervise(config, guard, onlookers) {
         Ok(reason) => {
             if exit::wants_a_remedy(&reason) {
                 tracing::error!("{}", exit::sentence(&reason));
@@ -57,10 +62,10 @@ fn lead(config: &Config, guard: Spawned) -> ExitCode {
     }
 }
 
-fn supervise(config: &Config, guard: Spawned) -> io::Result<ExitReason> {
+fn supervise(config: &Config, guard: Spawned, onlookers: Onlookers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
-    runtime()?.block_on(async { supervisor::run(machine, ensemble, guard.into_handle()?).await })
+    runtime()?.block_on(async { supervisor::run(machine, ensemble, guard.into_handle()?, onlookers).await })
 }
 
 /// The guard's last act after our supervisor was killed.

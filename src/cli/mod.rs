@@ -16,7 +16,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
 pub use self::layers::{Layers, Surroundings};
-pub use self::options::Typed;
+pub use self::options::{Typed, Watching};
 use crate::config::refusal::Refusal;
 use crate::config::{self, Config};
 

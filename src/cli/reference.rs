@@ -43,7 +43,7 @@ Signals:
 const OPTIONS: &str = "\
 # Options of zk-leader-run
 
-Generated from `src/cli/options.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
+Generated from `src/cli/options/`; `UPDATE=1 cargo test --test cli` rewrites it.
 
 Every option has a twin in the environment. An option wins over its twin, its twin over the default; an empty twin counts
 as not set. Options end at the first word that is not one, or at `--`; everything after that is the command's.

@@ -11,6 +11,7 @@ mod read;
 pub mod refusal;
 mod signal;
 mod timing;
+mod watching;
 mod znode;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 pub use self::read::read;
+pub use self::watching::Watching;
 pub use self::znode::ZnodePath;
 use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
@@ -61,6 +63,7 @@ pub struct Config {
     /// Never empty.
     pub command: Vec<OsString>,
 
+    pub watching: Watching,
     pub log_format: Format,
     pub log_level: LevelFilter,
     pub dry_run: bool,

@@ -12,7 +12,7 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, connect, executable, signal, timing, znode};
+use super::{Config, connect, executable, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
@@ -79,6 +79,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         on_exit: layers.required("on-exit", typed.on_exit.as_ref())?.one_of(&EXITS)?,
         on_loss: layers.required("on-loss", typed.on_loss.as_ref())?.one_of(&LOSSES)?,
         command: typed.command.clone(),
+        watching: watching::read(&typed.watching, layers)?,
         log_format: layers.required("log-format", typed.log_format.as_ref())?.one_of(&FORMATS)?,
         log_level: layers.required("log-level", typed.log_level.as_ref())?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run", typed.dry_run)?,

@@ -2,7 +2,11 @@
 //!
 //! Never: a decision.
 
+pub mod http;
 pub mod line;
 pub mod log;
+pub mod lookout;
+pub mod pulse;
+pub mod status;
 mod stderr;
 pub mod words;

@@ -8,6 +8,7 @@
 mod ending;
 mod following;
 mod leading;
+mod snapshot;
 mod tenure;
 
 use std::time::Duration;
@@ -19,6 +20,8 @@ use super::lease::{Timing, Wishes};
 use super::order::{ChildStatus, Order, Report, RunId};
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause};
 use super::time::{Now, Timestamp};
+
+pub use snapshot::{Held, Snapshot};
 
 use following::Standing;
 use tenure::Tenure;

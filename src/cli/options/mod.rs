@@ -2,9 +2,13 @@
 //!
 //! Never: a check of a value.
 
+mod watching;
+
 use std::ffi::OsString;
 
 use clap::{ArgAction, Parser};
+
+pub use watching::Watching;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
 ///
@@ -157,6 +161,9 @@ pub struct Typed {
     /// When leadership is lost: rejoin or exit (status 76)
     #[arg(long, value_name = "WHAT", default_value = "rejoin", help_heading = COMMAND)]
     pub on_loss: Option<OsString>,
+
+    #[command(flatten)]
+    pub watching: Watching,
 
     /// Log lines on standard error: human or json
     #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = LOG)]

@@ -1,0 +1,25 @@
+//! Where we may be watched.
+//!
+//! Never: a socket that is opened here.
+
+use super::refusal::Refusal;
+use crate::cli::{Layers, Watching as Typed};
+use crate::observe::http::Address;
+
+/// See the module's page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Watching {
+    pub http: Option<Address>,
+}
+
+pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Watching, Refusal> {
+    let http = layers.given("http", typed.http.as_ref())?.map(|given| {
+        Address::parse(&given.text).ok_or_else(|| {
+            given.refused(
+                "is not an address to listen at; write 127.0.0.1:8080, [::1]:8080, localhost:8080, or unix: and an \
+                 absolute path (0.0.0.0:8080 is every address of this host)",
+            )
+        })
+    });
+    Ok(Watching { http: http.transpose()? })
+}

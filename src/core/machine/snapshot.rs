@@ -1,0 +1,50 @@
+//! What the machine holds at one moment, for those who only look on.
+//!
+//! Never: a judgement. Whether a lease still runs depends on when the snapshot is *read*.
+
+use super::{Machine, Phase};
+use crate::core::action::PhaseName;
+use crate::core::event::{SessionNumber, View};
+use crate::core::lease::Timing;
+use crate::core::order::{Deadlines, Grant, RunId};
+use crate::core::settings::OnPause;
+
+/// See the module's page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    pub phase: PhaseName,
+    /// The newest session of this process, open or not.
+    pub session: SessionNumber,
+    /// Of the session, while it is open.
+    pub timing: Option<Timing>,
+    /// The newest look at the election in this candidacy; none before our candidate was seen.
+    pub view: Option<View>,
+    pub tenure: Option<Held>,
+    /// The run whose tree may be alive.
+    pub run: Option<RunId>,
+    /// The command was told to stand still.
+    pub frozen: bool,
+}
+
+/// A record that is ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    pub grant: Grant,
+    pub deadlines: Deadlines,
+}
+
+impl Machine {
+    /// See [`Snapshot`].
+    pub fn snapshot(&self) -> Snapshot {
+        let paused = matches!(self.phase, Phase::Paused { .. });
+        Snapshot {
+            phase: self.phase(),
+            session: self.session,
+            timing: self.timing().copied(),
+            view: self.standing.view,
+            tenure: self.tenure.map(|tenure| Held { grant: tenure.grant, deadlines: tenure.deadlines }),
+            run: self.run,
+            frozen: paused && self.settings.on_pause == OnPause::Freeze,
+        }
+    }
+}

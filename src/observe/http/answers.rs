@@ -1,0 +1,158 @@
+//! What is answered to which question, from a status and the present moment alone.
+//!
+//! Never: an answer that was prepared before it was asked for.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::core::event::Place;
+use crate::core::time::Now;
+use crate::observe::status::{Role, Status};
+use crate::observe::words;
+
+/// Who we are: the same in every answer.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub name: String,
+    pub id: String,
+    /// The base path of the election, the chroot included.
+    pub path: String,
+    pub host: String,
+    pub pid: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub kind: &'static str,
+    pub body: String,
+}
+
+pub const TEXT: &str = "text/plain; charset=utf-8";
+pub const JSON: &str = "application/json";
+
+const UNAVAILABLE: u16 = 503;
+
+pub const INDEX: &str = "\
+/leader   200 while the lease is valid and the command runs, else 503
+/standby  200 while in line for leadership and connected, else 503
+/livez    200 while the supervisor's loop turns, else 503
+/readyz   200 while connected and contending, else 503
+/status   everything, as JSON
+";
+
+impl Answer {
+    pub fn text(code: u16, line: impl Into<String>) -> Self {
+        Self { code, kind: TEXT, body: line.into() }
+    }
+
+    fn yes_or_no(yes: bool, line: String) -> Self {
+        Self::text(if yes { 200 } else { UNAVAILABLE }, line)
+    }
+
+    /// The loop did not turn when it was asked to.
+    pub fn hung(status: &Status, now: Now) -> Self {
+        let age = words::length(status.turned.lease.until(now.lease));
+        Self::text(UNAVAILABLE, format!("the supervisor's loop has not turned for {age}\n"))
+    }
+}
+
+pub fn leader(status: &Status, now: Now) -> Answer {
+    let token = status.snapshot.tenure.map(|tenure| tenure.grant.token);
+    match (status.role(now), token) {
+        (Role::Leader, Some(token)) => {
+            let left = words::length(status.time_left(now));
+            Answer::text(200, format!("leader: token {token}, for {left} more unless renewed\n"))
+        }
+        _ => Answer::text(UNAVAILABLE, format!("not the leader: {}\n", said(status))),
+    }
+}
+
+pub fn standby(status: &Status, now: Now) -> Answer {
+    let line = match status.role(now) {
+        Role::Standby => format!("standby: {}\n", said(status)),
+        Role::Leader => "not a standby: the leader\n".to_owned(),
+        Role::Neither => format!("not a standby: {}\n", said(status)),
+    };
+    Answer::yes_or_no(status.role(now) == Role::Standby, line)
+}
+
+pub fn ready(status: &Status, now: Now) -> Answer {
+    let ready = status.is_ready(now);
+    Answer::yes_or_no(ready, format!("{}: {}\n", if ready { "ready" } else { "not ready" }, said(status)))
+}
+
+pub fn alive() -> Answer {
+    Answer::text(200, "alive: the supervisor's loop turns\n")
+}
+
+/// Phase, contact and place, for people.
+fn said(status: &Status) -> String {
+    let phase = words::phase(status.snapshot.phase);
+    match (status.in_contact, status.place()) {
+        (false, _) => format!("{phase}, without contact to ZooKeeper"),
+        (true, None) => format!("{phase}, not in line"),
+        (true, Some(place)) => format!("{phase}, {}", in_line(place)),
+    }
+}
+
+fn in_line(place: Place) -> String {
+    match place {
+        Place::First => "first in line".to_owned(),
+        Place::Next => "next in line".to_owned(),
+        Place::Behind(others) => format!("in line behind {others} others"),
+    }
+}
+
+/// How many stand before us.
+pub fn before_us(place: Place) -> u32 {
+    match place {
+        Place::First => 0,
+        Place::Next => 1,
+        Place::Behind(others) => others,
+    }
+}
+
+pub fn status(identity: &Identity, status: &Status, now: Now) -> Answer {
+    let body = serde_json::to_string_pretty(&everything(identity, status, now)).unwrap_or_default();
+    Answer { code: 200, kind: JSON, body: body + "\n" }
+}
+
+fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
+    let Status { snapshot, .. } = status;
+    let role = match status.role(now) {
+        Role::Leader => "leader",
+        Role::Standby => "standby",
+        Role::Neither => "none",
+    };
+    let session = snapshot.view.map(|view| format!("{:#x}", view.session_id));
+    json!({
+        "v": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "name": identity.name, "id": identity.id, "path": identity.path, "host": identity.host, "pid": identity.pid,
+        "role": role,
+        "phase": words::phase(snapshot.phase),
+        "why": status.why.map(words::reason_code),
+        "seconds_in_phase": seconds(status.since.until(now.lease)),
+        "connected": status.in_contact,
+        "ready": status.is_ready(now),
+        "others_before": status.place().map(before_us),
+        "session": session,
+        "lease_seconds": snapshot.timing.map(|timing| seconds(timing.lease)),
+        "candidate": snapshot.view.map(|view| view.candidate.as_str().to_owned()),
+        "term": snapshot.tenure.map(|tenure| json!({
+            "token": tenure.grant.token,
+            "number": tenure.grant.term,
+            "lease_seconds_left": seconds(status.lease_left(now)),
+            "seconds_until_stop": seconds(status.time_left(now)),
+        })),
+        "command": status.command.map(|pid| json!({ "pid": pid, "frozen": snapshot.frozen })),
+        "loop_age_seconds": seconds(status.turned.lease.until(now.lease)),
+    })
+}
+
+/// To the millisecond.
+fn seconds(length: Duration) -> f64 {
+    (length.as_secs_f64() * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,222 @@
+//! What is known about this process at the end of its loop's last turn, and what follows from it at the moment of *reading*:
+//! a role is judged by the lease's deadline and the clock, so it ends on time even if the loop never turns again (T28, T46).
+//!
+//! Never: a role that was stored; a clock.
+
+use std::time::Duration;
+
+use crate::core::action::{Action, PhaseName, Transition, Why};
+use crate::core::event::{Event, Place, SessionNumber};
+use crate::core::machine::Snapshot;
+use crate::core::order::Report;
+use crate::core::time::{Now, Timestamp};
+
+/// BOOTTIME − MONOTONIC moves only by suspend; less than this is the error of reading two clocks in turn.
+const SUSPENDED: Duration = Duration::from_millis(10);
+
+/// What others may count on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// The lease is valid, and the command runs.
+    Leader,
+    /// In line, in contact, and without a command.
+    Standby,
+    /// Neither: on the way in or out, or out of contact.
+    Neither,
+}
+
+/// See the module's page.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    pub snapshot: Snapshot,
+    /// The end of the loop's last turn.
+    pub turned: Now,
+    /// When the present phase began.
+    pub since: Timestamp,
+    /// Why it began; `None` in the first one.
+    pub why: Option<Why>,
+    /// Our session answers, as far as is known.
+    pub in_contact: bool,
+    /// The command, as our guard's child, while it runs.
+    pub command: Option<i32>,
+}
+
+impl Status {
+    /// Before the first turn of the loop.
+    pub fn new(now: Now, snapshot: Snapshot) -> Self {
+        Self { snapshot, turned: now, since: now.lease, why: None, in_contact: false, command: None }
+    }
+
+    /// Takes note of an event that the machine is about to hear.
+    pub fn hear(&mut self, event: &Event) {
+        let ours = |session: SessionNumber| session == self.snapshot.session;
+        match *event {
+            Event::Connected { session, .. } | Event::ContactRestored { session } if ours(session) => {
+                self.in_contact = true;
+            }
+            Event::ContactLost { session }
+            | Event::SessionOver { session }
+            | Event::Unreachable { session }
+            | Event::Rejected { session }
+                if ours(session) =>
+            {
+                self.in_contact = false;
+            }
+            Event::Guard(Report::Started { run, pid }) if self.snapshot.run == Some(run) => self.command = Some(pid),
+            Event::Guard(Report::CommandEnded { .. } | Report::TreeEnded { .. }) | Event::GuardGone => {
+                self.command = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note of what the machine has decided.
+    pub fn heed(&mut self, now: Now, action: &Action) {
+        match *action {
+            Action::Connect { .. } => self.in_contact = false,
+            Action::Announce(Transition { why, .. }) => (self.since, self.why) = (now.lease, Some(why)),
+            _ => {}
+        }
+    }
+
+    /// The loop has turned.
+    pub fn turn(&mut self, now: Now, snapshot: Snapshot) {
+        (self.turned, self.snapshot) = (now, snapshot);
+    }
+
+    pub fn role(&self, now: Now) -> Role {
+        let phase = self.snapshot.phase;
+        let runs = self.command.is_some() && !self.snapshot.frozen;
+        if matches!(phase, PhaseName::Leading | PhaseName::Paused) && runs && !self.time_left(now).is_zero() {
+            return Role::Leader;
+        }
+        let waits = matches!(phase, PhaseName::Following | PhaseName::Waiting);
+        if waits && self.is_ready(now) { Role::Standby } else { Role::Neither }
+    }
+
+    /// Connected and contending, whatever the place in line.
+    pub fn is_ready(&self, now: Now) -> bool {
+        let contends = !matches!(self.snapshot.phase, PhaseName::Paused | PhaseName::Done);
+        let lapsed = self.snapshot.tenure.is_some() && self.lease_left(now).is_zero();
+        self.in_contact && self.place().is_some() && contends && !lapsed
+    }
+
+    pub fn place(&self) -> Option<Place> {
+        self.snapshot.view.map(|view| view.place)
+    }
+
+    /// How long the lease still runs, if nothing prolongs it; zero without one. A host that was suspended since the last
+    /// turn has none.
+    pub fn lease_left(&self, now: Now) -> Duration {
+        self.left_until(now, |deadlines| deadlines.kill_at)
+    }
+
+    /// How long the command is left alone, if nothing prolongs the lease; zero without one.
+    pub fn time_left(&self, now: Now) -> Duration {
+        self.left_until(now, |deadlines| deadlines.stop_at.min(deadlines.kill_at))
+    }
+
+    fn left_until(&self, now: Now, deadline: impl Fn(crate::core::order::Deadlines) -> Timestamp) -> Duration {
+        let suspended = offset(now).abs_diff(offset(self.turned)) > SUSPENDED;
+        let tenure = self.snapshot.tenure.filter(|_| !suspended);
+        tenure.map_or(Duration::ZERO, |tenure| now.lease.until(deadline(tenure.deadlines)))
+    }
+}
+
+/// The time spent in suspend: the holder's clock counts it, the successor's does not.
+fn offset(now: Now) -> Duration {
+    Duration::from_nanos(now.lease.as_nanos().saturating_sub(now.observer.as_nanos()))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::core::event::{Nonce, Record, View};
+    use crate::core::machine::Held;
+    use crate::core::order::{CandidateName, Deadlines, Grant, RunId, Takeover};
+    use crate::core::time::Sighting;
+
+    /// A moment so long after the start of both clocks.
+    pub fn at(moment: Duration) -> Now {
+        Now { lease: Timestamp::ZERO.after(moment), observer: Sighting::ZERO.after(moment) }
+    }
+
+    /// Someone who leads, until `stop_at`; the tree would be killed a second later.
+    pub fn leading(now: Now, stop_at: Timestamp) -> Status {
+        let record = Record {
+            version: 7,
+            mzxid: 9,
+            held: true,
+            lease: Duration::from_secs(15),
+            nonce: Nonce { instance: 1, sending: 1 },
+            agrees: true,
+        };
+        let candidate = CandidateName::EMPTY;
+        let grant = Grant { token: 9, term: 3, session: 5, takeover: Takeover::Clean, candidate };
+        let deadlines = Deadlines { stop_at, kill_at: stop_at.after(Duration::from_secs(1)) };
+        let snapshot = Snapshot {
+            phase: PhaseName::Leading,
+            session: SessionNumber(2),
+            timing: None,
+            view: Some(View { place: Place::First, candidate, session_id: 5, term_version: 3, record }),
+            tenure: Some(Held { grant, deadlines }),
+            run: Some(RunId(1)),
+            frozen: false,
+        };
+        Status { in_contact: true, command: Some(4711), ..Status::new(now, snapshot) }
+    }
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    fn example() -> Status {
+        leading(at(NOW), at(NOW + Duration::from_secs(5)).lease)
+    }
+
+    fn later(millis: u64) -> Now {
+        at(NOW + Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn the_role_ends_at_the_deadline_though_nothing_has_happened() {
+        let status = example();
+        assert_eq!([status.role(later(0)), status.role(later(4999))], [Role::Leader; 2]);
+        assert_eq!([status.role(later(5000)), status.role(later(500_000))], [Role::Neither; 2]);
+        assert!(status.is_ready(later(5999)) && !status.is_ready(later(6000)), "and so does the lease, at kill_at");
+    }
+
+    #[test]
+    fn a_host_that_was_suspended_since_the_last_turn_leads_nothing() {
+        let woken = Now { lease: later(1000).lease, observer: later(500).observer };
+        assert_eq!(example().role(woken), Role::Neither);
+    }
+
+    #[test]
+    fn nobody_leads_without_a_command_that_runs() {
+        for phase in [PhaseName::Waiting, PhaseName::Stopping, PhaseName::Releasing, PhaseName::Done] {
+            let mut status = example();
+            status.snapshot.phase = phase;
+            assert_ne!(status.role(later(0)), Role::Leader, "{phase:?}");
+        }
+        let mut frozen = example();
+        frozen.snapshot.frozen = true;
+        assert_eq!(frozen.role(later(0)), Role::Neither);
+        let mut ended = example();
+        ended.hear(&Event::GuardGone);
+        assert_eq!(ended.role(later(0)), Role::Neither);
+    }
+
+    #[test]
+    fn a_standby_is_in_line_and_in_contact() {
+        let mut status = example();
+        (status.snapshot.phase, status.snapshot.tenure, status.command) = (PhaseName::Following, None, None);
+        assert_eq!(status.role(later(0)), Role::Standby);
+        status.hear(&Event::ContactLost { session: SessionNumber(1) });
+        assert_eq!(status.role(later(0)), Role::Standby, "that was another session");
+        status.hear(&Event::ContactLost { session: SessionNumber(2) });
+        assert_eq!(status.role(later(0)), Role::Neither);
+        status.hear(&Event::ContactRestored { session: SessionNumber(2) });
+        assert!(status.is_ready(later(0)));
+        status.snapshot.view = None;
+        assert!(!status.is_ready(later(0)), "connected, and not in line yet");
+    }
+}
