@@ -21,9 +21,10 @@ pub fn text(config: &Config) -> String {
         ("Take-over by the next in line", take_over(config)),
         ("Command", command(config)),
         ("Watching", watching(config)),
+        ("Auxiliary commands", errands(config)),
     ];
     let mut page = String::new();
-    for (heading, rows) in sections {
+    for (heading, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
         let _ = writeln!(page, "{heading}");
         for (name, value) in rows {
             let _ = writeln!(page, "  {name:<25} {value}");
@@ -166,6 +167,18 @@ fn command(config: &Config) -> Rows {
 fn watching(config: &Config) -> Rows {
     let http = config.watching.http.as_ref();
     vec![("http", http.map_or_else(|| "not served".to_owned(), |address| printable(&address.to_string())))]
+}
+
+fn errands(config: &Config) -> Rows {
+    let mut rows = Rows::new();
+    if let Some(hook) = &config.errands.hook {
+        let delay = "the last ones delay our exit by that at most";
+        rows.push((
+            "at every change",
+            format!("{}; killed after {}; {delay}", printable(&hook.command), length(hook.timeout)),
+        ));
+    }
+    rows
 }
 
 /// A word as one would type it.

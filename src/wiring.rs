@@ -16,6 +16,7 @@ use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
 use crate::supervisor::Onlookers;
+use crate::supervisor::errands;
 use crate::zookeeper;
 use crate::zookeeper::releaser::Orphaned;
 
@@ -25,12 +26,20 @@ const RELEASER: &str = "zk-leader-run-releaser";
 pub fn guard(config: &Config) -> handle::Settings {
     handle::Settings {
         command: config.command.clone(),
-        identity: Identity { id: config.id.clone(), path: config.base.as_str().to_owned() },
+        identity: identity(config),
         stop_signal: config.stop_signal,
         contain: config.contain,
         foreground: config.foreground,
         releaser: releaser(config),
     }
+}
+
+fn identity(config: &Config) -> Identity {
+    Identity { id: config.id.clone(), path: config.base.as_str().to_owned() }
+}
+
+pub fn errands(config: &Config) -> errands::Settings {
+    errands::Settings { identity: identity(config), hook: config.errands.hook.clone() }
 }
 
 /// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.

@@ -14,6 +14,7 @@ const PLACES: &[Place] = &[
     // L1: the guard's decisions, and what it says.
     ("guard::protocol", &["core::order", "core::time"], &[]),
     ("guard::policy", &["core::order", "core::time"], &[]),
+    ("guard::briefing", &["core::order", "core::time", "guard::protocol"], &[]),
     // L2: the two edges, and the clock.
     ("clock", &["core::time"], &["nix"]),
     ("guard", &["core::order", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix"]),
@@ -103,7 +104,7 @@ const IMPURE: &[&str] = &[
     "Instant",
     "SystemTime",
 ];
-const PURE: &[&str] = &["core", "guard::protocol", "guard::policy"];
+const PURE: &[&str] = &["core", "guard::protocol", "guard::policy", "guard::briefing"];
 
 const LONGEST_FILE: usize = 350;
 /// Files that may be longer, each with its reason.

@@ -8,9 +8,9 @@ use zk_leader_run::cli::{self, Stop, Surroundings};
 use zk_leader_run::config::Config;
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
-use zk_leader_run::guard::handle::{self, Spawned};
 use zk_leader_run::observe::log;
-use zk_leader_run::supervisor::Onlookers;
+use zk_leader_run::supervisor::errands::{self, Guards};
+use zk_leader_run::supervisor::{Company, Onlookers};
 use zk_leader_run::zookeeper::releaser::{self, Orphaned, Outcome};
 use zk_leader_run::{budget, supervisor, wiring};
 
@@ -26,10 +26,10 @@ fn main() -> ExitCode {
         return release(&config, &orphaned);
     }
     // Before there is a second thread.
-    let guard = handle::fork(wiring::guard(&config));
+    let guards = errands::fork(wiring::guard(&config), &wiring::errands(&config));
     log::start(config.log_format, config.log_level);
-    match guard {
-        Ok(guard) => lead(&config, guard),
+    match guards {
+        Ok(guards) => lead(&config, guards),
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::from(Status::of_guard(&error).code())
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn lead(config: &Config, guard: Spawned) -> ExitCode {
+fn lead(config: &Config, guards: Guards) -> ExitCode {
     let onlookers = match wiring::onlookers(config) {
         Ok(onlookers) => onlookers,
         Err(refusal) => return Stop::from(refusal).print(),
@@ -45,8 +45,8 @@ fn lead(config: &Config, guard: Spawned) -> ExitCode {
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
-    tracing::info!("Containment: {}", guard.containment());
-    match supervise(config, guard, onlookers) {
+    tracing::info!("Containment: {}", guards.command.containment());
+    match supervise(config, guards, onlookers) {
         Ok(reason) => {
             if exit::wants_a_remedy(&reason) {
                 tracing::error!("{}", exit::sentence(&reason));
@@ -62,10 +62,11 @@ fn lead(config: &Config, guard: Spawned) -> ExitCode {
     }
 }
 
-fn supervise(config: &Config, guard: Spawned, onlookers: Onlookers) -> io::Result<ExitReason> {
+fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
-    runtime()?.block_on(async { supervisor::run(machine, ensemble, guard.into_handle()?, onlookers).await })
+    let company = Company { onlookers, errands: wiring::errands(config) };
+    runtime()?.block_on(async { supervisor::run(machine, ensemble, guards, company).await })
 }
 
 /// The guard's last act after our supervisor was killed.

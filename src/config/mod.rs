@@ -5,6 +5,7 @@
 
 mod connect;
 mod duration;
+pub mod errands;
 mod executable;
 pub mod given;
 mod read;
@@ -64,6 +65,8 @@ pub struct Config {
     pub command: Vec<OsString>,
 
     pub watching: Watching,
+    pub errands: errands::Errands,
+
     pub log_format: Format,
     pub log_level: LevelFilter,
     pub dry_run: bool,

@@ -12,7 +12,7 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, connect, executable, signal, timing, watching, znode};
+use super::{Config, connect, errands, executable, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
@@ -55,7 +55,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
     let place = place(typed, layers, program)?;
     let lease = lease(typed, layers)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
-    let config = Config {
+    let mut config = Config {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
         name: place.name,
@@ -72,20 +72,19 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         contain: layers.required("contain", typed.contain.as_ref())?.one_of(&CONTAINMENTS)?,
         foreground: layers.flag("foreground", typed.foreground)?,
         stop_signal: stop_signal(typed, layers)?,
-        stop_timeout: duration::parse(
-            &layers.required("stop-timeout", typed.stop_timeout.as_ref())?,
-            Zero::Meaningful,
-        )?,
+        stop_timeout: stop_timeout(typed, layers)?,
         on_exit: layers.required("on-exit", typed.on_exit.as_ref())?.one_of(&EXITS)?,
         on_loss: layers.required("on-loss", typed.on_loss.as_ref())?.one_of(&LOSSES)?,
         command: typed.command.clone(),
         watching: watching::read(&typed.watching, layers)?,
+        errands: errands::read(typed, layers)?,
         log_format: layers.required("log-format", typed.log_format.as_ref())?.one_of(&FORMATS)?,
         log_level: layers.required("log-level", typed.log_level.as_ref())?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run", typed.dry_run)?,
         requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         notices: lease.notices,
     };
+    config.notices.append(&mut config.errands.notices);
     executable::check(program, layers.surroundings.variable("PATH"))?;
     Ok(config)
 }
@@ -209,6 +208,10 @@ fn stop_signal(typed: &Typed, layers: &Layers) -> Result<i32, Refusal> {
         libc::SIGSTOP => Err(given.refused("only suspends the command; write TERM, or another signal that ends it")),
         signal => Ok(signal),
     }
+}
+
+fn stop_timeout(typed: &Typed, layers: &Layers) -> Result<Duration, Refusal> {
+    duration::parse(&layers.required("stop-timeout", typed.stop_timeout.as_ref())?, Zero::Meaningful)
 }
 
 /// Settings that are no mistake but change nothing.

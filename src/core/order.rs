@@ -19,9 +19,10 @@ pub struct Deadlines {
 }
 
 /// How the term before ours ended, as far as its record tells.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Takeover {
     /// No term came before.
+    #[default]
     First,
     /// The record was free: the last holder's tree had been seen empty.
     Clean,
@@ -54,14 +55,21 @@ impl CandidateName {
     }
 }
 
+impl Default for CandidateName {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
 impl std::fmt::Debug for CandidateName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// What the command is told about its term through its environment (`ZK_LEADER_*`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What the command is told about its term through its environment (`ZK_LEADER_*`). The default is nobody's: an errand
+/// runs without a term.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Grant {
     /// The fencing token: the mzxid of `<base>/term`. Grows from term to term.
     pub token: i64,

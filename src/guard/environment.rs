@@ -26,8 +26,18 @@ const OURS: [&str; 7] = [
     "ZK_LEADER_TAKEOVER",
 ];
 
-/// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, and our own options.
-const NOT_PASSED_ON: [&str; 3] = ["WATCHDOG_", "LISTEN_", "ZK_LEADER_RUN_"];
+/// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, our own options, and what an errand of ours is told: the
+/// term of a run inside a hook is another one's.
+const NOT_PASSED_ON: [&str; 8] = [
+    "WATCHDOG_",
+    "LISTEN_",
+    "ZK_LEADER_RUN_",
+    "ZK_LEADER_EVENT",
+    "ZK_LEADER_WHY",
+    "ZK_LEADER_ROLE",
+    "ZK_LEADER_MISSED",
+    "ZK_LEADER_PREVIOUS_",
+];
 
 /// What the command gets of `inherited`.
 pub fn passed_on(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
@@ -61,6 +71,20 @@ pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
         takeover.to_owned(),
     ];
     OURS.iter().zip(values).filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
+}
+
+/// What any errand is told: who asks.
+pub fn of_identity(identity: &Identity) -> Vec<CString> {
+    let values = [("ZK_LEADER_ID", &identity.id), ("ZK_LEADER_PATH", &identity.path)];
+    values.into_iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
+}
+
+/// `variables`, and of `inherited` what they do not say.
+pub fn told(variables: &[CString], inherited: &[CString]) -> Vec<CString> {
+    let name = |variable: &CString| variable.as_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
+    let names: Vec<_> = variables.iter().map(name).collect();
+    let kept = inherited.iter().filter(|variable| !names.contains(&name(variable)));
+    variables.iter().chain(kept).cloned().collect()
 }
 
 fn is_passed_on(name: &OsStr) -> bool {

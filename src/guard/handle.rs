@@ -17,6 +17,7 @@ use nix::unistd::{ForkResult, Pid};
 use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::net::UnixDatagram;
 
+use super::briefing::{Errand, encode_errand};
 use super::children::Children;
 use super::contain::Containment;
 use super::environment::Identity;
@@ -82,8 +83,6 @@ pub struct Spawned {
 /// # Errors
 /// When `--contain` asks for what is not possible here, or a system call fails.
 pub fn fork(settings: Settings) -> Result<Spawned, Error> {
-    sys::default_sigchld();
-    let born_with = Children::of_this_thread()?.list()?;
     if settings.foreground {
         sys::ignore_background_output();
     }
@@ -92,14 +91,44 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     let releaser =
         settings.releaser.map(|arguments| Releaser::new(arguments, settings.identity.clone())).transpose()?;
     let launch = Launch::new(settings.command, settings.identity, foreground()).map_err(Error::Command)?;
+    fork_guard(
+        Plan { launch, stop_signal: settings.stop_signal, contain: settings.contain, releaser, terminal },
+        &mut [],
+    )
+}
+
+/// Forks the guard of an errand, beside the guards that there are. Its tree is held together by a subreaper, whatever
+/// `--contain` says: a health check in a PID namespace of its own would see nothing.
+///
+/// # Errors
+/// As [`fork`].
+pub fn fork_errand(command: Vec<OsString>, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
+    let launch = Launch::errand(command).map_err(Error::Command)?;
+    let (stop_signal, contain) = (libc::SIGTERM, Contain::Subreaper);
+    fork_guard(Plan { launch, stop_signal, contain, releaser: None, terminal: None }, earlier)
+}
+
+struct Plan {
+    launch: Launch,
+    stop_signal: i32,
+    contain: Contain,
+    releaser: Option<Releaser>,
+    terminal: Option<Terminal>,
+}
+
+fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
+    let Plan { launch, stop_signal, contain, releaser, terminal } = plan;
+    sys::default_sigchld();
+    let born_with = Children::of_this_thread()?.list()?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
-    let containment = choose(settings.contain)?;
-    let stop_signal = settings.stop_signal;
+    let containment = choose(contain)?;
     match fork_deaf(containment.adopts_orphans()) {
         Ok(ForkResult::Child) => {
             drop(ours);
+            // A guard that held another's socket open would keep that one from being dismissed.
+            earlier.fill_with(|| None);
             super::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser })
         }
         Ok(ForkResult::Parent { child }) => {
@@ -186,6 +215,16 @@ impl Handle {
     pub fn send(&self, order: &Order) -> io::Result<()> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         send(self.socket.as_raw_fd(), &encode_order(order), flags)?;
+        Ok(())
+    }
+
+    /// Sends the order to run an errand, or fails; it never waits. Only to a guard of [`fork_errand`].
+    ///
+    /// # Errors
+    /// `InvalidInput`: the briefing is too long. Else as [`Handle::send`].
+    pub fn send_errand(&self, errand: &Errand) -> io::Result<()> {
+        let record = encode_errand(errand).ok_or(io::ErrorKind::InvalidInput)?;
+        send(self.socket.as_raw_fd(), &record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?;
         Ok(())
     }
 

@@ -13,7 +13,9 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, execvpe, getpid, getppid, pipe2, read, setpgid, setsid, write};
 
+use super::briefing::Briefing;
 use super::environment::{self, Identity};
+use super::streams;
 use super::sys;
 use super::terminal::Terminal;
 use crate::core::order::Grant;
@@ -28,6 +30,8 @@ pub struct Launch {
     passed_on: Vec<CString>,
     identity: Identity,
     pub foreground: Option<Foreground>,
+    /// For an errand: what the next run of it is told.
+    errand: Option<Briefing>,
 }
 
 /// `--foreground`: no session of its own.
@@ -42,6 +46,8 @@ pub struct Surroundings {
     /// A clean copy of ours, and the term's.
     environment: Vec<CString>,
     takes_terminal: bool,
+    /// An errand's standard input.
+    stdin: Option<Vec<u8>>,
 }
 
 impl Launch {
@@ -53,15 +59,41 @@ impl Launch {
         }
         let arguments =
             command.into_iter().map(|argument| CString::new(argument.into_vec())).collect::<Result<_, _>>()?;
-        Ok(Self { arguments, passed_on: environment::passed_on(std::env::vars_os()), identity, foreground })
+        Ok(Self {
+            arguments,
+            passed_on: environment::passed_on(std::env::vars_os()),
+            identity,
+            foreground,
+            errand: None,
+        })
+    }
+
+    /// An auxiliary command, told of each run by a briefing.
+    ///
+    /// # Errors
+    /// As [`Launch::new`].
+    pub fn errand(command: Vec<OsString>) -> io::Result<Self> {
+        let nobody = Identity { id: String::new(), path: String::new() };
+        Ok(Self { errand: Some(Briefing::default()), ..Self::new(command, nobody, None)? })
+    }
+
+    /// Whether this is an errand's; if so, the next run of it is told this.
+    pub fn brief(&mut self, briefing: Briefing) -> bool {
+        let takes = self.errand.is_some();
+        self.errand = self.errand.take().map(|_| briefing);
+        takes
     }
 
     /// To be asked for before the fork: in a PID namespace our group has no number.
     pub fn surroundings(&self, grant: &Grant) -> Surroundings {
+        if let Some(Briefing { variables, stdin }) = &self.errand {
+            let environment = environment::told(variables, &self.passed_on);
+            return Surroundings { environment, takes_terminal: false, stdin: Some(stdin.clone()) };
+        }
         let mut environment = environment::of_term(&self.identity, grant);
         environment.extend_from_slice(&self.passed_on);
         let terminal = self.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
-        Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand) }
+        Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand), stdin: None }
     }
 
     /// Turns the calling process into the command, looked up like `execvp(3)` does. Returns only what went wrong.
@@ -71,6 +103,9 @@ impl Launch {
         }
         sys::default_every_signal();
         if let Err(errno) = SigSet::empty().thread_set_mask() {
+            return errno;
+        }
+        if let Some(Err(errno)) = surroundings.stdin.as_deref().map(streams::redirect) {
             return errno;
         }
         let Some(program) = self.arguments.first() else { return Errno::ENOENT };

@@ -6,6 +6,7 @@
 //!
 //! Never: a thread; `ZooKeeper`; a log line.
 
+pub mod briefing;
 pub mod children;
 pub mod contain;
 pub mod environment;
@@ -15,6 +16,7 @@ pub mod policy;
 mod poll_loop;
 pub mod protocol;
 mod releaser;
+mod streams;
 mod sweep;
 mod sys;
 mod terminal;

@@ -19,11 +19,12 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::timerfd::{self, TimerFd, TimerFlags};
 use nix::time::ClockId;
 
+use super::briefing::{ERRAND_LONGEST, Errand, decode_errand};
 use super::policy::{Input, Policy, Step};
-use super::protocol::{ORDER_SIZE, decode_order, encode_report};
+use super::protocol::{decode_order, encode_report};
 use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
-use crate::core::order::{Grant, Report};
+use crate::core::order::{Grant, Order, Report};
 
 /// While it kills, the guard looks again after this, twice this, and so on: for deaths that no SIGCHLD tells of.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
@@ -38,6 +39,8 @@ pub struct PollLoop {
     tree: Tree,
     socket: OwnedFd,
     supervisor: OwnedFd,
+    /// Room for one order, and a byte more: what is longer is none.
+    record: Vec<u8>,
     /// What the supervisor had no room for yet.
     outbox: VecDeque<Report>,
     deaths: SignalFd,
@@ -68,6 +71,7 @@ impl PollLoop {
             tree,
             socket,
             supervisor,
+            record: vec![0; ERRAND_LONGEST + 1],
             outbox: VecDeque::with_capacity(OUTBOX),
             deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
@@ -146,16 +150,20 @@ impl PollLoop {
     }
 
     fn take_order(&mut self) -> Result<(), Errno> {
-        // A byte more than an order: what is longer is none.
-        let mut record = [0; ORDER_SIZE + 1];
-        match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
-            Ok(0) | Err(Errno::ECONNRESET) => self.supervisor_gone(),
-            Ok(length) => match record.get(..length).and_then(decode_order) {
-                Some(order) => self.step(Input::Ordered(order)),
-                None => Ok(()),
-            },
-            Err(_) => Ok(()),
+        let length = match recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT) {
+            Ok(0) | Err(Errno::ECONNRESET) => return self.supervisor_gone(),
+            Ok(length) => length,
+            Err(_) => return Ok(()),
+        };
+        let record = self.record.get(..length).unwrap_or_default();
+        if let Some(order) = decode_order(record) {
+            return self.step(Input::Ordered(order));
         }
+        let Some(Errand { run, deadlines, briefing }) = decode_errand(record) else { return Ok(()) };
+        if !self.tree.brief(briefing) {
+            return Ok(());
+        }
+        self.step(Input::Ordered(Order::Start { run, deadlines, grant: Grant::default() }))
     }
 
     fn supervisor_gone(&mut self) -> Result<(), Errno> {

@@ -90,17 +90,17 @@ pub fn decode_report(record: &[u8]) -> Option<Report> {
 }
 
 /// Fills a record from the front; what is not written stays zero.
-struct Writer<const SIZE: usize> {
-    bytes: [u8; SIZE],
+pub(super) struct Writer<const SIZE: usize> {
+    pub(super) bytes: [u8; SIZE],
     at: usize,
 }
 
 impl<const SIZE: usize> Writer<SIZE> {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { bytes: [0; SIZE], at: 0 }
     }
 
-    fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
+    pub(super) fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
         if let Some(space) = self.bytes.get_mut(self.at..self.at + N) {
             space.copy_from_slice(&field);
         }
@@ -108,11 +108,11 @@ impl<const SIZE: usize> Writer<SIZE> {
         self
     }
 
-    fn tag(&mut self, tag: u8) -> &mut Self {
+    pub(super) fn tag(&mut self, tag: u8) -> &mut Self {
         self.put([tag])
     }
 
-    fn run(&mut self, run: RunId) -> &mut Self {
+    pub(super) fn run(&mut self, run: RunId) -> &mut Self {
         self.put(run.0.to_ne_bytes())
     }
 
@@ -120,7 +120,7 @@ impl<const SIZE: usize> Writer<SIZE> {
         self.put(instant.as_nanos().to_ne_bytes())
     }
 
-    fn deadlines(&mut self, deadlines: Deadlines) -> &mut Self {
+    pub(super) fn deadlines(&mut self, deadlines: Deadlines) -> &mut Self {
         self.instant(deadlines.stop_at).instant(deadlines.kill_at)
     }
 
@@ -158,24 +158,24 @@ impl<const SIZE: usize> Writer<SIZE> {
 }
 
 /// Takes fields off the front of a record.
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn of<const SIZE: usize>(record: &'a [u8]) -> Option<Self> {
+    pub(super) fn of<const SIZE: usize>(record: &'a [u8]) -> Option<Self> {
         (record.len() == SIZE).then_some(Self(record))
     }
 
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*field)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
         self.take().map(|[byte]| byte)
     }
 
-    fn run(&mut self) -> Option<RunId> {
+    pub(super) fn run(&mut self) -> Option<RunId> {
         self.take().map(u64::from_ne_bytes).map(RunId)
     }
 
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         self.take().map(u64::from_ne_bytes).map(Timestamp::from_nanos)
     }
 
-    fn deadlines(&mut self) -> Option<Deadlines> {
+    pub(super) fn deadlines(&mut self) -> Option<Deadlines> {
         Some(Deadlines { stop_at: self.instant()?, kill_at: self.instant()? })
     }
 

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::unistd::{ForkResult, Pid, getpid};
 
+use super::briefing::Briefing;
 use super::children::Children;
 use super::contain::init::{self, Init, Word};
 use super::contain::{Containment, children_of};
@@ -55,6 +56,11 @@ enum Link {
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
         Self { launch, stop_signal, containment, children, command: None, is_killing: false, is_frozen: false }
+    }
+
+    /// What the next run is told, if this is the tree of an errand; else nothing happens.
+    pub fn brief(&mut self, briefing: Briefing) -> bool {
+        self.launch.brief(briefing)
     }
 
     pub fn spawn(&mut self, grant: &Grant) -> Result<(), Errno> {

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use crate::core::action::{PhaseName, Why};
+use crate::core::hooks::HookEvent;
 use crate::core::lease::{LEASE_LONGEST, TimingError};
 use crate::core::order::ChildStatus;
 
@@ -79,13 +80,33 @@ pub const fn reason(why: Why) -> &'static str {
     }
 }
 
+/// `ZK_LEADER_EVENT` of a hook.
+pub const fn hook_event(event: HookEvent) -> &'static str {
+    match event {
+        HookEvent::Standby => "standby",
+        HookEvent::Elected => "elected",
+        HookEvent::Fenced => "fenced",
+        HookEvent::Started => "started",
+        HookEvent::Paused => "paused",
+        HookEvent::Resumed => "resumed",
+        HookEvent::Stopping => "stopping",
+        HookEvent::Lost => "lost",
+        HookEvent::Released => "released",
+    }
+}
+
 /// How the command itself ended.
 pub fn ending(child: ChildStatus) -> String {
+    format!("the command {}", fate(child))
+}
+
+/// How any command ended, after its name.
+pub fn fate(child: ChildStatus) -> String {
     match child {
-        ChildStatus::Exited(code) => format!("the command exited with status {code}"),
-        ChildStatus::Signaled(number) => format!("the command was killed by {}", signal(i32::from(number))),
+        ChildStatus::Exited(code) => format!("exited with status {code}"),
+        ChildStatus::Signaled(number) => format!("was killed by {}", signal(i32::from(number))),
         ChildStatus::NotExecuted(errno) => {
-            format!("the command could not be executed: {}", Errno::from_raw(errno).desc())
+            format!("could not be executed: {}", Errno::from_raw(errno).desc())
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Effects {
     desk: Desk,
     guard: Handle,
     guard_state: GuardState,
+    /// The guards of errands: none of the command's orphans.
+    spared: Vec<i32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,15 +28,15 @@ enum GuardState {
 }
 
 impl Effects {
-    pub(super) fn new(desk: Desk, guard: Handle) -> Self {
-        Self { desk, guard, guard_state: GuardState::Alive }
+    pub(super) fn new(desk: Desk, guard: Handle, spared: &[i32]) -> Self {
+        Self { desk, guard, guard_state: GuardState::Alive, spared: spared.to_vec() }
     }
 
     /// In order; the reason to exit, if that was the last of them.
-    pub(super) fn carry_out_all(&mut self, actions: Vec<Action>) -> Option<ExitReason> {
+    pub(super) fn carry_out_all(&mut self, actions: &[Action]) -> Option<ExitReason> {
         let mut exit = None;
         for action in actions {
-            exit = exit.or(self.carry_out(action));
+            exit = exit.or(self.carry_out(*action));
         }
         exit
     }
@@ -78,7 +80,7 @@ impl Effects {
         match self.guard_state {
             GuardState::Gone => std::future::pending().await,
             GuardState::EndingOrphans => {
-                if let Err(error) = self.guard.end_orphans(&[]).await {
+                if let Err(error) = self.guard.end_orphans(&self.spared).await {
                     tracing::error!(%error, "What the guard left could not be proven dead; the lease is not released");
                     std::future::pending::<()>().await;
                 }

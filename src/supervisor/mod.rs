@@ -3,6 +3,7 @@
 //! Never: a blocking call; a decision; a clock other than [`crate::clock`].
 
 mod effects;
+pub mod errands;
 mod fuse;
 mod signals;
 
@@ -15,12 +16,12 @@ use crate::core::action::ExitReason;
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::time::Now;
-use crate::guard::handle::Handle;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::lookout::Lookout;
 use crate::zookeeper::{self, Desk};
 
 use effects::Effects;
+use errands::{Errands, Guards};
 use signals::SignalStream;
 
 /// How long closing the session may take at the end; then it is left to expiry.
@@ -34,42 +35,84 @@ pub struct Onlookers {
     pub http: Option<Listener>,
 }
 
+/// Who is there beside the machine, the ensemble and the guard of the command.
+#[derive(Debug)]
+pub struct Company {
+    pub onlookers: Onlookers,
+    pub errands: errands::Settings,
+}
+
 /// Contends, leads, follows, until something ends the process.
 ///
 /// # Errors
-/// When signals cannot be caught.
+/// When signals cannot be caught, or a socket cannot be listened to.
 pub async fn run(
     settings: Settings,
     ensemble: zookeeper::Settings,
-    guard: Handle,
-    onlookers: Onlookers,
+    guards: Guards,
+    company: Company,
 ) -> std::io::Result<ExitReason> {
     fuse::insert();
     let mut signals = SignalStream::new()?;
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();
-    let mut machine = Machine::new(settings, clock::now());
-    let mut lookout = Lookout::new(clock::now(), machine.snapshot());
-    invite(onlookers, &lookout)?;
-    let mut effects = Effects::new(Desk::new(ensemble, sender), guard);
+    let machine = Machine::new(settings, clock::now());
+    let lookout = Lookout::new(clock::now(), machine.snapshot());
+    invite(company.onlookers, &lookout)?;
+    let (errands, guard) = Errands::new(company.errands, guards)?;
+    let effects = Effects::new(Desk::new(ensemble, sender), guard, errands.guards());
+    let mut stage = Stage { machine, lookout, effects, errands };
     let mut event = Event::Ticked;
     loop {
         let now = clock::now();
         if suspend.jumped() {
-            effects.carry_out_all(lookout.watch(&mut machine, now, Event::ClockJumped));
+            stage.play(now, Event::ClockJumped);
         }
-        if let Some(reason) = effects.carry_out_all(lookout.watch(&mut machine, now, event)) {
-            effects.close(CLOSE_LIMIT).await;
+        if let Some(reason) = stage.play(now, event) {
+            stage.close(&mut signals).await;
             return Ok(reason);
         }
         event = tokio::select! {
             biased;
             event = signals.next() => event,
-            event = effects.guard_event() => event,
+            event = stage.effects.guard_event() => event,
             Some(event) = answers.recv() => event,
-            () = until_deadline(&machine, clock::now()) => Event::Ticked,
-            () = lookout.pulse().asked() => Event::Ticked,
+            event = stage.errands.next() => event,
+            () = until_deadline(&stage.machine, clock::now()) => Event::Ticked,
+            () = stage.lookout.pulse().asked() => Event::Ticked,
         };
+    }
+}
+
+/// The machine, and those who take part in each of its turns.
+struct Stage {
+    machine: Machine,
+    lookout: Lookout,
+    effects: Effects,
+    errands: Errands,
+}
+
+impl Stage {
+    /// One event and what follows from it, the orders to the guard before everything else; the reason to exit, if it is one.
+    fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
+        let actions = self.lookout.watch(&mut self.machine, now, event);
+        let exit = self.effects.carry_out_all(&actions);
+        self.errands.note(now.lease, &event, &actions);
+        exit
+    }
+
+    /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
+    /// stop cuts them short.
+    async fn close(mut self, signals: &mut SignalStream) {
+        let stop = async { while signals.next().await != Event::StopRequested {} };
+        let last_hooks = async {
+            tokio::select! {
+                () = self.errands.finish() => {}
+                () = stop => tracing::info!("We were asked again to stop; what is left of the hooks is left out"),
+            }
+        };
+        tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
+        self.errands.dismiss(CLOSE_LIMIT).await;
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! Never: a check of a value.
 
+mod errands;
 mod watching;
 
 use std::ffi::OsString;
 
 use clap::{ArgAction, Parser};
 
+use errands::HookOptions;
 pub use watching::Watching;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
@@ -161,6 +163,9 @@ pub struct Typed {
     /// When leadership is lost: rejoin or exit (status 76)
     #[arg(long, value_name = "WHAT", default_value = "rejoin", help_heading = COMMAND)]
     pub on_loss: Option<OsString>,
+
+    #[command(flatten)]
+    pub hooks: HookOptions,
 
     #[command(flatten)]
     pub watching: Watching,

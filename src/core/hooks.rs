@@ -1,0 +1,224 @@
+//! Which hooks a change of phase asks for, and in which order they wait for their turn. Hooks tell others what happened;
+//! nothing waits for them.
+//!
+//! Never: more than [`HookQueue::CAPACITY`] waiting hooks; an event of one term told after an event of the next.
+
+use std::collections::VecDeque;
+
+use super::action::{PhaseName, Transition, Why};
+use super::order::Grant;
+
+/// `ZK_LEADER_EVENT`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum HookEvent {
+    /// We follow: another host leads, or nobody does yet.
+    Standby,
+    /// We lead; the command is about to be started.
+    Elected,
+    /// The fence command has succeeded.
+    Fenced,
+    /// The command was started, for the first time in this term or again.
+    Started,
+    /// Contact is lost.
+    Paused,
+    /// Contact is back.
+    Resumed,
+    /// The command is being stopped.
+    Stopping,
+    /// Our term is over, and the record is left to run out or is another's.
+    Lost,
+    /// Our term is over, and the record is free.
+    Released,
+}
+
+/// One hook to be run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hook {
+    pub event: HookEvent,
+    pub why: Option<Why>,
+    /// The term that it is about.
+    pub grant: Option<Grant>,
+    /// So many hooks before this one were left out, because the queue was full.
+    pub missed: u32,
+}
+
+/// From transitions to hooks, in the order of events.
+#[derive(Debug, Default)]
+pub struct HookQueue {
+    waiting: VecDeque<Hook>,
+    /// The term of which *elected* was told, and nothing yet of its end.
+    term: Option<Grant>,
+    is_stopping: bool,
+}
+
+impl HookQueue {
+    /// A hook that takes its full default time for each event lets this many wait before some are left out.
+    pub const CAPACITY: usize = 32;
+
+    /// When the process begins to follow.
+    pub fn began(&mut self) {
+        self.push(HookEvent::Standby, None, None);
+    }
+
+    /// The phase changed; `grant` is of the present term, if there is one.
+    pub fn transition(&mut self, transition: &Transition, grant: Option<Grant>) {
+        let Transition { from, to, why, .. } = *transition;
+        let term = self.term.or(grant);
+        match to {
+            PhaseName::Leading if from == PhaseName::Paused => self.push(HookEvent::Resumed, Some(why), term),
+            PhaseName::Leading => self.elected(why, grant),
+            PhaseName::Paused => self.push(HookEvent::Paused, Some(why), term),
+            PhaseName::Stopping => {
+                self.is_stopping = true;
+                self.push(HookEvent::Stopping, Some(why), term);
+            }
+            PhaseName::Following | PhaseName::Done => {
+                self.ended(why);
+                if to == PhaseName::Following && from != PhaseName::Following {
+                    self.push(HookEvent::Standby, Some(why), None);
+                }
+            }
+            PhaseName::Waiting | PhaseName::Releasing => {}
+        }
+    }
+
+    /// The guard reported the command's start.
+    pub fn started(&mut self) {
+        if self.term.is_some() && !self.is_stopping {
+            self.push(HookEvent::Started, None, self.term);
+        }
+    }
+
+    /// The next one to be run.
+    pub fn take(&mut self) -> Option<Hook> {
+        self.waiting.pop_front()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// None waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn elected(&mut self, why: Why, grant: Option<Grant>) {
+        if self.term.is_none() {
+            self.term = grant;
+            self.is_stopping = false;
+            self.push(HookEvent::Elected, Some(why), grant);
+        }
+    }
+
+    fn ended(&mut self, why: Why) {
+        if let Some(grant) = self.term.take() {
+            let event = if why == Why::Released { HookEvent::Released } else { HookEvent::Lost };
+            self.push(event, Some(why), Some(grant));
+        }
+    }
+
+    /// The oldest is left out when the queue is full: the newest tell how things stand.
+    fn push(&mut self, event: HookEvent, why: Option<Why>, grant: Option<Grant>) {
+        if self.waiting.len() >= Self::CAPACITY
+            && let Some(oldest) = self.waiting.pop_front()
+            && let Some(next) = self.waiting.front_mut()
+        {
+            next.missed = oldest.missed.saturating_add(1);
+        }
+        self.waiting.push_back(Hook { event, why, grant, missed: 0 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(token: i64) -> Grant {
+        Grant { token, ..Grant::default() }
+    }
+
+    fn told(queue: &mut HookQueue) -> Vec<HookEvent> {
+        std::iter::from_fn(|| queue.take()).map(|hook| hook.event).collect()
+    }
+
+    /// Through these phases, in one term.
+    fn pass(queue: &mut HookQueue, phases: &[(PhaseName, Why)]) {
+        for pair in phases.windows(2) {
+            let transition =
+                Transition { from: pair[0].0, to: pair[1].0, why: pair[1].1, token: None, lease_left: None };
+            queue.transition(&transition, Some(grant(7)));
+            if pair[1] == (PhaseName::Leading, Why::Elected) {
+                queue.started();
+            }
+        }
+    }
+
+    #[test]
+    fn a_term_is_told_from_its_beginning_to_its_end() {
+        use HookEvent::*;
+        let mut queue = HookQueue::default();
+        queue.began();
+        pass(
+            &mut queue,
+            &[
+                (PhaseName::Following, Why::Released),
+                (PhaseName::Waiting, Why::TookOver),
+                (PhaseName::Leading, Why::Elected),
+                (PhaseName::Paused, Why::ContactLost),
+                (PhaseName::Leading, Why::ContactRestored),
+                (PhaseName::Stopping, Why::StopRequested),
+                (PhaseName::Releasing, Why::TreeEmpty),
+                (PhaseName::Done, Why::Released),
+            ],
+        );
+        assert_eq!(told(&mut queue), [Standby, Elected, Started, Paused, Resumed, Stopping, Released]);
+    }
+
+    #[test]
+    fn a_term_that_ends_without_a_release_is_lost_and_followed_by_standby() {
+        use HookEvent::*;
+        let mut queue = HookQueue::default();
+        pass(
+            &mut queue,
+            &[
+                (PhaseName::Following, Why::Released),
+                (PhaseName::Leading, Why::Elected),
+                (PhaseName::Stopping, Why::LeaseEnding),
+                (PhaseName::Following, Why::DeadlineKill),
+            ],
+        );
+        assert_eq!(told(&mut queue), [Elected, Started, Stopping, Lost, Standby]);
+    }
+
+    #[test]
+    fn a_wait_that_comes_to_nothing_is_no_term() {
+        let mut queue = HookQueue::default();
+        let phases = [PhaseName::Following, PhaseName::Waiting, PhaseName::Following, PhaseName::Done];
+        pass(&mut queue, &phases.map(|phase| (phase, Why::SessionOver)));
+        assert_eq!(told(&mut queue), [HookEvent::Standby]);
+    }
+
+    #[test]
+    fn a_start_that_is_reported_when_the_stop_has_begun_is_not_told_out_of_order() {
+        use HookEvent::*;
+        let mut queue = HookQueue::default();
+        let stopped = [(PhaseName::Following, Why::Released), (PhaseName::Leading, Why::TookOver)];
+        pass(&mut queue, &stopped);
+        pass(&mut queue, &[(PhaseName::Leading, Why::Elected), (PhaseName::Stopping, Why::StopRequested)]);
+        queue.started();
+        assert_eq!(told(&mut queue), [Elected, Stopping]);
+    }
+
+    #[test]
+    fn a_full_queue_leaves_out_the_oldest_and_the_next_one_says_how_many() {
+        let mut queue = HookQueue::default();
+        for _ in 0..HookQueue::CAPACITY + 5 {
+            queue.began();
+        }
+        assert_eq!(queue.len(), HookQueue::CAPACITY);
+        assert_eq!(queue.take().map(|hook| hook.missed), Some(5));
+        assert_eq!(queue.take().map(|hook| hook.missed), Some(0));
+    }
+}

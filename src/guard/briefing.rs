@@ -1,0 +1,121 @@
+//! What an errand is told beside its deadlines: variables for its environment and bytes for its standard input, in one
+//! record with the order to start, so that no start goes without them. Whatever bytes arrive, decoding gives a value that
+//! could have been sent, or `None`.
+//!
+//! Never: a version, a byte order; both ends are one program image. A record longer than [`ERRAND_LONGEST`].
+
+use std::ffi::CString;
+
+use super::protocol::{Reader, Writer};
+use crate::core::order::{Deadlines, RunId};
+
+/// An auxiliary command's surroundings for one run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Briefing {
+    /// `NAME=value`; each wins over an inherited one of that name.
+    pub variables: Vec<CString>,
+    /// Nothing: it reads from `/dev/null`.
+    pub stdin: Vec<u8>,
+}
+
+/// The order to run it once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Errand {
+    pub run: RunId,
+    pub deadlines: Deadlines,
+    pub briefing: Briefing,
+}
+
+/// Of one record, in bytes: the lists of holders and names that go into one are bounded far below it.
+pub const ERRAND_LONGEST: usize = 16 * 1024;
+/// Tag, run, two instants, length of the variables; then the variables, each with its NUL, and the standard input.
+const HEAD: usize = 1 + 8 + 2 * 8 + 4;
+/// No [`crate::core::order::Order`] has it.
+const TAG: u8 = 0x45;
+
+/// `None`: longer than a record may be.
+pub fn encode_errand(errand: &Errand) -> Option<Vec<u8>> {
+    let variables: Vec<u8> = errand
+        .briefing
+        .variables
+        .iter()
+        .flat_map(|variable| variable.as_c_str().to_bytes_with_nul())
+        .copied()
+        .collect();
+    let mut head = Writer::<HEAD>::new();
+    let length = u32::try_from(variables.len()).ok()?;
+    head.tag(TAG).run(errand.run).deadlines(errand.deadlines).put(length.to_ne_bytes());
+    let record = [&head.bytes[..], &variables, &errand.briefing.stdin].concat();
+    (record.len() <= ERRAND_LONGEST).then_some(record)
+}
+
+pub fn decode_errand(record: &[u8]) -> Option<Errand> {
+    let (head, body) = record.split_at_checked(HEAD).filter(|_| record.len() <= ERRAND_LONGEST)?;
+    let mut head = Reader::of::<HEAD>(head)?;
+    (head.byte()? == TAG).then_some(())?;
+    let (run, deadlines) = (head.run()?, head.deadlines()?);
+    let length = usize::try_from(u32::from_ne_bytes(head.take()?)).ok()?;
+    let (variables, stdin) = body.split_at_checked(length)?;
+    let variables = variables
+        .split_inclusive(|&byte| byte == 0)
+        .map(|variable| CString::from_vec_with_nul(variable.to_vec()).ok())
+        .collect::<Option<Vec<_>>>()?;
+    Some(Errand { run, deadlines, briefing: Briefing { variables, stdin: stdin.to_vec() } })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::core::time::Timestamp;
+    use crate::guard::protocol::decode_order;
+
+    fn errands() -> impl Strategy<Value = Errand> {
+        let variable = "[A-Z_]{1,20}=[^\0]{0,40}".prop_map(|text| CString::new(text).unwrap());
+        let variables = proptest::collection::vec(variable, 0..12);
+        let stdin = proptest::collection::vec(any::<u8>(), 0..600);
+        (any::<u64>(), any::<u64>(), any::<u64>(), variables, stdin).prop_map(|(run, stop, kill, variables, stdin)| {
+            let deadlines = Deadlines { stop_at: Timestamp::from_nanos(stop), kill_at: Timestamp::from_nanos(kill) };
+            Errand { run: RunId(run), deadlines, briefing: Briefing { variables, stdin } }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_briefing_arrives_as_it_was_sent_and_is_no_other_order(errand in errands()) {
+            let record = encode_errand(&errand).unwrap();
+            prop_assert_eq!(decode_order(&record), None);
+            prop_assert_eq!(decode_errand(&record), Some(errand));
+        }
+
+        #[test]
+        fn a_spoilt_briefing_is_refused_or_could_have_been_sent(
+            errand in errands(), at in any::<prop::sample::Index>(), byte: u8, cut in any::<prop::sample::Index>()
+        ) {
+            let mut record = encode_errand(&errand).unwrap();
+            let at = at.index(record.len());
+            record[at] = byte;
+            record.truncate(cut.index(record.len()) + 1);
+            if let Some(errand) = decode_errand(&record) {
+                prop_assert_eq!(encode_errand(&errand), Some(record));
+            }
+        }
+
+        #[test]
+        fn garbage_is_no_errand_or_could_have_been_sent(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let record = [vec![TAG], noise].concat();
+            if let Some(errand) = decode_errand(&record) {
+                prop_assert_eq!(encode_errand(&errand), Some(record));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_sent() {
+        let briefing = Briefing { variables: vec![], stdin: vec![0; ERRAND_LONGEST] };
+        let deadlines = Deadlines { stop_at: Timestamp::ZERO, kill_at: Timestamp::ZERO };
+        let errand = Errand { run: RunId(1), deadlines, briefing };
+        assert_eq!(encode_errand(&errand), None);
+    }
+}

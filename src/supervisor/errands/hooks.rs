@@ -1,0 +1,111 @@
+//! `--hook`: told of every transition, one after the other, while the machine goes on.
+//!
+//! Never: anything that waits for a hook, except the end of this process, for as long as one hook may take.
+
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::runner::{Runner, complaint};
+use super::variable;
+use crate::clock;
+use crate::core::action::Transition;
+use crate::core::hooks::{Hook, HookQueue};
+use crate::core::order::Grant;
+use crate::core::time::Timestamp;
+use crate::guard::briefing::Briefing;
+use crate::guard::environment::{self, Identity};
+use crate::observe::words;
+
+pub(super) struct Hooks {
+    queue: HookQueue,
+    runner: Runner,
+    timeout: Duration,
+    identity: Identity,
+    running: Option<Running>,
+    /// At the end of this process: no hook runs longer than this.
+    finish_by: Timestamp,
+}
+
+struct Running {
+    hook: Hook,
+    allowed: Duration,
+}
+
+/// A hook is not begun with less than this part of its time.
+const SHORTEST_PART: u32 = 10;
+
+impl Hooks {
+    pub(super) fn new(runner: Runner, timeout: Duration, identity: Identity) -> Self {
+        let mut queue = HookQueue::default();
+        queue.began();
+        Self { queue, runner, timeout, identity, running: None, finish_by: Timestamp::NEVER }
+    }
+
+    pub(super) fn runner(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
+    pub(super) fn transition(&mut self, transition: &Transition, grant: Option<Grant>) {
+        self.queue.transition(transition, grant);
+    }
+
+    pub(super) fn started(&mut self) {
+        self.queue.started();
+    }
+
+    /// Starts the next one if none runs.
+    pub(super) fn run_next(&mut self, now: Timestamp) {
+        let allowed = now.until(self.finish_by).min(self.timeout);
+        if !self.runner.is_idle() || allowed < self.timeout / SHORTEST_PART {
+            return;
+        }
+        let Some(hook) = self.queue.take() else { return };
+        if hook.missed > 0 {
+            tracing::warn!(missed = hook.missed, "Hooks were left out: they come faster than they are done");
+        }
+        if self.runner.start(now, self.finish_by, self.briefing(hook)) {
+            self.running = Some(Running { hook, allowed });
+        }
+    }
+
+    /// Waits for the end of one, and starts the next; while none runs, for ever. Cancel-safe.
+    pub(super) async fn turn(&mut self) {
+        let outcome = self.runner.ended().await;
+        if let Some(Running { hook, allowed }) = self.running.take() {
+            let event = words::hook_event(hook.event);
+            match complaint(outcome, allowed) {
+                None => tracing::debug!(event, "Hook was run"),
+                Some(complaint) => tracing::warn!(event, "Hook failed: {complaint}"),
+            }
+        }
+        self.run_next(clock::now().lease);
+    }
+
+    /// Runs what is left, for as long as one hook may take.
+    pub(super) async fn finish(&mut self) {
+        let now = clock::now().lease;
+        self.finish_by = now.after(self.timeout);
+        self.run_next(now);
+        while self.running.is_some() {
+            self.turn().await;
+        }
+        if !self.queue.is_empty() {
+            tracing::warn!(missed = self.queue.len(), "Hooks were left out: there was no time for them at the end");
+        }
+    }
+
+    pub(super) async fn dismiss(self) {
+        self.runner.dismiss().await;
+    }
+
+    fn briefing(&self, hook: Hook) -> Briefing {
+        let mut variables: Vec<CString> = match &hook.grant {
+            Some(grant) => environment::of_term(&self.identity, grant),
+            None => environment::of_identity(&self.identity),
+        };
+        variables.extend(variable("ZK_LEADER_EVENT", words::hook_event(hook.event)));
+        variables.extend(hook.why.and_then(|why| variable("ZK_LEADER_WHY", words::reason_code(why))));
+        variables.extend(variable("ZK_LEADER_MISSED", &hook.missed.to_string()));
+        Briefing { variables, stdin: Vec::new() }
+    }
+}

@@ -1,0 +1,148 @@
+//! One auxiliary command with its own guard: at most one run of it at a time, each with an absolute deadline that the guard
+//! keeps by itself, whatever becomes of us.
+//!
+//! Never: a wait that holds up the machine; a run without a deadline.
+
+use std::time::Duration;
+
+use crate::core::order::{Cause, ChildStatus, Deadlines, Report, RunId};
+use crate::core::time::Timestamp;
+use crate::guard::briefing::{Briefing, Errand};
+use crate::guard::handle::Handle;
+use crate::observe::words;
+
+/// SIGTERM comes so long before SIGKILL, but at most a tenth of the whole time.
+const NOTICE_LONGEST: Duration = Duration::from_secs(1);
+const NOTICE_PER_TIMEOUT: u32 = 10;
+
+/// See the module.
+pub(super) struct Runner {
+    /// The option that it comes from.
+    name: &'static str,
+    guard: Handle,
+    timeout: Duration,
+    last: RunId,
+    state: State,
+    /// Our children that are none of its tree: every guard.
+    guards: Vec<i32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Running,
+    /// The guard is gone, and what it left is being killed.
+    EndingOrphans,
+    Gone,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Succeeded,
+    Failed(ChildStatus),
+    TimedOut,
+    Stopped,
+    /// Nothing is known about it, and no other will be run.
+    GuardGone,
+}
+
+impl Runner {
+    pub(super) fn new(name: &'static str, guard: Handle, timeout: Duration) -> Self {
+        Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards: Vec::new() }
+    }
+
+    pub(super) fn guard_pid(&self) -> i32 {
+        self.guard.pid()
+    }
+
+    /// Whoever these are, their trees are not ours to end.
+    pub(super) fn spare(&mut self, guards: &[i32]) {
+        self.guards = guards.to_vec();
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    /// Starts one run that ends within the timeout, and before `by`. Whether it could: not while another one runs, and not
+    /// without a guard.
+    pub(super) fn start(&mut self, now: Timestamp, by: Timestamp, briefing: Briefing) -> bool {
+        if self.state != State::Idle {
+            return false;
+        }
+        self.last = RunId(self.last.0 + 1);
+        let kill_at = now.after(self.timeout).min(by);
+        let notice = (self.timeout / NOTICE_PER_TIMEOUT).min(NOTICE_LONGEST);
+        let deadlines = Deadlines { stop_at: kill_at.before(notice), kill_at };
+        let sent = self.guard.send_errand(&Errand { run: self.last, deadlines, briefing });
+        if let Err(error) = &sent {
+            tracing::error!(%error, "{} could not be run; its guard takes no orders", self.name);
+        } else {
+            self.state = State::Running;
+        }
+        sent.is_ok()
+    }
+
+    /// The end of the present run; while there is none, nothing. Cancel-safe.
+    pub(super) async fn ended(&mut self) -> Outcome {
+        loop {
+            match self.state {
+                State::Idle | State::Gone => std::future::pending().await,
+                State::Running => match self.guard.recv().await {
+                    Some(report) => {
+                        if let Some(outcome) = self.heard(report) {
+                            self.state = State::Idle;
+                            return outcome;
+                        }
+                    }
+                    None => self.state = State::EndingOrphans,
+                },
+                State::EndingOrphans => {
+                    tracing::error!("The guard of {} died; it will not be run again", self.name);
+                    if let Err(error) = self.guard.end_orphans(&self.guards).await {
+                        tracing::error!(%error, "What {} left behind could not be ended", self.name);
+                    }
+                    self.state = State::Gone;
+                    return Outcome::GuardGone;
+                }
+            }
+        }
+    }
+
+    fn heard(&self, report: Report) -> Option<Outcome> {
+        match report {
+            Report::TreeEnded { run, status, cause } if run == self.last => Some(match (cause, status) {
+                (Cause::Deadline | Cause::SupervisorGone, _) => Outcome::TimedOut,
+                (Cause::Ordered, _) => Outcome::Stopped,
+                (Cause::ItsOwn, ChildStatus::Exited(0)) => Outcome::Succeeded,
+                (Cause::ItsOwn, status) => Outcome::Failed(status),
+            }),
+            Report::Stuck { survivors, .. } => {
+                tracing::error!(survivors, "Processes of {} survive SIGKILL (uninterruptible sleep?)", self.name);
+                None
+            }
+            Report::TreeEnded { .. }
+            | Report::Started { .. }
+            | Report::Stopping { .. }
+            | Report::CommandEnded { .. } => None,
+        }
+    }
+
+    /// Lets the guard go, and with it whatever still runs.
+    pub(super) async fn dismiss(self) {
+        let dismissed = self.guard.dismiss().await;
+        tracing::debug!(?dismissed, "Guard of {} was dismissed", self.name);
+    }
+}
+
+/// What went wrong, for people; nothing if nothing did.
+pub(super) fn complaint(outcome: Outcome, timeout: Duration) -> Option<String> {
+    match outcome {
+        Outcome::Succeeded => None,
+        Outcome::Failed(status) => Some(format!("it {}", words::fate(status))),
+        Outcome::TimedOut => Some(format!("it took longer than {} and was killed", words::length(timeout))),
+        Outcome::Stopped => Some("it was not needed any more and was killed".to_owned()),
+        Outcome::GuardGone => Some("its guard died".to_owned()),
+    }
+}
