@@ -31,6 +31,9 @@ pub fn text(config: &Config) -> String {
         }
         page.push('\n');
     }
+    if let Some(file) = &config.file {
+        let _ = writeln!(page, "Note: settings were read from {}", printable(&file.path));
+    }
     for notice in &config.notices {
         let _ = writeln!(page, "Note: {notice}");
     }

@@ -8,6 +8,7 @@ use std::iter::once;
 use nix::unistd::gethostname;
 use uuid::Uuid;
 
+use crate::cli::RELEASER;
 use crate::config::Config;
 use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
@@ -19,9 +20,6 @@ use crate::supervisor::Onlookers;
 use crate::supervisor::errands;
 use crate::zookeeper;
 use crate::zookeeper::releaser::Orphaned;
-
-/// The program name of a releaser.
-const RELEASER: &str = "zk-leader-run-releaser";
 
 pub fn guard(config: &Config) -> handle::Settings {
     handle::Settings {
@@ -44,7 +42,9 @@ pub fn errands(config: &Config) -> errands::Settings {
 
 /// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.
 fn releaser(config: &Config) -> Option<Vec<OsString>> {
-    let arguments = std::env::args_os().skip(1);
+    // What is typed comes after what the file says, and so wins.
+    let from_file = config.file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
+    let arguments = from_file.into_iter().chain(std::env::args_os().skip(1));
     let safe = config.guarantee == Guarantee::AtMostOne;
     safe.then(|| once(OsString::from(RELEASER)).chain(arguments).collect())
 }

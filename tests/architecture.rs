@@ -87,6 +87,7 @@ const CRATES_OF_L4: &[&str] = &[
     "serde",
     "serde_json",
     "strsim",
+    "toml",
     "thiserror",
     "uuid",
 ];

@@ -35,7 +35,7 @@ fn with_values() -> Vec<String> {
 fn parse(typed: Vec<OsString>, variables: Vec<(OsString, OsString)>) -> Result<Config, Stop> {
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
     let variables = std::iter::once(path).chain(variables).collect();
-    let surroundings = Surroundings { variables, host: "host".into(), pid: 4711 };
+    let surroundings = Surroundings { variables, host: "host".into(), pid: 4711, ..Surroundings::default() };
     cli::parse(std::iter::once("zk-leader-run".into()).chain(typed), &surroundings)
 }
 

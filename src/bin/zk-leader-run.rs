@@ -45,6 +45,9 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
+    if let Some(file) = &config.file {
+        tracing::info!(path = file.path, settings = file.options.len(), "Configuration file was read");
+    }
     tracing::info!("Containment: {}", guards.command.containment());
     match supervise(config, guards, onlookers) {
         Ok(reason) => {

@@ -1,14 +1,16 @@
-//! Which value counts: an option, else its twin in the environment, else the default.
+//! Which value counts: an option, else its twin in the environment, else its key in the file, else the default.
 //!
 //! Never: a value whose origin is forgotten.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
+use crate::config::file::{Place, Settled};
 use crate::config::given::{Given, Origin, TWINS, twin};
 use crate::config::refusal::{Refusal, nearest, quoted};
 
@@ -18,7 +20,11 @@ pub struct Surroundings {
     pub variables: Vec<(OsString, OsString)>,
     pub host: String,
     pub pid: u32,
+    /// The configuration file that is read if it exists and no other one is named; empty: none.
+    pub usual_file: PathBuf,
 }
+
+const USUAL_FILE: &str = "/etc/zk-leader-run/config.toml";
 
 impl Surroundings {
     pub fn of_this_process() -> Self {
@@ -26,6 +32,7 @@ impl Surroundings {
             variables: env::vars_os().collect(),
             host: nix::unistd::gethostname().unwrap_or_else(|_| "localhost".into()).to_string_lossy().into_owned(),
             pid: std::process::id(),
+            usual_file: USUAL_FILE.into(),
         }
     }
 
@@ -38,17 +45,27 @@ impl Surroundings {
 pub struct Layers<'a> {
     pub matches: &'a ArgMatches,
     pub surroundings: &'a Surroundings,
+    pub file: &'a Settled,
+}
+
+/// Where a value came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer<'a> {
+    Option,
+    Environment,
+    File(&'a Place),
+    Default,
 }
 
 impl Layers<'_> {
     /// The value of an option. A variable that is set but empty counts as not set.
     pub fn given(&self, option: &'static str, typed: Option<&OsString>) -> Result<Option<Given>, Refusal> {
-        let variable = self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty());
-        let (origin, value) = match (self.is_typed(option), variable, typed) {
-            (true, _, Some(value)) => (Origin::Option(option), value.as_os_str()),
-            (_, Some(value), _) => (Origin::Environment(option), value),
-            (_, None, Some(value)) => (Origin::Default(option), value.as_os_str()),
-            (_, None, None) => return Ok(None),
+        let Some((layer, value)) = self.effective(option, typed.map(OsString::as_os_str)) else { return Ok(None) };
+        let origin = match layer {
+            Layer::Option => Origin::Option(option),
+            Layer::Environment => Origin::Environment(option),
+            Layer::File(place) => Origin::File(option, place.clone()),
+            Layer::Default => Origin::Default(option),
         };
         match value.to_str() {
             Some(text) => Ok(Some(Given { origin, text: text.to_owned() })),
@@ -56,6 +73,17 @@ impl Layers<'_> {
                 origin,
                 format_args!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy())),
             )),
+        }
+    }
+
+    /// The value that counts, and the layer that it is from. `typed` is the parser's word, a default included.
+    pub fn effective<'a>(&'a self, option: &str, typed: Option<&'a OsStr>) -> Option<(Layer<'a>, &'a OsStr)> {
+        match (self.is_typed(option), self.variable(option), self.file.general(option), typed) {
+            (true, _, _, Some(value)) => Some((Layer::Option, value)),
+            (_, Some(value), _, _) => Some((Layer::Environment, value)),
+            (_, None, Some(set), _) => Some((Layer::File(&set.place), OsStr::new(&set.text))),
+            (_, None, None, Some(value)) => Some((Layer::Default, value)),
+            (_, None, None, None) => None,
         }
     }
 
@@ -85,8 +113,17 @@ impl Layers<'_> {
 
     /// What to call an option in a complaint: by where its value came from.
     pub fn name_of(&self, option: &'static str) -> String {
-        let variable = self.surroundings.variable(&twin(option)).is_some_and(|value| !value.is_empty());
-        if variable && !self.is_typed(option) { twin(option) } else { format!("--{option}") }
+        match (self.is_typed(option), self.variable(option), self.file.general(option)) {
+            (false, Some(_), _) => Origin::Environment(option),
+            (false, None, Some(set)) => Origin::File(option, set.place.clone()),
+            (true, _, _) | (false, None, None) => Origin::Option(option),
+        }
+        .to_string()
+    }
+
+    /// An empty twin counts as not set.
+    fn variable(&self, option: &str) -> Option<&OsStr> {
+        self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty())
     }
 
     fn is_typed(&self, option: &str) -> bool {

@@ -2,23 +2,28 @@
 //!
 //! Never: anything connected, written or started.
 
+mod file;
 mod layers;
 mod mistake;
 #[expect(clippy::doc_markdown, reason = "its doc comments are what --help prints")]
 mod options;
+mod origins;
 pub mod reference;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
+use self::file::Found;
 pub use self::layers::{Layers, Surroundings};
 pub use self::options::{Typed, Watching};
+use crate::config::file::{Key, Kind, Settled};
 use crate::config::refusal::Refusal;
-use crate::config::{self, Config};
+use crate::config::{self, Config, FileRead};
 
 /// A text that ends the program before it has begun.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,16 +64,53 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Reads the command line (with the program's name first) and the environment.
+/// The program name of a releaser, which is told by options what the file said when its supervisor started.
+pub const RELEASER: &str = "zk-leader-run-releaser";
+
+/// Reads the command line (with the program's name first), the environment and the configuration file.
 ///
 /// # Errors
-/// Help or version was asked for, or something is wrong.
+/// Help, the version or the settings were asked for, or something is wrong.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, Stop> {
-    let matches = command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let mut arguments = arguments.into_iter().peekable();
+    let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
+    let grammar = command();
+    let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let typed = Typed::from_arg_matches(&matches).map_err(|error| stop(&error))?;
-    let mut config = config::read(&typed, &Layers { matches: &matches, surroundings })?;
+    let layers = Layers { matches: &matches, surroundings, file: &Settled::default() };
+    let found = if is_releaser { Found::default() } else { file::read(&typed, &layers, &keys(&grammar))? };
+    let name = election_name(&typed, &Layers { file: &found.settled, ..layers })?;
+    let settled = found.settled.of_election(&name);
+    let layers = Layers { file: &settled, ..layers };
+    if layers.flag("print-config", typed.configuration.print_config)? {
+        return Err(Stop::answer(origins::page(&grammar, &layers, found.path.as_deref())));
+    }
+    let mut config = config::read(&typed, &layers)?;
+    config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
+    config.notices.extend(found.notice);
     config.notices.extend(layers::unknown_twins(surroundings, &option_names()));
     Ok(config)
+}
+
+/// Which section of the file is ours, as far as that is known yet.
+fn election_name(typed: &Typed, layers: &Layers) -> Result<String, Refusal> {
+    let named = layers.given("name", typed.name.as_ref())?.map(|given| given.text);
+    let program = || typed.command.first().and_then(|program| Path::new(program).file_name());
+    Ok(named.unwrap_or_else(|| program().unwrap_or_default().to_string_lossy().into_owned()))
+}
+
+/// What a configuration file may say.
+fn keys(grammar: &clap::Command) -> Vec<Key> {
+    let options = grammar.get_arguments().filter(|argument| argument.get_long().is_some());
+    let key = |argument: &clap::Arg| {
+        let kind = match argument.get_value_names() {
+            _ if !reference::is_setting(argument) => Kind::Question,
+            Some([name, ..]) if argument.get_action().takes_values() => Kind::Value(name.to_string()),
+            _ => Kind::Flag,
+        };
+        Key { name: argument.get_long().unwrap_or_default().to_owned(), kind }
+    };
+    options.map(key).collect()
 }
 
 /// The command line's grammar with all of its help.

@@ -30,6 +30,9 @@ Environment:
   An option wins over its twin; an empty twin counts as not set. Options without a value take true
   or false there. NO_COLOR turns colours off.
 
+  Both win over the configuration file (--config), and that over the default; --print-config shows
+  each value and where it came from.
+
   The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
   leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
   ZK_LEADER_SESSION and ZK_LEADER_TAKEOVER (clean, unclean or first).";
@@ -45,8 +48,9 @@ const OPTIONS: &str = "\
 
 Generated from `src/cli/options/`; `UPDATE=1 cargo test --test cli` rewrites it.
 
-Every option has a twin in the environment. An option wins over its twin, its twin over the default; an empty twin counts
-as not set. Options end at the first word that is not one, or at `--`; everything after that is the command's.
+Every option has a twin in the environment and, but for the questions `--dry-run`, `--print-config` and `--config`, a key
+of the same name in the configuration file. An option wins over its twin, its twin over the file, the file over the default;
+an empty twin counts as not set. `--print-config` shows each value and where it came from. Options end at the first word that is not one, or at `--`; everything after that is the command's.
 ";
 
 const EXIT_CODES: &str = "\
@@ -78,9 +82,9 @@ Why a status was given is said on standard error: in one line when the program d
 the log. A command may itself exit with one of our statuses; the log tells the two apart.
 
 64 or 78: what cannot be understood, or contradicts itself, is 64; what can be understood but cannot work, because the
-timings do not fit each other, the ensemble or the other contenders, is 78. Both are found before anything is connected,
-except for what only the ensemble can tell. 126 and 127 are found before that, too; should the command vanish later, they
-are the status of the failed start.
+timings do not fit each other, the ensemble or the other contenders, is 78, and so is whatever is wrong in the
+configuration file. Both are found before anything is connected, except for what only the ensemble can tell. 126 and 127
+are found before that, too; should the command vanish later, they are the status of the failed start.
 
 A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged.
 "
@@ -107,6 +111,18 @@ pub fn has_twin(argument: &Arg) -> bool {
     argument.get_long().is_some() && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
 }
 
+/// What makes a setting: neither where settings are, nor a question about them.
+pub fn is_setting(argument: &Arg) -> bool {
+    const NO_SETTINGS: [&str; 3] = ["config", "print-config", "dry-run"];
+    has_twin(argument) && argument.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
+}
+
+/// The default of an option that has none to show, as its help says it.
+pub fn default_in_words(argument: &Arg) -> String {
+    let (_, default) = summary_and_default(argument);
+    if default.is_empty() { "none".to_owned() } else { default }
+}
+
 fn row(argument: &Arg) -> String {
     let long = argument.get_long().unwrap_or_default();
     let short = argument.get_short().map_or_else(String::new, |short| format!("`-{short}`, "));
@@ -125,12 +141,17 @@ fn meaning_and_default(argument: &Arg) -> (String, String) {
     let summary = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let whole = argument.get_long_help().map(ToString::to_string).unwrap_or_default();
     let rest = whole.strip_prefix(&summary).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-    let (first, default) = match summary.split_once(" [default: ") {
-        Some((first, default)) => (first, default.trim_end_matches(']')),
-        None => (summary.as_str(), ""),
-    };
-    let meaning = if rest.is_empty() { first.to_owned() } else { format!("{first}. {rest}") };
-    (in_cell(&meaning), in_cell(default))
+    let (first, default) = summary_and_default(argument);
+    let meaning = if rest.is_empty() { first } else { format!("{first}. {rest}") };
+    (in_cell(&meaning), in_cell(&default))
+}
+
+fn summary_and_default(argument: &Arg) -> (String, String) {
+    let summary = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    match summary.split_once(" [default: ") {
+        Some((first, default)) => (first.to_owned(), default.trim_end_matches(']').to_owned()),
+        None => (summary, String::new()),
+    }
 }
 
 /// A cell takes neither `|` nor a bare `<`.

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
+use super::file::Place;
 use super::refusal::{Refusal, quoted, suggestion};
+use crate::exit::Status;
 
 /// Where a value came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +15,8 @@ pub enum Origin {
     Option(&'static str),
     /// The twin of that option in the environment.
     Environment(&'static str),
+    /// The key of that option in the configuration file.
+    File(&'static str, Place),
     /// Nobody gave it; `--<option>` has a default.
     Default(&'static str),
 }
@@ -30,6 +34,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Option(option) | Self::Default(option) => write!(f, "--{option}"),
             Self::Environment(option) => f.write_str(&twin(option)),
+            Self::File(option, place) => write!(f, "{place}: {option}"),
         }
     }
 }
@@ -42,9 +47,13 @@ pub struct Given {
 }
 
 impl Given {
-    /// `<origin>: '<text>' <complaint>`.
+    /// `<origin>: '<text>' <complaint>`. Whatever is wrong in a file is wrong with the configuration.
     pub fn refused(&self, complaint: impl fmt::Display) -> Refusal {
-        Refusal::usage(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
+        let status = match self.origin {
+            Origin::File(..) => Status::Configuration,
+            Origin::Option(_) | Origin::Environment(_) | Origin::Default(_) => Status::Usage,
+        };
+        Refusal::new(status, &self.origin, format_args!("{} {complaint}", quoted(&self.text)))
     }
 
     /// One of a few words.

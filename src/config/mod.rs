@@ -7,6 +7,7 @@ mod connect;
 mod duration;
 pub mod errands;
 mod executable;
+pub mod file;
 pub mod given;
 mod read;
 pub mod refusal;
@@ -70,8 +71,18 @@ pub struct Config {
     pub log_format: Format,
     pub log_level: LevelFilter,
     pub dry_run: bool,
+    /// The configuration file that was read, if any.
+    pub file: Option<FileRead>,
     /// What is no mistake, but worth a warning in the log.
     pub notices: Vec<String>,
+}
+
+/// A configuration file that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileRead {
+    pub path: String,
+    /// Those of its settings that count, as options: for a process that must not depend on what the file says later.
+    pub options: Vec<OsString>,
 }
 
 impl Config {

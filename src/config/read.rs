@@ -82,6 +82,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         log_level: layers.required("log-level", typed.log_level.as_ref())?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run", typed.dry_run)?,
         requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
+        file: None,
         notices: lease.notices,
     };
     config.notices.append(&mut config.errands.notices);

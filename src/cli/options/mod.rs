@@ -2,6 +2,7 @@
 //!
 //! Never: a check of a value.
 
+mod configuration;
 mod errands;
 mod watching;
 
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, Parser};
 
+pub use self::configuration::Configuration;
 use errands::HookOptions;
 pub use watching::Watching;
 
@@ -177,6 +179,9 @@ pub struct Typed {
     /// How much to log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = LOG)]
     pub log_level: Option<OsString>,
+
+    #[command(flatten)]
+    pub configuration: Configuration,
 
     /// Print what would be done, with every timing, and touch nothing
     #[arg(long, help_heading = LOG)]

@@ -1,0 +1,92 @@
+//! The configuration file: found, judged and read once, before anything else.
+//!
+//! Never: a file that is read twice, or judged by a name that may since mean another one.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::unistd::{getegid, geteuid};
+
+use super::layers::Layers;
+use super::options::Typed;
+use crate::config::file::{Holder, Key, Settled, Trust};
+use crate::config::given::Given;
+use crate::config::refusal::{Refusal, quoted};
+
+/// No configuration is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// `None`: there is no file.
+    pub path: Option<String>,
+    pub settled: Settled,
+    pub notice: Option<String>,
+}
+
+/// Reads the file that was named, else the usual one.
+pub fn read(typed: &Typed, layers: &Layers, keys: &[Key]) -> Result<Found, Refusal> {
+    let usual = &layers.surroundings.usual_file;
+    match layers.given("config", typed.configuration.config.as_ref())? {
+        Some(given) => {
+            let file = File::open(&given.text).map_err(|error| cannot_be_read(&given, &error))?;
+            read_open(&given.text, &file, keys)
+        }
+        None if usual.as_os_str().is_empty() => Ok(Found::default()),
+        None => match File::open(usual) {
+            Ok(file) => read_open(&usual.to_string_lossy(), &file, keys),
+            Err(error) if is_missing(&error) => Ok(Found::default()),
+            Err(error) => Err(usual_cannot_be_read(usual, &error)),
+        },
+    }
+}
+
+fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<Found, Refusal> {
+    let stat = file.metadata().map_err(|error| broken(path, &error))?;
+    // A pipe, or /dev/null, is whose it is by other means.
+    let notice = if stat.is_file() {
+        let trust = Trust { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
+        trust.judge(path, Holder { user: geteuid().as_raw(), group: getegid().as_raw() })?
+    } else {
+        None
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| broken(path, &error))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(Refusal::configuration(path, "this is longer than 1 MiB; write a file of settings"));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Refusal::configuration(path, "this is not UTF-8 text; write it in UTF-8"))?;
+    let settled = Settled::read(path, &text, keys)?;
+    Ok(Found { path: Some(path.to_owned()), settled, notice })
+}
+
+fn cannot_be_read(given: &Given, error: &io::Error) -> Refusal {
+    let complaint = format_args!(
+        "{} cannot be read: {}; write the path of a TOML file, or leave it out",
+        quoted(&given.text),
+        reason(error)
+    );
+    Refusal::configuration(&given.origin, complaint)
+}
+
+fn usual_cannot_be_read(path: &Path, error: &io::Error) -> Refusal {
+    let remedy = "let this user read it, or add --config and another file, or --config /dev/null";
+    Refusal::configuration(path.display(), format_args!("it cannot be read: {}; {remedy}", reason(error)))
+}
+
+fn broken(path: &str, error: &io::Error) -> Refusal {
+    Refusal::configuration(path, format_args!("it cannot be read: {}; write the path of a TOML file", reason(error)))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn reason(error: &io::Error) -> &'static str {
+    error.raw_os_error().map_or("it cannot be opened", |errno| Errno::from_raw(errno).desc())
+}

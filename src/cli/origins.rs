@@ -1,0 +1,122 @@
+//! `--print-config`: every setting as a line of TOML, with where it came from behind it.
+//!
+//! Never: a secret; a value that is not the one that counts.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+
+use clap::{Arg, Command};
+
+use super::layers::{Layer, Layers};
+use super::reference::{default_in_words, is_setting};
+use crate::config::given::twin;
+
+/// Where the origins stand, if the values leave room.
+const COLUMN: usize = 40;
+const MASKED: &str = "********";
+
+/// The whole page. `file`: the configuration file that was read.
+pub fn page(command: &Command, layers: &Layers, file: Option<&str>) -> String {
+    let file = file.map_or_else(|| "no configuration file was read".to_owned(), |file| format!("{file} was read"));
+    let mut page = format!("# Settings of zk-leader-run, each with its origin; {file}.\n");
+    let mut heading = None;
+    for argument in command.get_arguments().filter(|argument| is_setting(argument)) {
+        if heading != argument.get_help_heading() {
+            heading = argument.get_help_heading();
+            let _ = writeln!(page, "\n# {}", heading.unwrap_or_default());
+        }
+        let (setting, origin) = line(argument, layers);
+        let _ = writeln!(page, "{setting:<COLUMN$} # {origin}");
+    }
+    page
+}
+
+fn line(argument: &Arg, layers: &Layers) -> (String, String) {
+    let option = argument.get_long().unwrap_or_default();
+    let Some((layer, value)) = effective(argument, layers) else {
+        return (format!("# {option}"), format!("default: {}", default_in_words(argument)));
+    };
+    let setting = format!("{option} = {}", in_toml(argument, &value.to_string_lossy()));
+    // Where to look: the key stands in the same line already.
+    let origin = match layer {
+        Layer::Option => format!("--{option}"),
+        Layer::Environment => twin(option),
+        Layer::File(place) => place.to_string(),
+        Layer::Default => "default".to_owned(),
+    };
+    (setting, origin)
+}
+
+/// The settings that are from the file, as options.
+pub fn from_file(command: &Command, layers: &Layers) -> Vec<OsString> {
+    let settings = command.get_arguments().filter(|argument| is_setting(argument));
+    let from_file = settings.filter_map(|argument| match effective(argument, layers) {
+        Some((Layer::File(_), value)) => as_option(argument, value),
+        _ => None,
+    });
+    from_file.collect()
+}
+
+fn as_option(argument: &Arg, value: &OsStr) -> Option<OsString> {
+    let mut option = OsString::from(format!("--{}", argument.get_long().unwrap_or_default()));
+    if argument.get_action().takes_values() {
+        option.push("=");
+        option.push(value);
+    } else if value != "true" {
+        return None;
+    }
+    Some(option)
+}
+
+fn effective<'a>(argument: &Arg, layers: &'a Layers) -> Option<(Layer<'a>, &'a OsStr)> {
+    let typed = if argument.get_action().takes_values() {
+        layers.matches.get_raw(argument.get_id().as_str()).and_then(Iterator::last)
+    } else {
+        layers.matches.get_flag(argument.get_id().as_str()).then_some(OsStr::new("true"))
+    };
+    layers.effective(argument.get_long().unwrap_or_default(), typed)
+}
+
+fn in_toml(argument: &Arg, text: &str) -> String {
+    match text {
+        // The mark of an option whose value nobody should see.
+        _ if argument.is_hide_env_values_set() => quoted(MASKED),
+        text if argument.get_action().takes_values() => quoted(text),
+        "true" | "1" | "yes" | "on" => "true".to_owned(),
+        "false" | "0" | "no" | "off" => "false".to_owned(),
+        text => quoted(text),
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::Surroundings;
+    use super::*;
+    use crate::config::file::Settled;
+
+    #[test]
+    fn a_secret_is_masked_wherever_it_came_from() {
+        let secret = Arg::new("password").long("password").hide_env_values(true);
+        let command = Command::new("x").arg(secret.value_parser(clap::value_parser!(OsString)));
+        let matches = command.clone().get_matches_from(["x", "--password", "hunter2"]);
+        let surroundings = Surroundings::default();
+        let layers = Layers { matches: &matches, surroundings: &surroundings, file: &Settled::default() };
+        let page = page(&command, &layers, None);
+        assert!(page.contains("password = \"********\"") && !page.contains("hunter2"), "{page}");
+    }
+}

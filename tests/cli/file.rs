@@ -1,0 +1,241 @@
+//! The configuration file: which one is read, what it may say, who may write it, and what `--print-config` makes of it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A file of settings.
+struct Written {
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+fn written(text: &str) -> Written {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.toml");
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    Written { path, _directory: directory }
+}
+
+impl Written {
+    fn name(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
+    /// What the program says to these words and variables with this file.
+    fn parse(&self, typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
+        parse(&[&["--config", self.name()], typed].concat(), variables)
+    }
+
+    /// The one sentence, with FILE for the file's name.
+    fn refused(&self, typed: &[&str]) -> (u8, String) {
+        let stop = self.parse(typed, &[]).expect_err("it was accepted");
+        assert_eq!((stop.stream, stop.text.lines().count()), (Stream::Stderr, 1), "{}", stop.text);
+        (stop.status, stop.text.replace(self.name(), "FILE"))
+    }
+}
+
+#[test]
+fn the_file_wins_over_the_default_and_the_variable_and_the_option_over_the_file() {
+    let file = written("stop-timeout = \"20s\"\nforeground = true\nconflict-exit-code = 3\n");
+    let stop_timeout = |typed: &[&str], variables: &[(&str, &str)]| file.parse(typed, variables).unwrap().stop_timeout;
+    let twin = [("ZK_LEADER_RUN_STOP_TIMEOUT", "30s")];
+    assert_eq!(stop_timeout(&["true"], &[]), Duration::from_secs(20));
+    assert_eq!(stop_timeout(&["true"], &twin), Duration::from_secs(30));
+    assert_eq!(stop_timeout(&["--stop-timeout=40s", "true"], &twin), Duration::from_secs(40));
+    assert_eq!(
+        stop_timeout(&["--stop-timeout=10s", "true"], &[]),
+        Duration::from_secs(10),
+        "typed, though the default"
+    );
+    let config = file.parse(&["true"], &[]).unwrap();
+    assert_eq!((config.foreground, config.conflict_exit_code), (true, 3));
+    assert!(!file.parse(&["true"], &[("ZK_LEADER_RUN_FOREGROUND", "false")]).unwrap().foreground);
+    assert!(config.notices.is_empty());
+}
+
+#[test]
+fn the_section_of_the_election_counts_whatever_names_it() {
+    let file =
+        written("stop-timeout = \"20s\"\n[election.nightly]\nstop-timeout = \"30s\"\n[election.true]\nid = \"t\"\n");
+    let config = |typed: &[&str], variables: &[(&str, &str)]| file.parse(typed, variables).unwrap();
+    assert_eq!(config(&["/bin/false"], &[]).stop_timeout, Duration::from_secs(20));
+    assert_eq!(config(&["--name=nightly", "true"], &[]).stop_timeout, Duration::from_secs(30));
+    assert_eq!(config(&["true"], &[("ZK_LEADER_RUN_NAME", "nightly")]).stop_timeout, Duration::from_secs(30));
+    assert_eq!(config(&["/bin/true"], &[]).id, "t");
+    let named = written("name = \"nightly\"\n[election.nightly]\nid = \"n\"\n");
+    assert_eq!(named.parse(&["true"], &[]).unwrap().id, "n");
+}
+
+#[test]
+fn the_usual_file_is_read_if_there_is_one_and_no_other_is_named() {
+    assert_eq!(Surroundings::of_this_process().usual_file, Path::new("/etc/zk-leader-run/config.toml"));
+    let usual = written("id = \"usual\"\n");
+    let other = written("name = \"n\"\n");
+    let id = |typed: &[&str], usual_file: &Path| {
+        let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let surroundings =
+            Surroundings { variables: path, host: "host".into(), pid: 1, usual_file: usual_file.to_owned() };
+        cli::parse(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
+    };
+    assert_eq!(id(&["true"], &usual.path), Ok("usual".to_owned()));
+    assert_eq!(id(&["true"], &usual.path.with_extension("none")), Ok("host:1".to_owned()));
+    assert_eq!(id(&["--config", other.name(), "true"], &usual.path), Ok("host:1".to_owned()));
+    assert_eq!(id(&["--config", "/dev/null", "true"], &usual.path), Ok("host:1".to_owned()));
+    let no_file = id(&["true"], usual.path.parent().unwrap()).unwrap_err();
+    assert_eq!(no_file.status, 78);
+    assert!(no_file.text.contains("cannot be read: Is a directory"), "{}", no_file.text);
+}
+
+#[test]
+fn a_mistake_in_the_file_names_the_file_the_line_the_key_the_value_and_the_remedy() {
+    let cases = [
+        ("\nsesion-timeout = \"5s\"", "FILE:2: 'sesion-timeout' is not a key; did you mean session-timeout?"),
+        (
+            "foreground = \"yes\"",
+            "FILE:1: 'foreground' is the text 'yes'; write foreground = true or foreground = false",
+        ),
+        ("dry-run = true", "FILE:1: 'dry-run' is no setting; write --dry-run on the command line"),
+        ("config = \"x\"", "FILE:1: 'config' is no setting; write --config on the command line"),
+        ("grace = 5", "FILE:1: grace: '5' has no unit; write 5s or 5ms"),
+        ("\n\ngrace = \"soon\"", "FILE:3: grace: 'soon' is not a duration; write it like 1500ms, 5s or 1m30s"),
+        (
+            "recipe = \"sequental\"",
+            "FILE:1: recipe: 'sequental' is not a choice; write sequential or single; did you mean sequential?",
+        ),
+        (
+            "[election.true]\ngrace = \"soon\"",
+            "FILE:2: grace: 'soon' is not a duration; write it like 1500ms, 5s or 1m30s",
+        ),
+        (
+            "[election.other]\ngrace = true",
+            "FILE:2: 'grace' is the truth value true; write grace = \"DURATION\", with the quotes",
+        ),
+    ];
+    for (text, sentence) in cases {
+        assert_eq!(written(text).refused(&["true"]), (78, format!("zk-leader-run: {sentence}\n")), "{text}");
+    }
+    let (status, sentence) = written("stop-reserve = \"10s\"").refused(&["true"]);
+    assert_eq!(status, 78);
+    assert!(sentence.starts_with("zk-leader-run: FILE:1: stop-reserve: '10s'"), "{sentence}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_refused_with_the_way_out() {
+    each_is_refused(&[
+        typed(
+            &["--config", "/nonexistent.toml", "true"],
+            78,
+            ["--config:", "'/nonexistent.toml' cannot be read", "leave it out"],
+        ),
+        typed(&["--config", "/etc", "true"], 78, ["/etc:", "cannot be read: Is a directory", "a TOML file"]),
+        typed(&["--config", "/dev/zero", "true"], 78, ["/dev/zero:", "longer than 1 MiB", "settings"]),
+        variable(
+            &[("ZK_LEADER_RUN_CONFIG", "/x")],
+            78,
+            ["ZK_LEADER_RUN_CONFIG:", "'/x' cannot be read", "leave it out"],
+        ),
+    ]);
+    let file = written("");
+    fs::write(&file.path, b"name = \"\xff\"").unwrap();
+    assert_eq!(
+        file.refused(&["true"]),
+        (78, "zk-leader-run: FILE: this is not UTF-8 text; write it in UTF-8\n".into())
+    );
+}
+
+#[test]
+fn a_file_that_everybody_may_write_is_refused_and_a_strangers_is_worth_a_notice() {
+    let file = written("id = \"me\"");
+    fs::set_permissions(&file.path, Permissions::from_mode(0o666)).unwrap();
+    let (status, sentence) = file.refused(&["true"]);
+    assert_eq!(status, 78);
+    assert!(sentence.ends_with("FILE: everybody may write this file, which says what is run here; chmod o-w it\n"));
+    fs::set_permissions(&file.path, Permissions::from_mode(0o644)).unwrap();
+    // Only root can give a file away; the rule itself has a test of its own.
+    if chown(&file.path, Some(4711), None).is_ok() {
+        let notices = file.parse(&["true"], &[]).unwrap().notices.concat();
+        assert!(notices.ends_with("says what is run here, and user 4711, who owns it, may write it"), "{notices}");
+    }
+}
+
+#[test]
+fn every_option_but_the_questions_is_a_key_of_the_file() {
+    for argument in cli::command().get_arguments().filter(|argument| reference::is_setting(argument)) {
+        let option = argument.get_long().unwrap();
+        let line = if argument.get_action().takes_values() {
+            format!("{option} = \"\\u0001\"")
+        } else {
+            format!("{option} = 1")
+        };
+        let (status, sentence) = written(&line).refused(&["true"]);
+        assert_eq!(status, 78, "{sentence}");
+        let found = sentence.starts_with(&format!("zk-leader-run: FILE:1: {option}: '\\u{{1}}' "))
+            || sentence.starts_with(&format!("zk-leader-run: FILE:1: '{option}' is the number 1"));
+        assert!(found, "{sentence}");
+    }
+}
+
+#[test]
+fn print_config_shows_each_value_and_where_it_came_from() {
+    let file = written(
+        "connect = \"zk1,zk2\"\nsession-timeout = \"20s\"\nforeground = true\n[election.nightly]\nid = \"a \\\"b\\\\\"\n",
+    );
+    let typed = ["--print-config", "--name", "nightly", "--stop-timeout=1m", "--", "sh"];
+    let output = run(
+        &[&["--config", file.name()], &typed[..]].concat(),
+        &[("ZK_LEADER_RUN_SESSION_TIMEOUT", "30s"), ("ZK_LEADER_RUN_DRY_RUN", "no")],
+    );
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    let page = String::from_utf8(output.stdout).unwrap().replace(file.name(), "FILE");
+    golden("tests/golden/print-config.toml", &page);
+}
+
+#[test]
+fn what_print_config_prints_is_a_file_of_the_same_settings() {
+    let typed = ["--name", "n", "--id=a\tb\u{7f}\"\\", "--wait=0", "--foreground", "--conflict-exit-code=3", "true"];
+    let page = |typed: &[&str], file: &str| match parse(&[&["--print-config", "--config", file], typed].concat(), &[]) {
+        Err(Stop { text, stream: Stream::Stdout, status: 0 }) => text,
+        other => panic!("{other:?}"),
+    };
+    let first = page(&typed, "/dev/null");
+    let again = written(&first);
+    // All of them now come from the file.
+    let second = page(&[], again.name());
+    let settings = |page: &str| -> Vec<String> {
+        let settings = page.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        settings.map(|line| line.rsplit_once(" # ").unwrap().0.trim_end().to_owned()).collect()
+    };
+    assert_eq!(settings(&first), settings(&second));
+    assert!(settings(&first).len() > 10);
+    assert!(second.lines().any(|line| line.ends_with(&format!("# {}:4", again.name()))), "{second}");
+}
+
+#[test]
+fn without_a_command_the_settings_can_be_printed_all_the_same() {
+    let stop = refused(&["--print-config"], &[]);
+    assert_eq!((stop.stream, stop.status), (Stream::Stdout, 0));
+    assert!(
+        stop.text.starts_with("# Settings of zk-leader-run, each with its origin; no configuration file was read.\n")
+    );
+}
+
+#[test]
+fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
+    let file = written("connect = \"zk1\"\nforeground = true\nstop-timeout = \"20s\"\nid = \"other\"\n");
+    let typed = ["--config", file.name(), "--id=me", "true"];
+    let config = parse(&typed, &[("ZK_LEADER_RUN_STOP_TIMEOUT", "30s")]).unwrap();
+    let options = config.file.clone().unwrap().options;
+    assert_eq!(options, ["--connect=zk1", "--foreground"], "what a variable or an option outdoes does not count");
+    fs::write(&file.path, "connect = \"elsewhere\"\nnonsense").unwrap();
+    let arguments = std::iter::once(OsString::from(cli::RELEASER)).chain(options).chain(typed.map(OsString::from));
+    let path = vec![("PATH".into(), "/usr/bin:/bin".into()), ("ZK_LEADER_RUN_STOP_TIMEOUT".into(), "30s".into())];
+    let surroundings = Surroundings { variables: path, host: "host".into(), pid: 4711, usual_file: file.path.clone() };
+    let told = cli::parse(arguments, &surroundings).unwrap();
+    assert_eq!(told, Config { file: None, ..config });
+}
