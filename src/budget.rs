@@ -151,6 +151,7 @@ fn command(config: &Config) -> Rows {
     let ended = match config.on_exit {
         OnExit::Exit => "release, and exit with its status",
         OnExit::Rejoin => "release, and go to the end of the queue",
+        OnExit::Restart => "go on leading, and start it again",
     };
     let lost = match config.on_loss {
         OnLoss::Rejoin => "go to the end of the queue",

@@ -6,6 +6,7 @@ use nix::errno::Errno;
 
 use crate::core::action::ExitReason;
 use crate::core::order::ChildStatus;
+use crate::core::restart::TIMED_OUT;
 use crate::guard::handle;
 use crate::observe::words;
 
@@ -84,10 +85,11 @@ pub struct Choices {
 /// The status that the program ends with.
 pub fn status(reason: &ExitReason, choices: Choices) -> u8 {
     match *reason {
-        ExitReason::StopRequested(None) => 0,
+        ExitReason::StopRequested(None) | ExitReason::TooLate | ExitReason::Duplicate => 0,
         ExitReason::StopRequested(Some(ChildStatus::Signaled(signal))) if i32::from(signal) == choices.stop_signal => 0,
         ExitReason::CommandEnded(child) | ExitReason::StopRequested(Some(child)) => status_of_child(child),
         ExitReason::NotElected => choices.not_elected,
+        ExitReason::TimedOut => TIMED_OUT,
         ExitReason::LeadershipLost => Status::Protocol.code(),
         ExitReason::Unreachable => Status::Unavailable.code(),
         ExitReason::Forbidden => Status::NoPermission.code(),
@@ -119,6 +121,9 @@ pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
         ExitReason::CommandEnded(_)
         | ExitReason::StopRequested(_)
         | ExitReason::NotElected
+        | ExitReason::TimedOut
+        | ExitReason::TooLate
+        | ExitReason::Duplicate
         | ExitReason::LeadershipLost
         | ExitReason::Unreachable => false,
     }
@@ -131,6 +136,9 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::StopRequested(None) => "we were asked to stop, and no command was running".into(),
         ExitReason::StopRequested(Some(child)) => format!("we were asked to stop; {}", words::ending(child)),
         ExitReason::NotElected => "not elected within --wait".into(),
+        ExitReason::TimedOut => "the command took longer than --timeout".into(),
+        ExitReason::TooLate => "not elected within --start-deadline; this run is skipped".into(),
+        ExitReason::Duplicate => "another host's run counts for this one; nothing was run".into(),
         ExitReason::LeadershipLost => "leadership was lost, and --on-loss is exit".into(),
         ExitReason::Unreachable => "the ensemble was not reached within --connect-timeout".into(),
         ExitReason::Forbidden => "ZooKeeper refused the credentials, or an ACL forbids the election".into(),

@@ -12,7 +12,7 @@ use crate::cli::RELEASER;
 use crate::config::Config;
 use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
-use crate::core::settings::Guarantee;
+use crate::core::settings::{Guarantee, Preparations, Service};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
@@ -69,6 +69,8 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         wait: config.wait,
         connect_timeout: config.connect_timeout,
         stop_timeout: config.stop_timeout,
+        service: Service::default(),
+        preparations: Preparations::default(),
         instance,
     }
 }

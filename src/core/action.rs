@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::event::{Candidacy, Nonce, SessionNumber};
 use super::lease::TimingError;
-use super::order::{ChildStatus, Order};
+use super::order::{ChildStatus, Grant, Order};
 
 /// What a write to the lease record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,8 +39,14 @@ pub enum Action {
     TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry },
     /// One multi: check the candidate, check the term, set the record.
     Renew { candidacy: Candidacy, conditions: Conditions, entry: Entry },
-    /// One multi: check the term, set the record free, delete the candidate.
-    Release { candidacy: Candidacy, conditions: Conditions, entry: Entry },
+    /// One multi: check the candidate, check the term, write the marker of this run's slot.
+    Mark { candidacy: Candidacy, conditions: Conditions },
+    /// One multi: check the term, set the record free, delete the candidate (unless it is to keep its place).
+    Release { candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool },
+    /// Run the fence command. Answer: `Fenced` with this grant's token.
+    Fence { grant: Grant },
+    /// Nobody waits for the fence command any more: end it.
+    EndFence,
     /// Tell the guard.
     Guard(Order),
     /// The guard does not act on its orders (it was stopped?): kill it, so that it is reported gone.
@@ -58,6 +64,7 @@ pub enum Action {
 pub enum PhaseName {
     Following,
     Waiting,
+    Preparing,
     Leading,
     Paused,
     Stopping,
@@ -92,6 +99,30 @@ pub enum Why {
     StopRequested,
     /// The command ended by itself.
     CommandEnded,
+    /// The command ended by itself or by `--timeout`, and will be started again in this term.
+    Restarting,
+    /// The command was started again.
+    Restarted,
+    /// The command failed more often than `--max-restarts` allows.
+    CrashLoop,
+    /// `--timeout` is over.
+    TimedOut,
+    /// `--start-deadline` is over.
+    TooLate,
+    /// Another call has run, or runs, for the same slot.
+    Duplicate,
+    /// The fence command failed, or took too long.
+    FenceFailed,
+    /// The health command says that we may not lead.
+    Unhealthy,
+    /// The eligibility command says that we may not lead.
+    Ineligible,
+    /// We resigned a short while ago.
+    StandingBack,
+    /// An operator wants nobody to run the command.
+    Disabled,
+    /// Nothing bars us any more.
+    BarsLifted,
     /// The last process of a tree that was being stopped is gone.
     TreeEmpty,
     /// The guard ended the tree at its deadline.
@@ -121,6 +152,8 @@ pub struct Transition {
     pub token: Option<i64>,
     /// How long the lease still runs (until `kill_at`); `None` without one.
     pub lease_left: Option<Duration>,
+    /// How long it is until the command may be started (again), or until we may stand in line again.
+    pub next_in: Option<Duration>,
 }
 
 /// Why the program ends. `exit.rs` turns it into a status.
@@ -130,6 +163,12 @@ pub enum ExitReason {
     /// `None`: no command was running.
     StopRequested(Option<ChildStatus>),
     NotElected,
+    /// `--timeout` ended the command.
+    TimedOut,
+    /// `--start-deadline` was over before the command could start.
+    TooLate,
+    /// The slot has its run already.
+    Duplicate,
     LeadershipLost,
     Unreachable,
     Forbidden,

@@ -73,7 +73,19 @@ pub enum Request {
     Observe,
     TakeOver,
     Renew,
+    Mark,
     Release,
+}
+
+/// Why this process may not lead now.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bar {
+    /// The health command says so: leave the line, or resign.
+    Unhealthy,
+    /// The eligibility command says so: the same.
+    Ineligible,
+    /// An operator wants nobody to run the command: everyone keeps his place.
+    Disabled,
 }
 
 /// A definite "no" of the server.
@@ -120,12 +132,19 @@ pub enum Event {
     TookOver { candidacy: Candidacy, nonce: Nonce, sent_at: Timestamp, version: i32, token: i64, term: i32 },
     /// The renewal that was sent at `sent_at` was committed.
     Renewed { candidacy: Candidacy, sent_at: Timestamp, version: i32 },
-    /// The record is free and our candidate deleted.
+    /// `Mark` was answered: the marker is ours (`is_fresh`), or of a run that counts, so that ours would be a duplicate.
+    Marked { candidacy: Candidacy, is_fresh: bool },
+    /// The record is free and our candidate deleted (unless it was to be kept).
     Released { candidacy: Candidacy },
     /// The server said no.
     Denied { candidacy: Candidacy, request: Request, denial: Denial },
     /// The outcome is unknown: applied, not applied, or still to be applied.
     Unanswered { candidacy: Candidacy, request: Request },
+
+    /// The fence command of the term with this token has ended: well, or with a failure or out of time.
+    Fenced { token: i64, is_fenced: bool },
+    /// From now on we may not lead for this reason, or (`on` false) not for this one.
+    Barred { bar: Bar, on: bool },
 
     /// The guard reported.
     Guard(Report),

@@ -78,6 +78,8 @@ impl HookQueue {
                     self.push(HookEvent::Standby, Some(why), None);
                 }
             }
+            // Perhaps between two runs of one term.
+            PhaseName::Preparing => self.is_stopping = false,
             PhaseName::Waiting | PhaseName::Releasing => {}
         }
     }
@@ -146,10 +148,10 @@ mod tests {
     /// Through these phases, in one term.
     fn pass(queue: &mut HookQueue, phases: &[(PhaseName, Why)]) {
         for pair in phases.windows(2) {
-            let transition =
-                Transition { from: pair[0].0, to: pair[1].0, why: pair[1].1, token: None, lease_left: None };
+            let ((from, _), (to, why)) = (pair[0], pair[1]);
+            let transition = Transition { from, to, why, token: None, lease_left: None, next_in: None };
             queue.transition(&transition, Some(grant(7)));
-            if pair[1] == (PhaseName::Leading, Why::Elected) {
+            if to == PhaseName::Leading && [Why::Elected, Why::Restarted].contains(&why) {
                 queue.started();
             }
         }
@@ -190,6 +192,23 @@ mod tests {
             ],
         );
         assert_eq!(told(&mut queue), [Elected, Started, Stopping, Lost, Standby]);
+    }
+
+    #[test]
+    fn each_start_of_one_term_is_told() {
+        use HookEvent::*;
+        let mut queue = HookQueue::default();
+        pass(
+            &mut queue,
+            &[
+                (PhaseName::Following, Why::Released),
+                (PhaseName::Leading, Why::Elected),
+                (PhaseName::Stopping, Why::TimedOut),
+                (PhaseName::Preparing, Why::Restarting),
+                (PhaseName::Leading, Why::Restarted),
+            ],
+        );
+        assert_eq!(told(&mut queue), [Elected, Started, Stopping, Started]);
     }
 
     #[test]

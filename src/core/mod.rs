@@ -6,5 +6,6 @@ pub mod hooks;
 pub mod lease;
 pub mod machine;
 pub mod order;
+pub mod restart;
 pub mod settings;
 pub mod time;

@@ -2,6 +2,10 @@
 //!
 //! Never: text; what was typed is the business of `cli`, and how it is said of `observe`.
 
+use std::time::Duration;
+
+use super::restart::Rules;
+
 /// `--guarantee`: which of two evils a partition may bring.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Guarantee {
@@ -30,6 +34,43 @@ pub enum OnExit {
     Exit,
     /// Release, and go to the end of the queue.
     Rejoin,
+    /// Go on leading, and start it again.
+    Restart,
+}
+
+/// What belongs to a service, or to a job with limits on its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Service {
+    pub restart: Rules,
+    /// `--stand-back`: how long another host has its turn after we resigned.
+    pub stand_back: Duration,
+    /// `--timeout`: how long a run may take.
+    pub timeout: Option<Duration>,
+    /// `--start-deadline`: how long after our own start the command may still be started for the first time.
+    pub start_deadline: Option<Duration>,
+    /// `--takeover-delay`: how much longer than its lease a holder that did not release is waited for.
+    pub takeover_delay: Duration,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            restart: Rules::default(),
+            stand_back: Duration::from_secs(60),
+            timeout: None,
+            start_deadline: None,
+            takeover_delay: Duration::ZERO,
+        }
+    }
+}
+
+/// What must be done in a term before the command is started for the first time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Preparations {
+    /// `--fence-cmd`, if the last term did not end cleanly.
+    pub fences: bool,
+    /// `--slot`, `--once-per`: a marker is written.
+    pub marks: bool,
 }
 
 /// `--on-loss`: what follows when leadership is lost.

@@ -63,6 +63,7 @@ pub fn transition(transition: &Transition) {
                 why = words::reason_code(transition.why),
                 token = transition.token,
                 lease_left = transition.lease_left.map(words::length),
+                next_in = transition.next_in.map(words::length),
                 "{}",
                 sentence(transition)
             )
@@ -92,12 +93,24 @@ const fn level(why: Why) -> Level {
         | Why::SessionOver
         | Why::ClockJumped
         | Why::DeadlineKill
+        | Why::CrashLoop
+        | Why::TimedOut
+        | Why::TooLate
+        | Why::FenceFailed
+        | Why::Unhealthy
+        | Why::Disabled
         | Why::ReleaseUnconfirmed => Level::WARN,
         Why::TookOver
         | Why::Elected
         | Why::ContactRestored
         | Why::StopRequested
         | Why::CommandEnded
+        | Why::Restarting
+        | Why::Restarted
+        | Why::Duplicate
+        | Why::Ineligible
+        | Why::StandingBack
+        | Why::BarsLifted
         | Why::TreeEmpty
         | Why::Released
         | Why::WaitOver => Level::INFO,
@@ -119,6 +132,7 @@ mod tests {
         why: Why::ContactLost,
         token: Some(4_294_967_301),
         lease_left: Some(Duration::from_millis(9025)),
+        next_in: None,
     };
 
     #[derive(Clone, Default)]

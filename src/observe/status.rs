@@ -192,7 +192,9 @@ pub mod tests {
 
     #[test]
     fn nobody_leads_without_a_command_that_runs() {
-        for phase in [PhaseName::Waiting, PhaseName::Stopping, PhaseName::Releasing, PhaseName::Done] {
+        for phase in
+            [PhaseName::Waiting, PhaseName::Preparing, PhaseName::Stopping, PhaseName::Releasing, PhaseName::Done]
+        {
             let mut status = example();
             status.snapshot.phase = phase;
             assert_ne!(status.role(later(0)), Role::Leader, "{phase:?}");

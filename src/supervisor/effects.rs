@@ -49,7 +49,12 @@ impl Effects {
             Action::Observe { candidacy } => self.desk.observe(candidacy),
             Action::TakeOver { candidacy, conditions, entry } => self.desk.take_over(candidacy, conditions, entry),
             Action::Renew { candidacy, conditions, entry } => self.desk.renew(candidacy, conditions, entry),
-            Action::Release { candidacy, conditions, entry } => self.desk.release(candidacy, conditions, entry),
+            Action::Mark { candidacy, conditions } => self.desk.mark(candidacy, conditions),
+            Action::Release { candidacy, conditions, entry, keeps_candidate } => {
+                self.desk.release(candidacy, conditions, entry, keeps_candidate);
+            }
+            // No setting asks for a fence yet.
+            Action::Fence { .. } | Action::EndFence => {}
             Action::Guard(order) => self.send(&order),
             Action::EndGuard => self.end_guard("did not start what it was ordered to"),
             Action::EndOrphans => self.guard_state = GuardState::EndingOrphans,

@@ -101,9 +101,15 @@ impl Desk {
         self.ask(candidacy, Request::Renew, |contact| writes::renew(contact, candidacy, conditions, entry));
     }
 
+    /// Answer: `Marked`. No setting asks for a marker yet.
+    pub fn mark(&self, candidacy: Candidacy, _conditions: Conditions) {
+        self.office.tell(Event::Marked { candidacy, is_fresh: true });
+    }
+
     /// Answer: `Released`.
-    pub fn release(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
-        self.ask(candidacy, Request::Release, |contact| writes::release(contact, candidacy, conditions, entry));
+    pub fn release(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool) {
+        let work = |contact| writes::release(contact, candidacy, conditions, entry, keeps_candidate);
+        self.ask(candidacy, Request::Release, work);
     }
 
     /// Closes all sessions. Whether the servers have confirmed it within that time; if not, they will expire.

@@ -66,7 +66,7 @@ pub(super) async fn renew(
     Ok(Event::Renewed { candidacy, sent_at, version: *version }.into())
 }
 
-/// Checks the term, deletes the candidate (if it is not gone already), and sets the record free.
+/// Checks the term, deletes the candidate (if it is not gone already, nor to keep its place), and sets the record free.
 ///
 /// In this order, because the server sends watch events in the order of a multi's operations: the next in line looks at
 /// everything when its predecessor departs, and sees the free record in the same look.
@@ -75,8 +75,9 @@ pub(super) async fn release(
     candidacy: Candidacy,
     conditions: Conditions,
     entry: Entry,
+    keeps_candidate: bool,
 ) -> Result<Answer, Fault> {
-    let candidate = candidate_to_delete(&contact, candidacy).await?;
+    let candidate = if keeps_candidate { None } else { candidate_to_delete(&contact, candidacy).await? };
     let outcome = match free(&contact, conditions, &entry, candidate.as_deref()).await {
         Err(Fault::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
         outcome => outcome,
@@ -87,7 +88,9 @@ pub(super) async fn release(
         }
         outcome => outcome?,
     }
-    contact.office.forget(candidacy);
+    if !keeps_candidate {
+        contact.office.forget(candidacy);
+    }
     Ok(Event::Released { candidacy }.into())
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zk_leader_run::core::event::{Denial, Event, Nonce, Place, Record, Request, View};
+use zk_leader_run::core::event::{Bar, Denial, Event, Nonce, Place, Record, Request, View};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId};
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause};
+use zk_leader_run::core::restart::Rules;
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use zk_leader_run::core::time::Timestamp;
 
 use crate::stage::Memory;
@@ -76,12 +77,33 @@ pub fn settings(text: &str) -> Settings {
         },
         guarantee: if said.value("max-pause").is_some() { Guarantee::AtLeastOne } else { Guarantee::AtMostOne },
         on_pause,
-        on_exit: if said.value("on-exit") == Some("rejoin") { OnExit::Rejoin } else { OnExit::Exit },
+        on_exit: match said.value("on-exit") {
+            Some("rejoin") => OnExit::Rejoin,
+            Some("restart") => OnExit::Restart,
+            _ => OnExit::Exit,
+        },
         on_loss: if said.value("on-loss") == Some("exit") { OnLoss::Exit } else { OnLoss::Rejoin },
         wait: said.duration("wait"),
         connect_timeout: said.duration("connect-timeout"),
         stop_timeout: said.duration("stop-timeout").unwrap_or(Duration::from_secs(10)),
+        service: service(&said),
+        preparations: Preparations { fences: said.words.contains(&"fences"), marks: said.words.contains(&"marks") },
         instance: INSTANCE,
+    }
+}
+
+fn service(said: &Phrase) -> Service {
+    let usual = Service::default();
+    Service {
+        restart: Rules {
+            most: said.number("max-restarts").or(usual.restart.most),
+            min_interval: said.duration("min-start-interval").unwrap_or_default(),
+            ..usual.restart
+        },
+        stand_back: said.duration("stand-back").unwrap_or(usual.stand_back),
+        timeout: said.duration("timeout"),
+        start_deadline: said.duration("start-deadline"),
+        takeover_delay: said.duration("takeover-delay").unwrap_or_default(),
     }
 }
 
@@ -137,6 +159,7 @@ fn of_election(said: &Phrase, memory: &Memory) -> Option<Event> {
             Event::TookOver { candidacy, nonce, sent_at, version, token, term }
         }
         "renewed" => Event::Renewed { candidacy, sent_at, version },
+        "marked" => Event::Marked { candidacy, is_fresh: said.words.first() == Some(&"fresh") },
         "released" => Event::Released { candidacy },
         "denied" => Event::Denied { candidacy, request: request(said.word(0)), denial: denial(said.word(1)) },
         "unanswered" => Event::Unanswered { candidacy, request: request(said.word(0)) },
@@ -152,6 +175,11 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
         "command-ended" => Report::CommandEnded { run, status: status(said.word(0)) },
         "tree-ended" => Report::TreeEnded { run, status: status(said.word(0)), cause: cause(said.word(1)) },
         "stuck" => Report::Stuck { run, survivors: 1 },
+        "fenced" => {
+            let token = said.number("token").unwrap_or(memory.token);
+            return Some(Event::Fenced { token, is_fenced: said.word(0) == "well" });
+        }
+        "barred" | "unbarred" => return Some(Event::Barred { bar: bar(said.word(0)), on: said.name == "barred" }),
         "guard-gone" => return Some(Event::GuardGone),
         "orphans-ended" => return Some(Event::OrphansEnded),
         _ => return None,
@@ -178,6 +206,15 @@ fn record(said: &Phrase, memory: &Memory) -> Record {
     }
 }
 
+fn bar(word: &str) -> Bar {
+    match word {
+        "unhealthy" => Bar::Unhealthy,
+        "ineligible" => Bar::Ineligible,
+        "disabled" => Bar::Disabled,
+        _ => panic!("unknown bar: {word}"),
+    }
+}
+
 fn place(word: &str) -> Place {
     match word {
         "first" => Place::First,
@@ -193,6 +230,7 @@ fn request(word: &str) -> Request {
         "observe" => Request::Observe,
         "take-over" => Request::TakeOver,
         "renew" => Request::Renew,
+        "mark" => Request::Mark,
         "release" => Request::Release,
         _ => panic!("unknown request: {word}"),
     }

@@ -34,12 +34,23 @@ pub fn action(action: &Action) -> String {
         Action::Observe { candidacy } => format!("observe candidacy={}", candidacy.0),
         Action::TakeOver { candidacy, conditions, entry } => written("take-over", candidacy.0, *conditions, entry),
         Action::Renew { candidacy, conditions, entry } => written("renew", candidacy.0, *conditions, entry),
-        Action::Release { candidacy, conditions, entry } => written("release", candidacy.0, *conditions, entry),
+        Action::Mark { candidacy, conditions } => {
+            format!("mark candidacy={} record={} term={}", candidacy.0, conditions.record, conditions.term)
+        }
+        Action::Release { candidacy, conditions, entry, keeps_candidate: false } => {
+            written("release", candidacy.0, *conditions, entry)
+        }
+        Action::Release { candidacy, conditions, entry, keeps_candidate: true } => {
+            written("release, keeping our place,", candidacy.0, *conditions, entry)
+        }
+        Action::Fence { grant } => format!("fence token={}", grant.token),
+        Action::EndFence => "end-fence".to_string(),
         Action::Guard(order) => ordered(order),
         Action::EndGuard => "end-guard".to_string(),
         Action::EndOrphans => "end-orphans".to_string(),
-        Action::Announce(Transition { from, to, why, lease_left, .. }) => {
+        Action::Announce(Transition { from, to, why, lease_left, next_in, .. }) => {
             let left = lease_left.map_or(String::new(), |left| format!(", lease left {}", length(left)));
+            let left = left + &next_in.map_or(String::new(), |next_in| format!(", next in {}", length(next_in)));
             format!("{} -> {} ({}{left})", words(from), words(to), words(why))
         }
         Action::Exit(reason) => format!("exit {}", words(reason)),

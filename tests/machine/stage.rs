@@ -20,6 +20,7 @@ pub struct Memory {
     pub sent_at: Duration,
     pub version: i32,
     pub term: i32,
+    pub token: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new(settings: Settings) -> Self {
-        Self { machine: Machine::new(settings, moment(Duration::ZERO)), memory: Memory::default() }
+    pub fn new(settings: &Settings) -> Self {
+        Self { machine: Machine::new(*settings, moment(Duration::ZERO)), memory: Memory::default() }
     }
 
     pub fn tell(&mut self, at: Duration, text: &str) -> Vec<Action> {
@@ -65,7 +66,8 @@ impl Stage {
                 memory.sent_at = at;
                 (memory.version, memory.term) = (conditions.record, conditions.term);
             }
-            Action::Guard(Order::Start { run, .. }) => memory.run = run,
+            Action::Guard(Order::Start { run, grant, .. }) => (memory.run, memory.token) = (run, grant.token),
+            Action::Fence { grant } => memory.token = grant.token,
             _ => {}
         }
     }

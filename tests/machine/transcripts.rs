@@ -23,7 +23,7 @@ fn play(text: &str) -> String {
         told.push_str(line);
         told.push('\n');
         if line.starts_with("settings") {
-            stage = Some(Stage::new(hearing::settings(line)));
+            stage = Some(Stage::new(&hearing::settings(line)));
         } else if let Some(rest) = line.strip_prefix("at ") {
             let stage = stage.as_mut().expect("settings come first");
             let (at, event) = rest.split_once(' ').expect("a time and an event");

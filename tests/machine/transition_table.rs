@@ -21,6 +21,19 @@ const TAKING_OVER: &[&str] = &["0 ticked", "0 connected", "0.1 seen first record
 const WAITING: &[&str] = &["0 ticked", "0 connected", "0.1 seen first record=5 other", "0.1 took-over"];
 const LEADING: &[&str] = &["0 ticked", "0 connected", "0.1 seen first record=5 free", "0.1 took-over", "0.1 started"];
 
+const RESTARTING: &[&str] =
+    &["on-exit=restart", "0 ticked", "0 connected", "0.1 seen first record=5 free", "0.1 took-over", "0.1 started"];
+const MARKING: &[&str] = &["marks", "0 ticked", "0 connected", "0.1 seen first record=5 free", "0.1 took-over"];
+const FENCING: &[&str] = &[
+    "fences",
+    "0 ticked",
+    "0 connected",
+    "0.1 seen next record=5 other",
+    "4.9 line-changed",
+    "4.9 seen first record=5 other",
+    "4.9 took-over",
+];
+
 fn after(before: &[&'static str], more: &[&'static str]) -> Vec<&'static str> {
     before.iter().chain(more).copied().collect()
 }
@@ -42,9 +55,21 @@ fn situations() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("leading, a renewal refused", "0.7", after(LEADING, &["0.6 ticked", "0.6 denied renew conflict"])),
         ("leading, looking", "0.2", after(LEADING, &["0.1 line-changed"])),
         ("paused", "1.2", after(LEADING, &["0.6 ticked", "1.1 ticked"])),
+        ("preparing: fencing", "5", FENCING.to_vec()),
+        ("preparing: marking", "0.2", MARKING.to_vec()),
+        ("preparing: a back-off", "0.3", after(RESTARTING, &["0.2 tree-ended exited:1 its-own"])),
+        (
+            "preparing: a back-off, renewing",
+            "0.7",
+            after(RESTARTING, &["0.2 tree-ended exited:1 its-own", "0.6 ticked"]),
+        ),
         ("stopping on request", "0.2", after(LEADING, &["0.1 stop-requested"])),
         ("stopping on request, renewing", "0.7", after(LEADING, &["0.1 stop-requested", "0.6 ticked"])),
         ("stopping for lack of a lease", "2.9", after(LEADING, &["0.6 ticked", "2.86 ticked"])),
+        ("stopping because we are barred", "0.2", after(LEADING, &["0.1 barred unhealthy"])),
+        ("stopping because all are disabled", "0.2", after(LEADING, &["0.1 barred disabled"])),
+        ("following: kept out", "0.2", after(LINED_UP, &["0.1 barred unhealthy", "0.1 connected"])),
+        ("following: disabled", "0.2", after(LINED_UP, &["0.1 barred disabled"])),
         ("releasing", "0.2", after(LEADING, &["0.1 tree-ended exited:0 its-own"])),
         (
             "releasing, a conflict",
@@ -78,6 +103,8 @@ const EVENTS: &[&str] = &[
     "record-changed",
     "took-over",
     "renewed",
+    "marked fresh",
+    "marked duplicate",
     "released",
     "denied enter forbidden",
     "denied look candidate-gone",
@@ -87,6 +114,8 @@ const EVENTS: &[&str] = &[
     "denied renew conflict",
     "denied renew candidate-gone",
     "denied renew forbidden",
+    "denied mark conflict",
+    "denied mark candidate-gone",
     "denied release conflict",
     "denied release candidate-gone",
     "unanswered enter",
@@ -94,7 +123,14 @@ const EVENTS: &[&str] = &[
     "unanswered observe",
     "unanswered take-over",
     "unanswered renew",
+    "unanswered mark",
     "unanswered release",
+    "fenced well",
+    "fenced badly",
+    "barred unhealthy",
+    "unbarred unhealthy",
+    "barred disabled",
+    "unbarred disabled",
     "started",
     "stopping",
     "command-ended exited:0",
@@ -117,7 +153,8 @@ fn stale(event: &str) -> Option<String> {
         "connected" | "unreachable" | "rejected" | "contact-lost" | "contact-restored" | "session-over" => "session=0",
         "started" | "stopping" | "command-ended" | "tree-ended" | "stuck" => "run=0",
         "seen" | "observed" | "line-changed" | "record-changed" | "took-over" | "renewed" | "released" | "denied"
-        | "unanswered" => "candidacy=0",
+        | "unanswered" | "marked" => "candidacy=0",
+        "fenced" => "token=0",
         _ => return None,
     };
     let (head, rest) = event.split_once(' ').unwrap_or((event, ""));
@@ -146,7 +183,11 @@ fn cell(before: &Stage, when: Duration, event: &str) -> Option<String> {
 }
 
 fn stage_after(story: &[&str], when: Duration) -> Stage {
-    let mut stage = Stage::new(hearing::settings("settings"));
+    let (settings, story) = match story {
+        [settings, story @ ..] if !settings.contains(' ') => (*settings, story),
+        story => ("", story),
+    };
+    let mut stage = Stage::new(&hearing::settings(&format!("settings {settings}")));
     for line in story {
         let (at_text, event) = line.split_once(' ').unwrap();
         stage.tell(at(at_text), event);

@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use zk_leader_run::core::event::Event;
 use zk_leader_run::core::lease::{Timing, Wishes};
 use zk_leader_run::core::machine::{Machine, Settings};
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause};
+use zk_leader_run::core::restart::Rules;
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
 use onlooker::{Breach, Onlooker};
@@ -33,11 +34,18 @@ fn settings(choice: u8) -> Settings {
         },
         guarantee: if at_least_once { Guarantee::AtLeastOne } else { Guarantee::AtMostOne },
         on_pause,
-        on_exit: [OnExit::Exit, OnExit::Rejoin, OnExit::Rejoin, OnExit::Rejoin][usize::from(choice >> 4 & 3)],
+        on_exit: [OnExit::Exit, OnExit::Rejoin, OnExit::Restart, OnExit::Restart][usize::from(choice >> 4 & 3)],
         on_loss: [OnLoss::Rejoin, OnLoss::Rejoin, OnLoss::Rejoin, OnLoss::Exit][usize::from(choice >> 6 & 3)],
         wait: None,
         connect_timeout: None,
         stop_timeout: Duration::from_secs(2),
+        service: Service {
+            restart: Rules { most: [Some(2), None][usize::from(choice >> 1 & 1)], ..Rules::default() },
+            stand_back: Duration::from_secs(3),
+            timeout: [None, Some(Duration::from_secs(5))][usize::from(choice >> 2 & 1)],
+            ..Service::default()
+        },
+        preparations: Preparations { fences: choice & 0x28 == 0x28, marks: choice & 0x44 == 0x44 },
         instance: INSTANCE,
     }
 }

@@ -69,6 +69,7 @@ impl Onlooker {
         | Event::Observed { .. }
         | Event::TookOver { .. }
         | Event::Renewed { .. }
+        | Event::Marked { .. }
         | Event::Released { .. }
         | Event::Denied { .. }
         | Event::Unanswered { .. } = event
@@ -92,6 +93,7 @@ impl Onlooker {
             Event::Observed { candidacy, .. } => (candidacy, pending == Request::Observe),
             Event::TookOver { candidacy, .. } => (candidacy, pending == Request::TakeOver),
             Event::Renewed { candidacy, .. } => (candidacy, pending == Request::Renew),
+            Event::Marked { candidacy, .. } => (candidacy, pending == Request::Mark),
             Event::Released { candidacy } => (candidacy, pending == Request::Release),
             Event::Denied { candidacy, request, .. } | Event::Unanswered { candidacy, request } => {
                 (candidacy, pending == request)
@@ -123,9 +125,15 @@ impl Onlooker {
             self.sees_withdrawal(now, action);
             match *action {
                 Action::Guard(order) => self.sees_order(now, order),
-                Action::Connect { session } => self.ids.session = session.0,
+                Action::Connect { session } => {
+                    // Whatever was asked in the one before, nobody waits for any more.
+                    (self.ids.session, self.ids.pending, self.sighting) = (session.0, None, None);
+                }
+                Action::Fence { grant } => self.ids.token = grant.token,
                 Action::Announce(Transition { to: PhaseName::Stopping, why, .. }) => {
-                    self.lapsed = why != Why::StopRequested;
+                    let with_a_lease =
+                        [Why::StopRequested, Why::TimedOut, Why::Unhealthy, Why::Ineligible, Why::Disabled];
+                    self.lapsed = !with_a_lease.contains(&why);
                 }
                 Action::Exit(_) => self.done = true,
                 _ => self.sees_request(now, action),
@@ -157,6 +165,7 @@ impl Onlooker {
             Action::Observe { candidacy } => (Request::Observe, candidacy),
             Action::TakeOver { candidacy, .. } => (Request::TakeOver, candidacy),
             Action::Renew { candidacy, .. } => (Request::Renew, candidacy),
+            Action::Mark { candidacy, .. } => (Request::Mark, candidacy),
             Action::Release { candidacy, .. } => (Request::Release, candidacy),
             _ => return,
         };
@@ -212,6 +221,7 @@ impl Onlooker {
                 self.alive = Some((run, deadlines));
                 // A lapse was the last run's. A renewal may follow this start at once, before anybody looks.
                 self.lapsed = false;
+                self.finished = None;
             }
             Order::Extend { run, deadlines } => self.sees_extension(now, run, deadlines),
             _ => {}

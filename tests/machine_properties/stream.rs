@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Place, Record, Request, SessionNumber, View};
+use zk_leader_run::core::event::{Bar, Candidacy, Denial, Event, Nonce, Place, Record, Request, SessionNumber, View};
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId};
 use zk_leader_run::core::time::Timestamp;
 
@@ -40,6 +40,7 @@ pub struct Ids {
     pub pending: Option<Request>,
     pub sent_at: Option<Timestamp>,
     pub version: i32,
+    pub token: i64,
 }
 
 pub fn streams() -> impl Strategy<Value = Vec<(u64, Telling)>> {
@@ -88,6 +89,7 @@ fn success(ids: &Ids, request: Request, record: u8, now: Timestamp) -> Event {
             Event::TookOver { candidacy, nonce, sent_at, version, token: i64::from(version), term: 1 }
         }
         Request::Renew => Event::Renewed { candidacy, sent_at, version },
+        Request::Mark => Event::Marked { candidacy, is_fresh: record < 200 },
         Request::Release => Event::Released { candidacy },
     }
 }
@@ -122,12 +124,19 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
     let candidacy = Candidacy(ids.candidacy.wrapping_sub(u32::from(ago)));
     let run = RunId(ids.run.wrapping_sub(u64::from(ago)));
     let old = Ids { candidacy: candidacy.0, ..*ids };
-    let requests =
-        [Request::Enter, Request::Look, Request::Observe, Request::TakeOver, Request::Renew, Request::Release];
+    let requests = [
+        Request::Enter,
+        Request::Look,
+        Request::Observe,
+        Request::TakeOver,
+        Request::Renew,
+        Request::Release,
+        Request::Mark,
+    ];
     let causes = [Cause::ItsOwn, Cause::Ordered, Cause::Deadline, Cause::SupervisorGone];
     let status =
         [ChildStatus::Exited(record), ChildStatus::Signaled(9), ChildStatus::NotExecuted(2)][usize::from(record % 3)];
-    match kind % 24 {
+    match kind % 28 {
         0 => Event::ClockJumped,
         1 | 2 => Event::Connected { session, negotiated: Duration::from_secs(4) },
         3 => Event::Unreachable { session },
@@ -147,7 +156,17 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         17 | 18 => Event::Guard(Report::TreeEnded { run, status, cause: causes[usize::from(place & 3)] }),
         19 => Event::Guard(Report::Stuck { run, survivors: 1 }),
         20 => Event::Seen { candidacy, view: view(&old, record, place) },
-        21 => Event::Denied { candidacy, request: requests[usize::from(place % 6)], denial: Denial::Conflict },
-        _ => success(&old, requests[usize::from(place % 6)], record, now),
+        21 => Event::Denied { candidacy, request: requests[usize::from(place % 7)], denial: Denial::Conflict },
+        22..=25 => preparing(ids, kind, record, place),
+        _ => success(&old, requests[usize::from(place % 7)], record, now),
+    }
+}
+
+fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
+    let bar = [Bar::Unhealthy, Bar::Ineligible, Bar::Disabled, Bar::Disabled][usize::from(place & 3)];
+    match kind % 28 {
+        22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },
+        23 => Event::Barred { bar, on: true },
+        _ => Event::Barred { bar, on: false },
     }
 }

@@ -6,9 +6,10 @@ use zk_leader_run::core::action::PhaseName;
 use zk_leader_run::core::event::{Denial, Event};
 use zk_leader_run::core::order::Report;
 
-pub const PHASES: [PhaseName; 7] = [
+pub const PHASES: [PhaseName; 8] = [
     PhaseName::Following,
     PhaseName::Waiting,
+    PhaseName::Preparing,
     PhaseName::Leading,
     PhaseName::Paused,
     PhaseName::Stopping,
@@ -85,7 +86,11 @@ fn name_of(event: &Event) -> &'static str {
         Event::RecordChanged { .. } => "record-changed",
         Event::TookOver { .. } => "took-over",
         Event::Renewed { .. } => "renewed",
+        Event::Marked { .. } => "marked",
         Event::Released { .. } => "released",
+        Event::Fenced { .. } => "fenced",
+        Event::Barred { on: true, .. } => "barred",
+        Event::Barred { on: false, .. } => "unbarred",
         Event::Denied { denial: Denial::Conflict, .. } => "denied-conflict",
         Event::Denied { denial: Denial::CandidateGone, .. } => "denied-candidate-gone",
         Event::Denied { denial: Denial::Forbidden, .. } => "denied-forbidden",

@@ -242,13 +242,24 @@ impl Ensemble {
         Ok(conditions.record + 1)
     }
 
-    /// Frees the record, and deletes the candidate if it is there.
+    /// A write elsewhere, on condition of the candidate and the term.
+    pub fn check(&mut self, session: SessionKey, candidacy: u32, conditions: Conditions) -> Result<(), Denial> {
+        self.caught_up(session);
+        if !self.has_candidate(session, candidacy) {
+            return Err(Denial::CandidateGone);
+        }
+        let term = self.state().term.is_some_and(|term| term.version == conditions.term);
+        if term { Ok(()) } else { Err(Denial::Conflict) }
+    }
+
+    /// Frees the record, and deletes the candidate if it is there and not to be kept.
     pub fn release(
         &mut self,
         session: SessionKey,
         candidacy: u32,
         conditions: Conditions,
         entry: Entry,
+        keeps_candidate: bool,
     ) -> Result<(), Denial> {
         self.caught_up(session);
         if !self.meets(conditions) {
@@ -261,9 +272,9 @@ impl Ensemble {
             let Entry { nonce, lease, .. } = entry;
             let version = conditions.record + 1;
             state.record = Some(StoredRecord { version, mzxid: state.zxid, held: false, lease, nonce });
-            state
-                .candidates
-                .retain(|candidate| !single && (candidate.owner != session || candidate.candidacy != candidacy));
+            state.candidates.retain(|candidate| {
+                keeps_candidate || !single && (candidate.owner != session || candidate.candidacy != candidacy)
+            });
         });
         self.caught_up(session);
         Ok(())

@@ -1,6 +1,6 @@
 //! What a script's steps do to the world.
 
-use zk_leader_run::core::event::Event;
+use zk_leader_run::core::event::{Bar, Event};
 use zk_leader_run::core::order::ChildStatus;
 
 use crate::clock::{MILLI, Real};
@@ -50,6 +50,12 @@ impl World {
             Fault::Suspend(length) => self.suspend(host, length),
             Fault::DeleteElection => self.ensemble.delete_candidates(|_| true),
             Fault::DeleteRecord => self.ensemble.delete_record(),
+            Fault::Bar(bar, length) => {
+                self.hosts[host].bars.push((bar, now + length));
+                self.push(now + length, Occurrence::BarLifted { bar });
+                self.tell(instance, Event::Barred { bar, on: true }, 0);
+            }
+            Fault::Disable(length) => self.disable(length),
             _ if now < self.hosts[host].suspended_until => {}
             _ => self.befall_process(instance, fault),
         }
@@ -84,6 +90,36 @@ impl World {
                 self.ensemble.delete_candidates(|candidate| Some(candidate.owner) == session);
             }
             _ => {}
+        }
+    }
+
+    fn disable(&mut self, length: Real) {
+        let (now, bar) = (self.now, Bar::Disabled);
+        for host in 0..self.hosts.len() {
+            self.hosts[host].bars.push((bar, now + length));
+            if let Some(instance) = self.hosts[host].instance {
+                let delay = self.rng(instance).below(10 * MILLI);
+                self.tell(instance, Event::Barred { bar, on: true }, delay);
+            }
+        }
+        self.push(now + length, Occurrence::BarLifted { bar });
+    }
+
+    pub fn bar_lifted(&mut self, bar: Bar) {
+        let now = self.now;
+        for host in 0..self.hosts.len() {
+            self.hosts[host].bars.retain(|(_, until)| now < *until);
+            let lifted = self.hosts[host].bars.iter().all(|(other, _)| *other != bar);
+            if let Some(instance) = self.hosts[host].instance.filter(|_| lifted) {
+                self.tell(instance, Event::Barred { bar, on: false }, 10 * MILLI);
+            }
+        }
+    }
+
+    /// A new process finds out what bars it.
+    pub fn tell_bars(&mut self, instance: usize) {
+        for (bar, _) in self.hosts[self.instances[instance].host].bars.clone() {
+            self.tell(instance, Event::Barred { bar, on: true }, 0);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use zk_leader_run::core::action::Action;
-use zk_leader_run::core::event::{Candidacy, Event, Request, SessionNumber};
+use zk_leader_run::core::event::{Bar, Candidacy, Event, Request, SessionNumber};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::order::{ChildStatus, RunId};
 use zk_leader_run::core::time::Timestamp;
@@ -29,6 +29,8 @@ pub struct Weather {
 pub struct Host {
     pub clock: HostClock,
     pub weather: Weather,
+    /// What bars its processes, each until then.
+    pub bars: Vec<(Bar, Real)>,
     pub suspended_from: Real,
     pub suspended_until: Real,
     /// The newest process on it.
@@ -109,10 +111,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub fn new(host: usize, settings: Settings, machine: Machine) -> Self {
+    pub fn new(host: usize, settings: &Settings, machine: Machine) -> Self {
         Self {
             host,
-            settings,
+            settings: *settings,
             machine,
             supervisor: Process::Running,
             inbox: VecDeque::new(),

@@ -119,11 +119,22 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     for event in
         ["renewed", "unanswered", "denied-conflict", "session-over", "clock-jumped", "guard-gone", "stop-requested"]
     {
-        for phase in [PhaseName::Waiting, PhaseName::Leading, PhaseName::Paused, PhaseName::Stopping] {
+        for phase in
+            [PhaseName::Waiting, PhaseName::Preparing, PhaseName::Leading, PhaseName::Paused, PhaseName::Stopping]
+        {
             assert!(coverage.visits(phase, event) > 0, "{event} was never read in {phase:?}");
         }
     }
     assert!(coverage.visits(PhaseName::Stopping, "orphans-ended") > 0);
+    for event in ["marked", "fenced"] {
+        assert!(coverage.visits(PhaseName::Preparing, event) > 0, "{event} was never read in time");
+    }
+    for phase in [PhaseName::Following, PhaseName::Waiting, PhaseName::Preparing, PhaseName::Leading, PhaseName::Paused]
+    {
+        assert!(coverage.visits(phase, "barred") > 0, "nobody was barred in {phase:?}");
+    }
+    assert!(coverage.passages(PhaseName::Leading, PhaseName::Preparing) > 0, "nothing was restarted");
+    assert!(coverage.passages(PhaseName::Preparing, PhaseName::Leading) > 0, "no restart ended well");
     assert!(coverage.passages(PhaseName::Paused, PhaseName::Leading) > 0, "no pause ended well");
     assert!(coverage.passages(PhaseName::Waiting, PhaseName::Leading) > 0, "no wait was served");
 }

@@ -16,6 +16,7 @@ pub struct Oracle {
     pub violation: Option<String>,
     pub starts: u64,
     newest_token: i64,
+    newest_instance: Option<usize>,
 }
 
 impl Oracle {
@@ -43,10 +44,11 @@ impl Oracle {
         if let Some(other) = running_tree(instances, hosts, now) {
             self.fail(format!("two trees live: instance {newest} starts one while that of instance {other} lives"));
         }
-        if tree.token <= self.newest_token {
+        let again = tree.token == self.newest_token && self.newest_instance == Some(newest);
+        if tree.token <= self.newest_token && !again {
             self.fail(format!("fencing: token {} is started after {}", tree.token, self.newest_token));
         }
-        self.newest_token = tree.token;
+        (self.newest_token, self.newest_instance) = (tree.token, Some(newest));
     }
 
     /// I8: whoever frees the record knows that no tree lives.
@@ -94,6 +96,9 @@ impl Oracle {
             Action::Guard(Order::Start { deadlines, .. }) if now.lease >= deadlines.stop_at => {
                 self.fail(format!("I2: instance {instance} starts without runway"));
             }
+            Action::Guard(Order::Start { .. }) if this.machine.bars().is_any() => {
+                self.fail(format!("instance {instance} starts though it is barred: {:?}", this.machine.bars()));
+            }
             Action::Guard(Order::Start { .. }) if lives => {
                 self.fail(format!("I3: instance {instance} orders a second tree"));
             }
@@ -124,6 +129,7 @@ fn asks(action: &Action) -> Option<Candidacy> {
         | Action::Observe { candidacy }
         | Action::TakeOver { candidacy, .. }
         | Action::Renew { candidacy, .. }
+        | Action::Mark { candidacy, .. }
         | Action::Release { candidacy, .. } => Some(candidacy),
         _ => None,
     }
@@ -144,6 +150,7 @@ pub fn answers(event: &Event, (asked_in, awaited): (Candidacy, Request)) -> bool
         Event::Observed { candidacy, .. } => (*candidacy, &[Request::Observe]),
         Event::TookOver { candidacy, .. } => (*candidacy, &[Request::TakeOver]),
         Event::Renewed { candidacy, .. } => (*candidacy, &[Request::Renew]),
+        Event::Marked { candidacy, .. } => (*candidacy, &[Request::Mark]),
         Event::Released { candidacy } => (*candidacy, &[Request::Release]),
         Event::Denied { candidacy, request, .. } | Event::Unanswered { candidacy, request } => {
             (*candidacy, std::slice::from_ref(request))

@@ -59,7 +59,7 @@ impl World {
         let session = releaser.grant.session as usize;
         let candidacy = self.ensemble.state().candidates.iter().find(|candidate| candidate.owner == session);
         let candidacy = candidacy.map_or(0, |candidate| candidate.candidacy);
-        match self.ensemble.release(session, candidacy, conditions, entry) {
+        match self.ensemble.release(session, candidacy, conditions, entry, false) {
             Ok(()) => {
                 self.note(|| format!("ensemble: freed by the releaser of instance {}", releaser.instance));
                 self.oracle.freed(&self.instances, &self.hosts, self.now, self.script.guarantee);

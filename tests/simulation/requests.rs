@@ -204,9 +204,14 @@ impl World {
                 .ensemble
                 .renew(session, candidacy.0, conditions, entry, false)
                 .map(|version| Event::Renewed { candidacy, sent_at, version }),
-            Action::Release { conditions, entry, .. } => {
-                self.ensemble.release(session, candidacy.0, conditions, entry).map(|()| Event::Released { candidacy })
-            }
+            Action::Mark { conditions, .. } => self
+                .ensemble
+                .check(session, candidacy.0, conditions)
+                .map(|()| Event::Marked { candidacy, is_fresh: true }),
+            Action::Release { conditions, entry, keeps_candidate, .. } => self
+                .ensemble
+                .release(session, candidacy.0, conditions, entry, keeps_candidate)
+                .map(|()| Event::Released { candidacy }),
             _ => return,
         };
         match outcome {

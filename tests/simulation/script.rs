@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use zk_leader_run::core::event::Bar;
 use zk_leader_run::core::lease::{Timing, Wishes};
 use zk_leader_run::core::machine::Settings;
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use zk_leader_run::core::restart::{RestartOn, Rules};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::rng::Rng;
@@ -94,6 +96,10 @@ pub enum Fault {
     DeleteCandidate,
     DeleteElection,
     DeleteRecord,
+    /// The host is unhealthy, or not eligible.
+    Bar(Bar, Real),
+    /// An operator wants nobody to run the command.
+    Disable(Real),
 }
 
 #[derive(Clone, Debug)]
@@ -170,12 +176,33 @@ fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration)
         wishes,
         guarantee,
         on_pause,
-        on_exit: rng.pick(&[OnExit::Exit, OnExit::Rejoin]),
+        on_exit: rng.pick(&[OnExit::Exit, OnExit::Rejoin, OnExit::Restart]),
         on_loss: rng.pick(&[OnLoss::Rejoin, OnLoss::Rejoin, OnLoss::Exit]),
         wait: rng.pick(&[None, None, None, None, Some(Duration::ZERO), Some(Duration::from_secs(5))]),
         connect_timeout: rng.pick(&[None, None, Some(Duration::from_secs(3))]),
         stop_timeout: Duration::from_millis(rng.between(200, 10_000)),
+        service: draw_service(rng, guarantee),
+        preparations: Preparations { fences: rng.chance(25), marks: rng.chance(25) },
         instance: 1,
+    }
+}
+
+fn draw_service(rng: &mut Rng, guarantee: Guarantee) -> Service {
+    let timeout = Duration::from_millis(rng.between(500, 8_000));
+    let delayed = guarantee == Guarantee::AtMostOne && rng.chance(10);
+    Service {
+        restart: Rules {
+            on: rng.pick(&[RestartOn::Failure, RestartOn::Always]),
+            delay: Duration::from_millis(rng.between(1, 1_000)),
+            longest_delay: Duration::from_millis(rng.between(1_000, 6_000)),
+            most: rng.pick(&[None, Some(0), Some(2)]),
+            min_interval: Duration::from_millis(rng.pick(&[0, 0, 0, 3_000])),
+            ..Rules::default()
+        },
+        stand_back: Duration::from_millis(rng.between(100, 5_000)),
+        timeout: rng.pick(&[None, None, Some(timeout)]),
+        start_deadline: rng.pick(&[None, None, None, Some(Duration::from_secs(9))]),
+        takeover_delay: if delayed { Duration::from_secs(2) } else { Duration::ZERO },
     }
 }
 
@@ -194,6 +221,8 @@ pub fn tame(plan: &HostPlan) -> Settings {
         wait: None,
         connect_timeout: None,
         stop_timeout: Duration::from_secs(2),
+        service: Service::default(),
+        preparations: Preparations::default(),
         ..plan.settings
     }
 }
@@ -217,7 +246,7 @@ fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {
     let short = rng.below(longest / 4);
     let long = rng.below(longest + longest / 2);
     let length = if rng.chance(40) { short } else { long };
-    match rng.below(23) {
+    match rng.below(26) {
         0..=2 => Fault::Cut(length),
         3 => Fault::Slow(length, rng.between(10 * MILLI, longest / 2)),
         4 | 5 => Fault::Lossy(length),
@@ -235,6 +264,8 @@ fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {
         19 => Fault::RequestStop { twice: rng.chance(30) },
         20 => Fault::Signal,
         21 => Fault::DeleteCandidate,
+        22 | 23 => Fault::Bar(rng.pick(&[Bar::Unhealthy, Bar::Ineligible]), length),
+        24 => Fault::Disable(length),
         _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord]),
     }
 }

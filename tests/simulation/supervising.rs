@@ -87,6 +87,14 @@ impl World {
                 self.mark(Mark::RenewalSent);
                 self.send(instance, candidacy, Request::Renew, action);
             }
+            Action::Mark { candidacy, .. } => self.send(instance, candidacy, Request::Mark, action),
+            Action::Fence { grant } => {
+                let (longest, healed) = (if self.healed { SECOND } else { 3 * SECOND }, self.healed);
+                let (delay, lucky) = (self.rng(instance).below(longest), self.rng(instance).chance(70));
+                let is_fenced = healed || lucky;
+                self.tell(instance, Event::Fenced { token: grant.token, is_fenced }, delay);
+            }
+            Action::EndFence => {}
             Action::Release { candidacy, .. } => {
                 self.mark(Mark::ReleaseSent);
                 self.send(instance, candidacy, Request::Release, action);
@@ -135,7 +143,8 @@ impl World {
         if idle && !self.is_final {
             let plan = &self.script.hosts[host];
             let settings = if self.healed { tame(plan) } else { plan.settings };
-            self.start_instance(host, settings);
+            let instance = self.start_instance(host, &settings);
+            self.tell_bars(instance);
         }
     }
 

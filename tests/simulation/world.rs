@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use zk_leader_run::core::event::{Event, SessionNumber};
+use zk_leader_run::core::event::{Bar, Event, SessionNumber};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::order::{ChildStatus, Order, RunId};
 use zk_leader_run::core::settings::Guarantee;
@@ -45,6 +45,7 @@ pub enum Occurrence {
     Reconnects { instance: usize, number: SessionNumber },
     WatchFires { fired: Fired },
     Releases { releaser: Releaser },
+    BarLifted { bar: Bar },
 }
 
 #[derive(Debug)]
@@ -75,6 +76,7 @@ impl World {
         let hosts = script.hosts.iter().enumerate().map(|(index, plan)| Host {
             clock: HostClock { offset: plan.clock_offset, drift_ppm: plan.drift_ppm, suspended: 0 },
             weather: Weather::default(),
+            bars: Vec::new(),
             suspended_from: 0,
             suspended_until: 0,
             instance: None,
@@ -192,6 +194,7 @@ impl World {
             }
             Occurrence::Reconnects { instance, number } => self.reconnects(instance, number),
             Occurrence::WatchFires { fired } => self.watch_fires(fired),
+            Occurrence::BarLifted { bar } => self.bar_lifted(bar),
             Occurrence::Releases { releaser } => self.releaser_works(releaser),
         }
     }
@@ -239,11 +242,11 @@ impl World {
     }
 
     /// A new supervisor and guard on the host.
-    pub fn start_instance(&mut self, host: usize, settings: Settings) -> usize {
+    pub fn start_instance(&mut self, host: usize, settings: &Settings) -> usize {
         let index = self.instances.len();
-        let settings = Settings { instance: index as u64 + 1, ..settings };
+        let settings = Settings { instance: index as u64 + 1, ..*settings };
         let machine = Machine::new(settings, self.hosts[host].clock.now(self.now));
-        self.instances.push(Instance::new(host, settings, machine));
+        self.instances.push(Instance::new(host, &settings, machine));
         self.hosts[host].instance = Some(index);
         self.note(|| format!("host {host}: instance {index} starts"));
         self.tell(index, Event::Ticked, 0);

@@ -134,7 +134,7 @@ impl Host {
     }
 
     pub async fn release(&mut self, conditions: Conditions) -> Result<(), No> {
-        self.desk.release(FIRST, conditions, self.entry(1));
+        self.desk.release(FIRST, conditions, self.entry(1), false);
         let answer = self.answer(FIRST, Request::Release).await?;
         assert_eq!(answer, Event::Released { candidacy: FIRST });
         Ok(())

@@ -2,15 +2,24 @@
 
 use std::time::Duration;
 
-use super::{After, Link, Machine, Phase};
+use super::Machine;
+use super::phase::{After, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
-use crate::core::event::{Denial, Request};
+use crate::core::event::{Denial, Place, Request};
 use crate::core::order::{Cause, ChildStatus, Order};
+use crate::core::restart::{Ending, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};
 
 /// A release that is not confirmed within this is left to expiry (T40).
 const RELEASE_LIMIT: Duration = Duration::from_secs(1);
+
+/// What follows the end of a tree.
+enum Next {
+    Leave(After, Why),
+    /// In the same term, not before this.
+    Restart(Timestamp),
+}
 
 impl Machine {
     /// A requested stop is not short of time: the lease goes on being renewed. `kill_at` is the guard's.
@@ -56,7 +65,7 @@ impl Machine {
         self.begin_stop(now, self.after_loss(), Why::LeaseEnding, true);
     }
 
-    fn begin_stop(&mut self, now: Now, after: After, why: Why, lapsed: bool) {
+    pub(super) fn begin_stop(&mut self, now: Now, after: After, why: Why, lapsed: bool) {
         if let Phase::Stopping { after, lapsed: already } = self.phase {
             self.phase = Phase::Stopping { after, lapsed: lapsed || already };
         } else {
@@ -76,7 +85,7 @@ impl Machine {
         let exit = After::Exit(ExitReason::StopRequested(None));
         match self.phase {
             Phase::Following => self.leave(now, exit, Why::StopRequested),
-            Phase::Waiting => self.begin_release(now, exit, Why::StopRequested),
+            Phase::Waiting | Phase::Preparing { .. } => self.begin_release(now, exit, Why::StopRequested),
             Phase::Leading | Phase::Paused { .. } => {
                 if let Some(run) = self.run {
                     self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });
@@ -88,7 +97,9 @@ impl Machine {
                     self.order(Order::Kill { run });
                 }
             }
-            Phase::Releasing { until, after: After::Rejoin } => self.phase = Phase::Releasing { until, after: exit },
+            Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
+                self.phase = Phase::Releasing { until, after: exit }
+            }
             Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => {}
         }
     }
@@ -109,7 +120,7 @@ impl Machine {
     /// Suspend: the lease is forfeit, and what runs is killed before anything else (T25).
     pub(super) fn clock_jumped(&mut self, now: Now) {
         match self.phase {
-            Phase::Waiting => {
+            Phase::Waiting | Phase::Preparing { .. } => {
                 self.lose_tenure(now, Why::ClockJumped);
                 self.look_again();
             }
@@ -139,40 +150,95 @@ impl Machine {
 
     pub(super) fn tree_ended(&mut self, now: Now, status: ChildStatus, cause: Cause) {
         self.status = Some(status);
-        let (after, why) = self.after_tree(status, cause);
+        let next = self.after_tree(now, status, cause);
         self.tree_is_empty(now);
-        self.begin_release(now, after, why);
+        match next {
+            Next::Leave(after, why) => self.begin_release(now, after, why),
+            Next::Restart(at) => self.rest(now, at, Why::Restarting),
+        }
+    }
+
+    /// `--timeout`: a stop like a requested one.
+    pub(super) fn end_run(&mut self, now: Now) {
+        let Some(run) = self.run else { return };
+        self.timed_out = self.run;
+        self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });
+        let after = match self.settings.on_exit {
+            OnExit::Exit => After::Exit(ExitReason::TimedOut),
+            OnExit::Rejoin | OnExit::Restart => After::Rejoin,
+        };
+        self.begin_stop(now, after, Why::TimedOut, false);
     }
 
     fn tree_is_empty(&mut self, now: Now) {
         self.run = None;
-        self.start_by = Timestamp::NEVER;
+        (self.start_by, self.run_until) = (Timestamp::NEVER, Timestamp::NEVER);
         self.finished = self.tenure.filter(|tenure| tenure.wait_is_over(now)).map(|tenure| tenure.nonce);
     }
 
-    fn after_tree(&self, status: ChildStatus, cause: Cause) -> (After, Why) {
+    fn after_tree(&mut self, now: Now, status: ChildStatus, cause: Cause) -> Next {
         let stopping = match self.phase {
             Phase::Stopping { after, .. } => Some(after),
             _ => None,
         };
+        let timed_out = cause == Cause::Ordered && self.timed_out == self.run;
         match (cause, status, stopping) {
             (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) => {
-                (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
+                Next::Leave(After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
             }
-            _ if self.stop_requested => (After::Exit(ExitReason::StopRequested(Some(status))), Why::TreeEmpty),
-            (Cause::ItsOwn, ..) => match self.settings.on_exit {
-                OnExit::Exit => (After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded),
-                OnExit::Rejoin => (After::Rejoin, Why::CommandEnded),
-            },
-            (_, _, Some(after)) => (after, Why::TreeEmpty),
+            _ if self.stop_requested => {
+                Next::Leave(After::Exit(ExitReason::StopRequested(Some(status))), Why::TreeEmpty)
+            }
+            (Cause::ItsOwn, ..) => self.after_run(now, Ending { status, timed_out: false }),
+            _ if timed_out => self.after_run(now, Ending { status, timed_out }),
+            (_, _, Some(after)) => Next::Leave(after, Why::TreeEmpty),
             // The guard's kill is not the command's own end (T52).
-            (_, _, None) => (self.after_loss(), Why::DeadlineKill),
+            (_, _, None) => Next::Leave(self.after_loss(), Why::DeadlineKill),
         }
+    }
+
+    /// The command ended by itself, or was given all its time.
+    fn after_run(&mut self, now: Now, ending: Ending) -> Next {
+        let (reason, why) = match ending {
+            Ending { timed_out: true, .. } => (ExitReason::TimedOut, Why::TimedOut),
+            Ending { status, .. } => (ExitReason::CommandEnded(status), Why::CommandEnded),
+        };
+        match self.settings.on_exit {
+            OnExit::Exit => Next::Leave(After::Exit(reason), why),
+            _ if self.guard_gone => Next::Leave(After::Exit(ExitReason::GuardGone), why),
+            OnExit::Rejoin => Next::Leave(After::Rejoin, why),
+            OnExit::Restart => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
+                Verdict::Over => Next::Leave(After::Exit(reason), why),
+                Verdict::TooOften => {
+                    self.stand_back(now);
+                    Next::Leave(After::Rejoin, Why::CrashLoop)
+                }
+                Verdict::Again { at } => self.after_failure(at, ending.timed_out),
+            },
+        }
+    }
+
+    /// Again in this term, unless we were about to give it up: a stop once begun is not taken back (I5).
+    fn after_failure(&self, at: Timestamp, timed_out: bool) -> Next {
+        match self.phase {
+            Phase::Stopping { after, lapsed } if lapsed || !timed_out => Next::Leave(after, Why::TreeEmpty),
+            _ if self.bars.is_any() => {
+                let (after, why) = self.after_bars();
+                Next::Leave(after, why)
+            }
+            _ if !self.has_seat() => Next::Leave(self.after_loss(), Why::SessionOver),
+            _ => Next::Restart(at),
+        }
+    }
+
+    /// Whether a renewal can succeed: our session is open, and our candidate first.
+    fn has_seat(&self) -> bool {
+        self.timing().is_some() && self.standing.view.is_some_and(|view| view.place == Place::First)
     }
 
     /// Frees the record, if it is ours to free: only when our own wait is over (I8).
     pub(super) fn begin_release(&mut self, now: Now, after: After, why: Why) {
-        let ours_to_free = self.tenure.is_some_and(|tenure| tenure.wait_is_over(now));
+        let ours_to_free = self.tenure.is_some_and(|tenure| tenure.wait_is_over(now) && !tenure.is_unfenced);
         if !ours_to_free || self.timing().is_none() {
             return self.leave(now, after, why);
         }
@@ -185,7 +251,9 @@ impl Machine {
         let (Some(timing), Some(tenure)) = (self.timing().copied(), self.tenure) else { return };
         if self.pending.is_none() {
             let (conditions, entry) = (tenure.conditions, tenure.entry(now, timing.lease));
-            self.request(Request::Release, Action::Release { candidacy: self.candidacy, conditions, entry });
+            self.keeps_candidate = matches!(self.phase, Phase::Releasing { after: After::Stay, .. });
+            let (candidacy, keeps_candidate) = (self.candidacy, self.keeps_candidate);
+            self.request(Request::Release, Action::Release { candidacy, conditions, entry, keeps_candidate });
         }
     }
 
@@ -205,8 +273,23 @@ impl Machine {
         match self.phase {
             Phase::Releasing { after, .. } => self.leave(now, after, Why::Released),
             // Given up already, and confirmed after all: the candidate is gone.
+            Phase::Following if self.keeps_candidate => self.look_again(),
             Phase::Following => self.enter_anew(),
             _ => {}
+        }
+    }
+
+    /// When the command need not be started any more.
+    pub(super) fn give_up_at(&self) -> Timestamp {
+        self.elect_by.min(self.too_late_at)
+    }
+
+    /// Why it need not.
+    pub(super) fn impatience(&self) -> (ExitReason, Why) {
+        if self.elect_by <= self.too_late_at {
+            (ExitReason::NotElected, Why::WaitOver)
+        } else {
+            (ExitReason::TooLate, Why::TooLate)
         }
     }
 
@@ -221,6 +304,10 @@ impl Machine {
                 self.enter_phase(now, Phase::Following, why);
                 self.rejoin(now, why);
             }
+            After::Stay => {
+                self.enter_phase(now, Phase::Following, why);
+                self.look_again();
+            }
         }
         self.tenure = None;
     }
@@ -229,7 +316,7 @@ impl Machine {
         let wait_was_over = self.tenure.is_some_and(|tenure| self.finished == Some(tenure.nonce));
         match self.link {
             Link::Down { .. } | Link::Opening => {}
-            Link::Open(_) if why == Why::Released => self.enter_anew(),
+            Link::Open(_) if why == Why::Released && !self.keeps_candidate => self.enter_anew(),
             // The candidate may still be there, and still first: a second one would stand behind it for ever.
             Link::Open(_) if wait_was_over => self.look_again(),
             // At-least-once, released nothing: a new session is the way to leave the line.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::Machine;
+use super::phase::{After, Link, Phase};
 use super::tenure::{Sending, Tenure};
-use super::{After, Link, Machine, Phase};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
 use crate::core::lease::{Timing, wait_over_at};
@@ -13,6 +14,8 @@ use crate::core::time::{Now, Sighting, Timestamp};
 /// What we know of our place in the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Standing {
+    /// Something bars us: this session is open, and has no candidate.
+    pub(super) is_out: bool,
     /// Our candidate was seen: look, rather than enter.
     pub(super) entered: bool,
     pub(super) view: Option<View>,
@@ -33,16 +36,19 @@ impl Machine {
         };
         let retry = self.standing.retry_at.filter(|_| self.pending.is_none() && self.timing().is_some());
         let connect = if self.was_connected() { Timestamp::NEVER } else { self.connect_by };
-        link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(self.elect_by)
+        let stand_back = self.bars.stand_back_until.unwrap_or(Timestamp::NEVER);
+        link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(stand_back).min(self.give_up_at())
     }
 
     pub(super) fn pass_following(&mut self, now: Now) {
-        if !self.was_connected() && now.lease >= self.connect_by.min(self.elect_by) {
+        if !self.was_connected() && now.lease >= self.connect_by.min(self.give_up_at()) {
             return self.leave(now, After::Exit(ExitReason::Unreachable), Why::Unreachable);
         }
-        if now.lease >= self.elect_by {
-            return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
+        if now.lease >= self.give_up_at() {
+            let (reason, why) = self.impatience();
+            return self.leave(now, After::Exit(reason), why);
         }
+        self.heed_bars_in_line(now);
         self.reconnect_when_due(now);
         if self.standing.retry_at.is_some_and(|at| now.lease >= at) {
             self.look_again();
@@ -77,12 +83,12 @@ impl Machine {
         self.candidacy.0 > 0
     }
 
-    /// A new candidate; whatever is still said about the old one is void.
+    /// A new candidate, if nothing bars us; whatever is still said about the old one is void.
     pub(super) fn enter_anew(&mut self) {
         self.candidacy.0 += 1;
         self.pending = None;
-        self.standing = Standing::default();
-        if self.timing().is_some() {
+        self.standing = Standing { is_out: self.bars.keep_out(), ..Standing::default() };
+        if self.timing().is_some() && !self.standing.is_out {
             self.request(Request::Enter, Action::Enter { candidacy: self.candidacy });
         }
     }
@@ -98,7 +104,8 @@ impl Machine {
     pub(super) fn look_again(&mut self) {
         self.pending = self.pending.filter(|pending| *pending != Request::Observe || self.tenure.is_some());
         self.standing.stale = self.pending.is_some();
-        if self.pending.is_some() || self.timing().is_none() {
+        let is_out = self.standing.is_out || self.phase == Phase::Done;
+        if self.pending.is_some() || self.timing().is_none() || is_out {
             return;
         }
         self.standing.retry_at = None;
@@ -118,9 +125,9 @@ impl Machine {
 
     pub(super) fn line_changed(&mut self, now: Now) {
         match self.phase {
-            Phase::Following | Phase::Waiting | Phase::Leading | Phase::Paused { .. } => self.look_again(),
             Phase::Stopping { .. } => self.renew_soon(now),
             Phase::Releasing { .. } | Phase::Done => {}
+            _ => self.look_again(),
         }
     }
 
@@ -153,7 +160,9 @@ impl Machine {
         if !view.record.agrees && !free_and_first {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
-        if view.place == Place::First {
+        if view.place == Place::First && self.bars.disabled {
+            self.heed_disabled(now);
+        } else if view.place == Place::First {
             self.claim(now, view);
         } else if self.only_if_free() {
             self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
@@ -182,7 +191,7 @@ impl Machine {
         }
     }
 
-    fn only_if_free(&self) -> bool {
+    pub(super) fn only_if_free(&self) -> bool {
         self.settings.wait.is_some_and(|wait| wait.is_zero()) && self.runs == 0
     }
 
@@ -196,7 +205,8 @@ impl Machine {
             return self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
         }
         let inherited = self.inherited(view.record);
-        let not_before = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease));
+        let delay = self.settings.service.takeover_delay;
+        let not_before = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease).after(delay));
         if self.only_if_free() && now.observer < self.start_from(not_before) {
             return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
         }
@@ -260,12 +270,18 @@ impl Machine {
             longest_lease: sending.lease,
             renew_at: sent_at.after(timing.renewal_interval),
             conflict: None,
+            is_unfenced: self.settings.preparations.fences && takeover == Takeover::Unclean,
+            is_unmarked: self.settings.preparations.marks,
+            mark_at: now.lease,
+            has_started: false,
         });
         self.backoff.reset();
-        if now.observer < self.start_from(sending.not_before) {
+        if self.bars.is_any() {
+            self.resign(now);
+        } else if now.observer < self.start_from(sending.not_before) {
             self.enter_phase(now, Phase::Waiting, Why::TookOver);
         } else {
-            self.start(now);
+            self.prepare(now);
         }
     }
 
@@ -275,7 +291,11 @@ impl Machine {
             _ if denial == Denial::Forbidden => self.forbidden(now),
             Phase::Following if denial == Denial::Conflict => self.look_again(),
             Phase::Following => self.enter_later(now),
-            Phase::Waiting | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => {
+            Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. } => {
                 self.denied_as_holder(now, request, denial);
             }
             Phase::Done => {}
@@ -286,7 +306,11 @@ impl Machine {
     pub(super) fn unanswered(&mut self, now: Now, request: Request) {
         match self.phase {
             Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
-            Phase::Waiting | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => {
+            Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. } => {
                 self.unanswered_as_holder(now, request);
             }
             Phase::Releasing { .. } => self.observe(),
@@ -299,7 +323,7 @@ impl Machine {
         self.pending = None;
         self.standing = Standing::default();
         match self.phase {
-            Phase::Waiting => self.lose_tenure(now, Why::SessionOver),
+            Phase::Waiting | Phase::Preparing { .. } => self.lose_tenure(now, Why::SessionOver),
             Phase::Leading | Phase::Paused { .. } => self.seat_lost(now, Why::SessionOver),
             // The tree is being ended already, by a deadline that needs no session.
             Phase::Following | Phase::Stopping { .. } | Phase::Done => {}

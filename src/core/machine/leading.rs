@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Link, Machine, Phase};
-use crate::core::action::{Action, ExitReason, Why};
+use super::Machine;
+use super::phase::{Link, Phase};
+use super::preparing::Step;
+use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::order::{Order, RunId};
 use crate::core::settings::OnPause;
@@ -18,7 +20,7 @@ impl Machine {
         let start_from = self.start_from(tenure.not_before);
         let start_at =
             if now.observer < start_from { now.lease.after(now.observer.until(start_from)) } else { Timestamp::NEVER };
-        self.renewal_due_at().min(start_at).min(tenure.deadlines.kill_at).min(self.elect_by)
+        self.renewal_due_at().min(start_at).min(tenure.deadlines.kill_at).min(self.give_up_at())
     }
 
     pub(super) fn leading_deadline(&self) -> Timestamp {
@@ -33,13 +35,15 @@ impl Machine {
             Link::Down { retry_at } if self.at_least_once() => retry_at,
             _ => Timestamp::NEVER,
         };
-        contact.min(tenure.deadlines.stop_at).min(self.start_by).min(self.renewal_due_at()).min(retry).min(reconnect)
+        let limits = tenure.deadlines.stop_at.min(self.start_by).min(self.run_until);
+        contact.min(limits).min(self.renewal_due_at()).min(retry).min(reconnect)
     }
 
     pub(super) fn pass_waiting(&mut self, now: Now) {
         let Some(tenure) = self.tenure else { return };
-        if now.lease >= self.elect_by {
-            return self.begin_release(now, super::After::Exit(ExitReason::NotElected), Why::WaitOver);
+        if now.lease >= self.give_up_at() {
+            let (reason, why) = self.impatience();
+            return self.begin_release(now, super::After::Exit(reason), why);
         }
         if now.lease >= tenure.deadlines.kill_at {
             self.lose_tenure(now, Why::LeaseEnding);
@@ -47,7 +51,7 @@ impl Machine {
         }
         self.renew_when_due(now);
         if now.observer >= self.start_from(tenure.not_before) {
-            self.start(now);
+            self.prepare(now);
         }
     }
 
@@ -58,6 +62,9 @@ impl Machine {
         }
         if now.lease >= tenure.deadlines.stop_at {
             return self.stop_tree(now, Why::LeaseEnding, tenure.deadlines.kill_at);
+        }
+        if now.lease >= self.run_until {
+            return self.end_run(now);
         }
         let timing = self.timing().copied();
         match self.phase {
@@ -85,18 +92,35 @@ impl Machine {
         let (Some(tenure), Some(timing)) = (self.tenure, self.timing().copied()) else { return };
         let contact = now.lease < timing.contact_lost_at(tenure.acked_sent_at);
         if !contact || now.lease >= tenure.deadlines.stop_at || self.run.is_some() {
-            if self.phase != Phase::Waiting {
-                self.enter_phase(now, Phase::Waiting, Why::TookOver);
+            match self.phase {
+                Phase::Waiting => {}
+                // What had to be done is done.
+                Phase::Preparing { .. } => self.phase = Phase::Preparing { step: Step::Ready },
+                _ => self.enter_phase(now, Phase::Waiting, Why::TookOver),
             }
             return;
         }
         self.runs += 1;
         let run = RunId(self.runs);
         self.run = Some(run);
-        self.elect_by = Timestamp::NEVER;
         self.start_by = tenure.deadlines.stop_at;
         self.order(Order::Start { run, deadlines: tenure.deadlines, grant: tenure.grant });
-        self.enter_phase(now, Phase::Leading, Why::Elected);
+        let why = if tenure.has_started { Why::Restarted } else { Why::Elected };
+        self.note_start(now);
+        self.enter_phase(now, Phase::Leading, why);
+    }
+
+    fn note_start(&mut self, now: Now) {
+        let service = &self.settings.service;
+        (self.elect_by, self.too_late_at) = (Timestamp::NEVER, Timestamp::NEVER);
+        self.run_until = service.timeout.map_or(Timestamp::NEVER, |timeout| now.lease.after(timeout));
+        self.history.started(now.lease);
+        self.rest_until = self.history.next_start_at(&service.restart);
+        // From now on a tree may live under it.
+        self.finished = None;
+        if let Some(tenure) = &mut self.tenure {
+            tenure.has_started = true;
+        }
     }
 
     pub(super) fn renewal_due_at(&self) -> Timestamp {
@@ -143,7 +167,11 @@ impl Machine {
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
             Phase::Releasing { .. } => return self.send_release(now),
-            Phase::Waiting | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => {}
+            Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. } => {}
         }
         if !tenure.extend(now, sent_at, timing.deadlines(sent_at)) {
             return;
@@ -240,7 +268,7 @@ impl Machine {
             (Request::Enter, _) => self.enter_later(now),
             (_, Denial::Conflict | Denial::Forbidden) => self.deposed(now),
             (_, Denial::CandidateGone) => match self.phase {
-                Phase::Waiting => {
+                Phase::Waiting | Phase::Preparing { .. } => {
                     self.lose_tenure(now, Why::CandidateGone);
                     self.enter_later(now);
                 }
@@ -259,14 +287,19 @@ impl Machine {
         }
         let pause = self.timing().map_or(Duration::ZERO, |timing| timing.renewal_interval / RETRIES_PER_RENEWAL);
         if let Some(tenure) = &mut self.tenure {
-            tenure.renew_at = now.lease.after(pause);
+            let again_at = now.lease.after(pause);
+            if request == Request::Mark {
+                tenure.mark_at = again_at;
+            } else {
+                tenure.renew_at = again_at;
+            }
         }
     }
 
     /// The record is someone else's.
     fn deposed(&mut self, now: Now) {
         match self.phase {
-            Phase::Waiting => {
+            Phase::Waiting | Phase::Preparing { .. } => {
                 self.lose_tenure(now, Why::Deposed);
                 self.look_again();
             }
@@ -292,10 +325,5 @@ impl Machine {
         if self.timing().is_some() {
             self.enter_later(now);
         }
-    }
-
-    pub(super) fn lose_tenure(&mut self, now: Now, why: Why) {
-        self.enter_phase(now, Phase::Following, why);
-        self.tenure = None;
     }
 }

@@ -5,25 +5,32 @@
 //!
 //! Never: I/O, a clock, a log line.
 
+mod bars;
 mod ending;
 mod following;
 mod leading;
+mod phase;
+mod preparing;
 mod snapshot;
 mod tenure;
 
 use std::time::Duration;
 
-use super::action::{Action, ExitReason, PhaseName, Transition, Why};
+use super::action::{Action, PhaseName, Transition, Why};
 use super::backoff::Backoff;
 use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
 use super::lease::{Timing, Wishes};
 use super::order::{ChildStatus, Order, Report, RunId};
-use super::settings::{Guarantee, OnExit, OnLoss, OnPause};
+use super::restart::History;
+use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use super::time::{Now, Timestamp};
 
+pub use bars::Bars;
 pub use snapshot::{Held, Snapshot};
 
 use following::Standing;
+use phase::{After, Link, Phase};
+use preparing::Step;
 use tenure::Tenure;
 
 /// SIGHUP: the number is the same on every Linux.
@@ -41,47 +48,10 @@ pub struct Settings {
     pub wait: Option<Duration>,
     pub connect_timeout: Option<Duration>,
     pub stop_timeout: Duration,
+    pub service: Service,
+    pub preparations: Preparations,
     /// Drawn at random for each process; zero is reserved for records that are nobody's.
     pub instance: u64,
-}
-
-/// What follows when the tree is gone and the record released.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum After {
-    Rejoin,
-    Exit(ExitReason),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// No record is ours; connecting, lining up, waiting for our turn.
-    Following,
-    /// The record is ours, the previous lease may still run.
-    Waiting,
-    /// The command runs (or its start was ordered).
-    Leading,
-    /// The command runs, contact is lost, the lease is not over.
-    Paused {
-        since: Timestamp,
-    },
-    /// The tree is being ended. `lapsed`: for lack of a lease, so nothing prolongs it (I5).
-    Stopping {
-        after: After,
-        lapsed: bool,
-    },
-    /// The tree is empty; the record is being freed.
-    Releasing {
-        until: Timestamp,
-        after: After,
-    },
-    Done,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Link {
-    Down { retry_at: Timestamp },
-    Opening,
-    Open(Timing),
 }
 
 /// See the module's page.
@@ -100,15 +70,26 @@ pub struct Machine {
     runs: u64,
     /// By when a start that was ordered and not yet reported must be: after that the guard would refuse it.
     start_by: Timestamp,
+    /// When `--timeout` ends that run.
+    run_until: Timestamp,
+    /// The last run that `--timeout` has ended.
+    timed_out: Option<RunId>,
+    history: History,
+    /// No start before this: a back-off, or the least interval between starts.
+    rest_until: Timestamp,
+    bars: Bars,
     /// How the command of the last run ended.
     status: Option<ChildStatus>,
     /// Take-overs sent so far; each has a nonce of its own.
     sendings: u64,
     /// Our record of a term whose wait was over and whose tree is empty: as good as free (I8).
     finished: Option<Nonce>,
+    /// The last release was to leave our candidate in its place.
+    keeps_candidate: bool,
     stop_requested: bool,
     guard_gone: bool,
     elect_by: Timestamp,
+    too_late_at: Timestamp,
     connect_by: Timestamp,
     backoff: Backoff,
     actions: Vec<Action>,
@@ -130,13 +111,20 @@ impl Machine {
             run: None,
             runs: 0,
             start_by: Timestamp::NEVER,
+            run_until: Timestamp::NEVER,
+            timed_out: None,
+            history: History::default(),
+            rest_until: Timestamp::ZERO,
+            bars: Bars::default(),
             status: None,
             sendings: 0,
             finished: None,
+            keeps_candidate: false,
             stop_requested: false,
             guard_gone: false,
             // `--wait 0` looks once; how long that look may take is the connect timeout's business.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
+            too_late_at: by(settings.service.start_deadline),
             connect_by: by(settings.connect_timeout),
             backoff: Backoff::new(settings.instance),
             actions: Vec::new(),
@@ -157,6 +145,7 @@ impl Machine {
             Phase::Done => return None,
             Phase::Following => self.following_deadline(),
             Phase::Waiting => self.waiting_deadline(now),
+            Phase::Preparing { .. } => self.preparing_deadline(),
             Phase::Leading | Phase::Paused { .. } => self.leading_deadline(),
             Phase::Stopping { .. } => self.stopping_deadline(),
             Phase::Releasing { until, .. } => until,
@@ -166,15 +155,7 @@ impl Machine {
 
     /// The phase, without what it holds.
     pub fn phase(&self) -> PhaseName {
-        match self.phase {
-            Phase::Following => PhaseName::Following,
-            Phase::Waiting => PhaseName::Waiting,
-            Phase::Leading => PhaseName::Leading,
-            Phase::Paused { .. } => PhaseName::Paused,
-            Phase::Stopping { .. } => PhaseName::Stopping,
-            Phase::Releasing { .. } => PhaseName::Releasing,
-            Phase::Done => PhaseName::Done,
-        }
+        self.phase.name()
     }
 
     fn note(&mut self, now: Now, event: Event) {
@@ -198,6 +179,7 @@ impl Machine {
             | Event::RecordChanged { candidacy }
             | Event::TookOver { candidacy, .. }
             | Event::Renewed { candidacy, .. }
+            | Event::Marked { candidacy, .. }
             | Event::Released { candidacy }
             | Event::Denied { candidacy, .. }
             | Event::Unanswered { candidacy, .. } => {
@@ -205,6 +187,8 @@ impl Machine {
                     self.note_of_election(now, event);
                 }
             }
+            Event::Fenced { token, is_fenced } => self.fenced(now, token, is_fenced),
+            Event::Barred { bar, on } => self.barred(now, bar, on),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
             Event::OrphansEnded => self.orphans_ended(now),
@@ -246,6 +230,7 @@ impl Machine {
             Event::Renewed { sent_at, version, .. } if self.answers(&[Request::Renew]) => {
                 self.renewed(now, sent_at, version);
             }
+            Event::Marked { is_fresh, .. } if self.answers(&[Request::Mark]) => self.marked(now, is_fresh),
             Event::Released { .. } if self.answers(&[Request::Release]) => self.released(now),
             Event::Denied { request, denial, .. } if self.answers(&[request]) => self.denied(now, request, denial),
             Event::Unanswered { request, .. } if self.answers(&[request]) => self.unanswered(now, request),
@@ -282,9 +267,11 @@ impl Machine {
             self.start_by = Timestamp::NEVER;
             self.actions.push(Action::EndGuard);
         }
+        self.bars.pass(now);
         match self.phase {
             Phase::Following => self.pass_following(now),
             Phase::Waiting => self.pass_waiting(now),
+            Phase::Preparing { .. } => self.pass_preparing(now),
             Phase::Leading | Phase::Paused { .. } => self.pass_leading(now),
             Phase::Stopping { .. } => self.pass_stopping(now),
             Phase::Releasing { until, after } => {
@@ -319,6 +306,9 @@ impl Machine {
 
     fn enter_phase(&mut self, now: Now, phase: Phase, why: Why) {
         let from = self.phase();
+        if self.phase == (Phase::Preparing { step: Step::Fence }) {
+            self.actions.push(Action::EndFence);
+        }
         self.phase = phase;
         self.actions.push(Action::Announce(Transition {
             from,
@@ -326,6 +316,7 @@ impl Machine {
             why,
             token: self.tenure.as_ref().map(|tenure| tenure.grant.token),
             lease_left: self.tenure.as_ref().map(|tenure| now.lease.until(tenure.deadlines.kill_at)),
+            next_in: self.next_in(now),
         }));
     }
 }

@@ -38,6 +38,14 @@ pub(super) struct Tenure {
     pub renew_at: Timestamp,
     /// A renewal on this version of the record was refused.
     pub conflict: Option<i32>,
+    /// The last holder has to be fenced before anything starts, or is released.
+    pub is_unfenced: bool,
+    /// The marker of this run has to be written before anything starts.
+    pub is_unmarked: bool,
+    /// When the marker is to be written (again).
+    pub mark_at: Timestamp,
+    /// The command was started in this term.
+    pub has_started: bool,
 }
 
 impl Tenure {

@@ -1,0 +1,66 @@
+//! Where a machine stands.
+
+use super::preparing::Step;
+use crate::core::action::{ExitReason, PhaseName};
+use crate::core::lease::Timing;
+use crate::core::time::Timestamp;
+
+/// What follows when the tree is gone and the record released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum After {
+    Rejoin,
+    /// Keep our place in the line.
+    Stay,
+    Exit(ExitReason),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// No record is ours; connecting, lining up, waiting for our turn.
+    Following,
+    /// The record is ours, the previous lease may still run.
+    Waiting,
+    /// The record is ours, no lease but ours runs, and no tree lives; something must be done, or awaited, before a start.
+    Preparing {
+        step: Step,
+    },
+    /// The command runs (or its start was ordered).
+    Leading,
+    /// The command runs, contact is lost, the lease is not over.
+    Paused {
+        since: Timestamp,
+    },
+    /// The tree is being ended. `lapsed`: for lack of a lease, so nothing prolongs it (I5).
+    Stopping {
+        after: After,
+        lapsed: bool,
+    },
+    /// The tree is empty; the record is being freed.
+    Releasing {
+        until: Timestamp,
+        after: After,
+    },
+    Done,
+}
+
+impl Phase {
+    pub fn name(self) -> PhaseName {
+        match self {
+            Self::Following => PhaseName::Following,
+            Self::Waiting => PhaseName::Waiting,
+            Self::Preparing { .. } => PhaseName::Preparing,
+            Self::Leading => PhaseName::Leading,
+            Self::Paused { .. } => PhaseName::Paused,
+            Self::Stopping { .. } => PhaseName::Stopping,
+            Self::Releasing { .. } => PhaseName::Releasing,
+            Self::Done => PhaseName::Done,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Link {
+    Down { retry_at: Timestamp },
+    Opening,
+    Open(Timing),
+}

@@ -1,0 +1,154 @@
+//! Between the record and the start: what must be done, or awaited, while no tree lives.
+//!
+//! The steps come in the order of [`Step`], each only where it is wanted, and all but the last only before the first
+//! start of a term. Where none is wanted, this phase does not exist: the start follows in the same turn.
+//!
+//! Never: a start without runway (I2); a release of a record that was not fenced though it had to be.
+
+use super::phase::{After, Phase};
+use super::{Link, Machine};
+use crate::core::action::{Action, ExitReason, Why};
+use crate::core::event::Request;
+use crate::core::settings::OnLoss;
+use crate::core::time::{Now, Timestamp};
+
+/// What a start waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Step {
+    /// The fence command runs.
+    Fence,
+    /// The slot's marker is being written.
+    Mark,
+    /// It is too soon after the last start, or the last failure.
+    Backoff,
+    /// Nothing but a fresh renewal.
+    Ready,
+}
+
+impl Machine {
+    /// Takes the next step towards the start, which may be the start.
+    pub(super) fn prepare(&mut self, now: Now) {
+        let step = self.next_step(now);
+        if step == Step::Ready {
+            return self.start(now);
+        }
+        match self.phase {
+            Phase::Preparing { .. } => self.phase = Phase::Preparing { step },
+            _ => self.enter_phase(now, Phase::Preparing { step }, Why::Elected),
+        }
+        match (step, self.tenure) {
+            (Step::Fence, Some(tenure)) => self.actions.push(Action::Fence { grant: tenure.grant }),
+            (Step::Mark, _) => self.mark_when_due(now),
+            _ => {}
+        }
+    }
+
+    /// The command failed, and is started again in this term.
+    pub(super) fn rest(&mut self, now: Now, until: Timestamp, why: Why) {
+        self.rest_until = until.max(self.rest_until);
+        self.enter_phase(now, Phase::Preparing { step: Step::Backoff }, why);
+    }
+
+    fn next_step(&self, now: Now) -> Step {
+        match self.tenure {
+            Some(tenure) if tenure.is_unfenced => Step::Fence,
+            Some(tenure) if tenure.is_unmarked => Step::Mark,
+            _ if now.lease < self.rest_until => Step::Backoff,
+            _ => Step::Ready,
+        }
+    }
+
+    pub(super) fn preparing_deadline(&self) -> Timestamp {
+        let Some(tenure) = &self.tenure else { return Timestamp::NEVER };
+        let step = match self.phase {
+            Phase::Preparing { step: Step::Backoff } => self.rest_until,
+            Phase::Preparing { step: Step::Mark } if self.pending.is_none() => tenure.mark_at,
+            _ => Timestamp::NEVER,
+        };
+        step.min(self.renewal_due_at()).min(tenure.deadlines.kill_at).min(self.give_up_at())
+    }
+
+    pub(super) fn pass_preparing(&mut self, now: Now) {
+        let Some(tenure) = self.tenure else { return };
+        if now.lease >= self.give_up_at() {
+            let (reason, why) = self.impatience();
+            return self.begin_release(now, After::Exit(reason), why);
+        }
+        if now.lease >= tenure.deadlines.kill_at {
+            self.lose_tenure(now, Why::LeaseEnding);
+            return self.look_again();
+        }
+        self.renew_when_due(now);
+        match self.phase {
+            Phase::Preparing { step: Step::Mark } => self.mark_when_due(now),
+            Phase::Preparing { step: Step::Backoff | Step::Ready } if self.next_step(now) == Step::Ready => {
+                self.start(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// One request under way at a time: a renewal comes first.
+    fn mark_when_due(&mut self, now: Now) {
+        let Some(tenure) = self.tenure.filter(|tenure| tenure.is_unmarked && now.lease >= tenure.mark_at) else {
+            return;
+        };
+        if self.pending.is_none() && matches!(self.link, Link::Open(_)) {
+            let action = Action::Mark { candidacy: self.candidacy, conditions: tenure.conditions };
+            self.request(Request::Mark, action);
+        }
+    }
+
+    /// The marker is ours, or another run's (`is_fresh` false).
+    pub(super) fn marked(&mut self, now: Now, is_fresh: bool) {
+        match (self.phase, &mut self.tenure) {
+            (Phase::Preparing { step: Step::Mark }, Some(tenure)) if is_fresh => {
+                tenure.is_unmarked = false;
+                self.prepare(now);
+            }
+            (Phase::Preparing { step: Step::Mark }, Some(_)) => {
+                self.begin_release(now, After::Exit(ExitReason::Duplicate), Why::Duplicate);
+            }
+            (Phase::Releasing { .. }, Some(_)) => self.send_release(now),
+            // The tenure was lost meanwhile.
+            (Phase::Following, _) => self.look_again(),
+            _ => {}
+        }
+    }
+
+    /// The fence command ended; a failure leaves the record as it is, so that the next leader has to fence, too.
+    pub(super) fn fenced(&mut self, now: Now, token: i64, is_fenced: bool) {
+        let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.grant.token == token) else { return };
+        if self.phase != (Phase::Preparing { step: Step::Fence }) {
+            return;
+        }
+        if is_fenced {
+            tenure.is_unfenced = false;
+            self.phase = Phase::Preparing { step: Step::Ready };
+            return self.prepare(now);
+        }
+        self.phase = Phase::Preparing { step: Step::Ready };
+        self.stand_back(now);
+        self.begin_release(now, After::Rejoin, Why::FenceFailed);
+    }
+
+    /// The record is lost while no tree lives.
+    pub(super) fn lose_tenure(&mut self, now: Now, why: Why) {
+        let has_led = self.tenure.is_some_and(|tenure| tenure.has_started);
+        if has_led && self.settings.on_loss == OnLoss::Exit {
+            return self.leave(now, After::Exit(ExitReason::LeadershipLost), why);
+        }
+        self.enter_phase(now, Phase::Following, why);
+        self.tenure = None;
+    }
+
+    /// For the log: how long a phase that is being entered will rest.
+    pub(super) fn next_in(&self, now: Now) -> Option<std::time::Duration> {
+        let until = match self.phase {
+            Phase::Preparing { step: Step::Backoff } => Some(self.rest_until),
+            Phase::Following => self.bars.stand_back_until,
+            _ => None,
+        };
+        until.map(|until| now.lease.until(until))
+    }
+}

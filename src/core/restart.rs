@@ -1,0 +1,250 @@
+//! What follows when the command ends by itself and we would go on leading: again, the end, or another host's turn.
+//!
+//! Never: a restart that nobody asked for; a command that could not be executed is not even brought here.
+
+use std::time::Duration;
+
+use super::order::ChildStatus;
+use super::time::Timestamp;
+
+/// What a run counts as whose time was over: the status of timeout(1).
+pub const TIMED_OUT: u8 = 124;
+
+/// `--restart`: after which endings the command is started again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum RestartOn {
+    /// After every ending but status 0.
+    #[default]
+    Failure,
+    /// After every ending.
+    Always,
+}
+
+/// A set of exit statuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statuses {
+    bits: [u64; 4],
+}
+
+impl Statuses {
+    #[must_use]
+    pub fn with(mut self, status: u8) -> Self {
+        if let Some(bits) = self.bits.get_mut(usize::from(status / 64)) {
+            *bits |= 1 << (status % 64);
+        }
+        self
+    }
+
+    pub fn contains(&self, status: u8) -> bool {
+        self.bits.get(usize::from(status / 64)).is_some_and(|bits| bits >> (status % 64) & 1 == 1)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u8> {
+        (0..=u8::MAX).filter(|status| self.contains(*status))
+    }
+}
+
+/// The restart options. The defaults are the command line's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    pub on: RestartOn,
+    /// Before the first restart; doubled with each failure in a row.
+    pub delay: Duration,
+    /// It is never longer; and a run that lasted as long makes the next failure a first one.
+    pub longest_delay: Duration,
+    /// So many restarts after failures are made within `window`; `None`: as many as it takes.
+    pub most: Option<u32>,
+    pub window: Duration,
+    /// Statuses that end it; a signal counts as 128 + its number.
+    pub no_restart: Statuses,
+    /// The least time from one start to the next, across terms too.
+    pub min_interval: Duration,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            on: RestartOn::Failure,
+            delay: Duration::from_secs(1),
+            longest_delay: Duration::from_secs(60),
+            most: Some(5),
+            window: Duration::from_secs(600),
+            no_restart: Statuses::default(),
+            min_interval: Duration::ZERO,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ending {
+    pub status: ChildStatus,
+    /// We ended it, because its time was over: a failure, whatever the status.
+    pub timed_out: bool,
+}
+
+impl Ending {
+    fn is_success(self) -> bool {
+        !self.timed_out && self.status == ChildStatus::Exited(0)
+    }
+
+    /// As a shell would call it.
+    fn code(self) -> Option<u8> {
+        match self.status {
+            _ if self.timed_out => Some(TIMED_OUT),
+            ChildStatus::Exited(code) => Some(code),
+            ChildStatus::Signaled(signal) => 128_u8.checked_add(signal),
+            ChildStatus::NotExecuted(_) => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// That was the last run.
+    Over,
+    /// Start it again, not before this.
+    Again { at: Timestamp },
+    /// The budget is used up: it is another host's turn.
+    TooOften,
+}
+
+/// The starts and failures of this process.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    started_at: Option<Timestamp>,
+    /// Failures in a row, none of which came after a calm time.
+    in_a_row: u32,
+    /// The failures within the window, oldest first. Kept when we resign: whoever comes back is not forgiven yet.
+    failed_at: Vec<Timestamp>,
+}
+
+impl History {
+    pub fn started(&mut self, now: Timestamp) {
+        self.started_at = Some(now);
+    }
+
+    /// The least interval between starts allows the next one then.
+    pub fn next_start_at(&self, rules: &Rules) -> Timestamp {
+        self.started_at.map_or(Timestamp::ZERO, |at| at.after(rules.min_interval))
+    }
+
+    /// A run ended at `now`, and nothing but its ending speaks against another one.
+    pub fn ended(&mut self, now: Timestamp, rules: &Rules, ending: Ending) -> Verdict {
+        let unwanted = ending.code().is_none_or(|code| rules.no_restart.contains(code));
+        if unwanted || (ending.is_success() && rules.on == RestartOn::Failure) {
+            return Verdict::Over;
+        }
+        if ending.is_success() {
+            self.in_a_row = 0;
+            return Verdict::Again { at: now.after(rules.delay) };
+        }
+        self.failed_at.retain(|at| at.until(now) < rules.window);
+        if let Some(most) = rules.most {
+            self.failed_at.push(now);
+            if u32::try_from(self.failed_at.len()).unwrap_or(u32::MAX) > most {
+                return Verdict::TooOften;
+            }
+        }
+        if self.started_at.is_none_or(|at| at.until(now) >= rules.longest_delay) {
+            self.in_a_row = 0;
+        }
+        let doubled = rules.delay.saturating_mul(1 << self.in_a_row.min(24));
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        Verdict::Again { at: now.after(doubled.min(rules.longest_delay)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: Ending = Ending { status: ChildStatus::Exited(1), timed_out: false };
+    const SUCCEEDED: Ending = Ending { status: ChildStatus::Exited(0), timed_out: false };
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::ZERO.after(Duration::from_secs(seconds))
+    }
+
+    /// The delays after runs of this many seconds each, all ending like this; `None`: no restart.
+    fn delays(rules: &Rules, ending: Ending, runs: &[u64]) -> Vec<Option<u64>> {
+        let (mut history, mut now) = (History::default(), at(0));
+        let mut run = |length: &u64| {
+            history.started(now);
+            now = now.after(Duration::from_secs(*length));
+            let Verdict::Again { at } = history.ended(now, rules, ending) else { return None };
+            let delay = now.until(at).as_secs();
+            now = at;
+            Some(delay)
+        };
+        runs.iter().map(&mut run).collect()
+    }
+
+    #[test]
+    fn the_delay_doubles_to_its_limit_and_a_calm_run_forgives() {
+        let rules = Rules { most: None, ..Rules::default() };
+        let expected = [1, 2, 4, 8, 16, 32, 60, 60, 1, 2].map(Some);
+        assert_eq!(delays(&rules, FAILED, &[0, 0, 0, 0, 0, 0, 59, 0, 60, 0]), expected);
+    }
+
+    #[test]
+    fn the_budget_is_of_restarts_within_the_window() {
+        let rules = Rules { most: Some(2), window: Duration::from_secs(100), ..Rules::default() };
+        assert_eq!(delays(&rules, FAILED, &[0, 0, 0]), [Some(1), Some(2), None]);
+        assert_eq!(delays(&rules, FAILED, &[0, 99, 99, 99]), [Some(1), Some(1), Some(1), Some(1)]);
+        let none = Rules { most: Some(0), ..rules };
+        assert_eq!(delays(&none, FAILED, &[0]), [None]);
+    }
+
+    #[test]
+    fn who_resigned_is_not_forgiven_within_the_window() {
+        let rules = Rules { most: Some(1), ..Rules::default() };
+        let mut history = History::default();
+        for (second, verdict) in [(0, Verdict::Again { at: at(1) }), (1, Verdict::TooOften), (60, Verdict::TooOften)] {
+            history.started(at(second));
+            assert_eq!(history.ended(at(second), &rules, FAILED), verdict);
+        }
+        history.started(at(900));
+        assert!(matches!(history.ended(at(900), &rules, FAILED), Verdict::Again { .. }));
+    }
+
+    #[test]
+    fn a_success_ends_it_unless_it_is_always_restarted_and_then_costs_no_budget() {
+        assert_eq!(delays(&Rules::default(), SUCCEEDED, &[5]), [None]);
+        let always = Rules { on: RestartOn::Always, most: Some(1), ..Rules::default() };
+        assert_eq!(delays(&always, SUCCEEDED, &[0; 5]), [Some(1); 5]);
+    }
+
+    #[test]
+    fn statuses_that_must_not_be_restarted_end_it() {
+        let rules = Rules { no_restart: Statuses::default().with(78).with(143).with(124), ..Rules::default() };
+        let again = |status, timed_out| delays(&rules, Ending { status, timed_out }, &[0]) == [Some(1)];
+        assert!(!again(ChildStatus::Exited(78), false));
+        assert!(!again(ChildStatus::Signaled(15), false));
+        assert!(!again(ChildStatus::Signaled(15), true), "124: its time was over");
+        assert!(again(ChildStatus::Exited(77), false));
+        assert!(again(ChildStatus::Signaled(9), false));
+        assert!(again(ChildStatus::Exited(0), false) == delays(&rules, SUCCEEDED, &[0])[0].is_some());
+    }
+
+    #[test]
+    fn a_run_that_timed_out_has_failed_whatever_its_status() {
+        let ending = Ending { status: ChildStatus::Exited(0), timed_out: true };
+        assert_eq!(delays(&Rules::default(), ending, &[0, 0]), [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn starts_keep_their_distance() {
+        let rules = Rules { min_interval: Duration::from_secs(30), ..Rules::default() };
+        let mut history = History::default();
+        assert_eq!(history.next_start_at(&rules), Timestamp::ZERO);
+        history.started(at(5));
+        assert_eq!(history.next_start_at(&rules), at(35));
+    }
+
+    #[test]
+    fn a_set_of_statuses_holds_all_of_them() {
+        let set = [0, 63, 64, 255].into_iter().fold(Statuses::default(), Statuses::with);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 255]);
+    }
+}
