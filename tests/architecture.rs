@@ -44,6 +44,7 @@ const PLACES: &[Place] = &[
             "hyper",
             "hyper_util",
             "http_body_util",
+            "prometheus_client",
         ],
     ),
     (

@@ -2,8 +2,11 @@
 //!
 //! Never: a wait; a change to what passes.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 
+use super::metrics::Metrics;
 use super::pulse::{Feed, Pulse};
 use super::status::Status;
 use crate::core::action::Action;
@@ -17,17 +20,24 @@ pub struct Lookout {
     status: Status,
     statuses: watch::Sender<Status>,
     pulse: Pulse,
+    metrics: Arc<Metrics>,
 }
 
 impl Lookout {
-    pub fn new(now: Now, snapshot: Snapshot) -> Self {
+    pub fn new(now: Now, snapshot: Snapshot, metrics: Metrics) -> Self {
         let status = Status::new(now, snapshot);
-        Self { status, statuses: watch::Sender::new(status), pulse: Pulse::default() }
+        let statuses = watch::Sender::new(status);
+        Self { status, statuses, pulse: Pulse::default(), metrics: Arc::new(metrics) }
     }
 
     /// What programs that look on read from.
     pub fn feed(&self) -> Feed {
         Feed::new(self.pulse.clone(), self.statuses.subscribe())
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// What the loop waits for besides its events.
@@ -37,10 +47,14 @@ impl Lookout {
 
     /// The machine hears an event, under our eyes.
     pub fn watch(&mut self, machine: &mut Machine, now: Now, event: Event) -> Vec<Action> {
-        self.status.hear(&event);
+        if self.status.concerns(&event) {
+            self.status.hear(&event);
+            self.metrics.hear(now, &event);
+        }
         let actions = machine.handle(now, event);
         for action in &actions {
             self.status.heed(now, action);
+            self.metrics.heed(action);
         }
         self.status.turn(now, machine.snapshot());
         self.statuses.send_replace(self.status);

@@ -6,6 +6,7 @@ pub mod http;
 pub mod line;
 pub mod log;
 pub mod lookout;
+pub mod metrics;
 pub mod pulse;
 pub mod status;
 mod stderr;

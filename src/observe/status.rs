@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::core::action::{Action, PhaseName, Transition, Why};
-use crate::core::event::{Event, Place, SessionNumber};
+use crate::core::event::{Event, Place};
 use crate::core::machine::Snapshot;
 use crate::core::order::Report;
 use crate::core::time::{Now, Timestamp};
@@ -47,21 +47,27 @@ impl Status {
         Self { snapshot, turned: now, since: now.lease, why: None, in_contact: false, command: None }
     }
 
-    /// Takes note of an event that the machine is about to hear.
-    pub fn hear(&mut self, event: &Event) {
-        let ours = |session: SessionNumber| session == self.snapshot.session;
+    /// Whether an event is not about a session that was given up already.
+    pub fn concerns(&self, event: &Event) -> bool {
         match *event {
-            Event::Connected { session, .. } | Event::ContactRestored { session } if ours(session) => {
-                self.in_contact = true;
-            }
-            Event::ContactLost { session }
+            Event::Connected { session, .. }
+            | Event::ContactRestored { session }
+            | Event::ContactLost { session }
             | Event::SessionOver { session }
             | Event::Unreachable { session }
-            | Event::Rejected { session }
-                if ours(session) =>
-            {
-                self.in_contact = false;
-            }
+            | Event::Rejected { session } => session == self.snapshot.session,
+            _ => true,
+        }
+    }
+
+    /// Takes note of an event that the machine is about to hear, and that concerns us.
+    pub fn hear(&mut self, event: &Event) {
+        match *event {
+            Event::Connected { .. } | Event::ContactRestored { .. } => self.in_contact = true,
+            Event::ContactLost { .. }
+            | Event::SessionOver { .. }
+            | Event::Unreachable { .. }
+            | Event::Rejected { .. } => self.in_contact = false,
             Event::Guard(Report::Started { run, pid }) if self.snapshot.run == Some(run) => self.command = Some(pid),
             Event::Guard(Report::CommandEnded { .. } | Report::TreeEnded { .. }) | Event::GuardGone => {
                 self.command = None;
@@ -105,6 +111,15 @@ impl Status {
         self.snapshot.view.map(|view| view.place)
     }
 
+    /// How many stand before us in line.
+    pub fn others_before(&self) -> Option<u32> {
+        self.place().map(|place| match place {
+            Place::First => 0,
+            Place::Next => 1,
+            Place::Behind(others) => others,
+        })
+    }
+
     /// How long the lease still runs, if nothing prolongs it; zero without one. A host that was suspended since the last
     /// turn has none.
     pub fn lease_left(&self, now: Now) -> Duration {
@@ -131,7 +146,7 @@ fn offset(now: Now) -> Duration {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::core::event::{Nonce, Record, View};
+    use crate::core::event::{Nonce, Record, SessionNumber, View};
     use crate::core::machine::Held;
     use crate::core::order::{CandidateName, Deadlines, Grant, RunId, Takeover};
     use crate::core::time::Sighting;
@@ -212,8 +227,8 @@ pub mod tests {
         let mut status = example();
         (status.snapshot.phase, status.snapshot.tenure, status.command) = (PhaseName::Following, None, None);
         assert_eq!(status.role(later(0)), Role::Standby);
-        status.hear(&Event::ContactLost { session: SessionNumber(1) });
-        assert_eq!(status.role(later(0)), Role::Standby, "that was another session");
+        assert!(!status.concerns(&Event::ContactLost { session: SessionNumber(1) }), "that was another session");
+        assert!(status.concerns(&Event::ContactLost { session: SessionNumber(2) }));
         status.hear(&Event::ContactLost { session: SessionNumber(2) });
         assert_eq!(status.role(later(0)), Role::Neither);
         status.hear(&Event::ContactRestored { session: SessionNumber(2) });

@@ -18,6 +18,7 @@ use crate::core::machine::{Machine, Settings};
 use crate::core::time::Now;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::lookout::Lookout;
+use crate::observe::metrics::Metrics;
 use crate::zookeeper::{self, Desk};
 
 use effects::Effects;
@@ -57,7 +58,8 @@ pub async fn run(
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();
     let machine = Machine::new(settings, clock::now());
-    let lookout = Lookout::new(clock::now(), machine.snapshot());
+    let Identity { name, id, .. } = &company.onlookers.identity;
+    let lookout = Lookout::new(clock::now(), machine.snapshot(), Metrics::new(name, id));
     invite(company.onlookers, &lookout)?;
     let (errands, guard) = Errands::new(company.errands, guards)?;
     let effects = Effects::new(Desk::new(ensemble, sender), guard, errands.guards());
@@ -119,7 +121,9 @@ impl Stage {
 fn invite(onlookers: Onlookers, lookout: &Lookout) -> std::io::Result<()> {
     let Onlookers { identity, http } = onlookers;
     match http {
-        Some(listener) => http::serve(listener, http::Desk { identity, feed: lookout.feed() }),
+        Some(listener) => {
+            http::serve(listener, http::Desk { identity, feed: lookout.feed(), metrics: lookout.metrics() })
+        }
         None => Ok(()),
     }
 }

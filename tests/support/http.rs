@@ -53,7 +53,7 @@ fn converse(stream: &mut TcpStream, method: &str, path: &str, limit: Duration) -
 }
 
 pub fn request(method: &str, path: &str) -> String {
-    format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+    format!("{method} {path} HTTP/1.0\r\nHost: test\r\nConnection: close\r\n\r\n")
 }
 
 /// The reply that comes until the connection ends.

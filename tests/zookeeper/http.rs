@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use super::{election, link, millis, secs};
 use crate::support::{Subject, diary, http, wait};
 
-trait Served {
+pub trait Served {
     fn served(self) -> Self;
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::core::event::Place;
 use crate::core::time::Now;
+use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
 
@@ -40,6 +41,7 @@ pub const INDEX: &str = "\
 /livez    200 while the supervisor's loop turns, else 503
 /readyz   200 while connected and contending, else 503
 /status   everything, as JSON
+/metrics  for Prometheus
 ";
 
 impl Answer {
@@ -105,13 +107,8 @@ fn in_line(place: Place) -> String {
     }
 }
 
-/// How many stand before us.
-pub fn before_us(place: Place) -> u32 {
-    match place {
-        Place::First => 0,
-        Place::Next => 1,
-        Place::Behind(others) => others,
-    }
+pub fn metrics(metrics: &Metrics, status: &Status, now: Now) -> Answer {
+    Answer { code: 200, kind: metrics::KIND, body: metrics.text(status, now) }
 }
 
 pub fn status(identity: &Identity, status: &Status, now: Now) -> Answer {
@@ -137,7 +134,7 @@ fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
         "seconds_in_phase": seconds(status.since.until(now.lease)),
         "connected": status.in_contact,
         "ready": status.is_ready(now),
-        "others_before": status.place().map(before_us),
+        "others_before": status.others_before(),
         "session": session,
         "lease_seconds": snapshot.timing.map(|timing| seconds(timing.lease)),
         "candidate": snapshot.view.map(|view| view.candidate.as_str().to_owned()),

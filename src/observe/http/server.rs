@@ -26,6 +26,7 @@ use tokio::time::sleep;
 use super::address::{Listener, SocketFile};
 use super::answers::{self, Answer, Identity, TEXT};
 use crate::clock;
+use crate::observe::metrics::Metrics;
 use crate::observe::pulse::Feed;
 use crate::observe::status::Status;
 
@@ -46,6 +47,7 @@ const RESPITE: Duration = Duration::from_millis(100);
 pub struct Desk {
     pub identity: Identity,
     pub feed: Feed,
+    pub metrics: Arc<Metrics>,
 }
 
 /// Serves until the runtime ends.
@@ -150,6 +152,7 @@ async fn answer(path: &str, desk: &Desk) -> Answer {
         "/readyz" => asked_of_the_loop(desk, |status| answers::ready(status, clock::now())).await,
         "/livez" => asked_of_the_loop(desk, |_| answers::alive()).await,
         "/status" => answers::status(&desk.identity, &desk.feed.status(), clock::now()),
+        "/metrics" => answers::metrics(&desk.metrics, &desk.feed.status(), clock::now()),
         "/" => Answer { code: 200, kind: TEXT, body: answers::INDEX.to_owned() },
         _ => Answer { code: 404, kind: TEXT, body: format!("there is no such page; there are\n{}", answers::INDEX) },
     }
@@ -196,9 +199,10 @@ mod tests {
             host: "host".into(),
             pid: 1,
         };
+        let metrics = Arc::new(Metrics::new("job", "a"));
         let listener = Listener::bind(&Address::parse("127.0.0.1:0").unwrap()).unwrap();
         let address = listener.address().unwrap();
-        serve(listener, Desk { identity, feed: Feed::new(Pulse::default(), statuses) }).unwrap();
+        serve(listener, Desk { identity, feed: Feed::new(Pulse::default(), statuses), metrics }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

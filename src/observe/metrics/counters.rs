@@ -1,0 +1,137 @@
+//! Counters and the one histogram: what has passed through the loop since we were started.
+//!
+//! Never: a count of what did not pass.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::core::action::{Action, Transition};
+use crate::core::event::{Event, Request};
+use crate::core::order::{Cause, Order, Report};
+use crate::core::time::Now;
+use crate::observe::words;
+
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// Seconds: from a server on this host to the longest lease.
+const LATENCIES: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+
+const ACKNOWLEDGED: Labels<1> = [("outcome", "acknowledged")];
+const DENIED: Labels<1> = [("outcome", "denied")];
+const UNANSWERED: Labels<1> = [("outcome", "unanswered")];
+
+#[derive(Debug)]
+pub(super) struct Counters {
+    transitions: Family<Labels<3>, Counter>,
+    renewals: Family<Labels<1>, Counter>,
+    renewal_latency: Histogram,
+    sessions_opened: Counter,
+    sessions_lost: Counter,
+    contact_losses: Counter,
+    reconnects: Counter,
+    starts: Counter,
+    restarts: Counter,
+    ends: Family<Labels<1>, Counter>,
+    stuck_reports: Counter,
+    /// The token of the last start: another one of the same term is a restart.
+    last_token: AtomicI64,
+}
+
+impl Counters {
+    pub fn register(registry: &mut Registry) -> Self {
+        let counters = Self {
+            transitions: Family::default(),
+            renewals: Family::default(),
+            renewal_latency: Histogram::new(LATENCIES),
+            sessions_opened: Counter::default(),
+            sessions_lost: Counter::default(),
+            contact_losses: Counter::default(),
+            reconnects: Counter::default(),
+            starts: Counter::default(),
+            restarts: Counter::default(),
+            ends: Family::default(),
+            stuck_reports: Counter::default(),
+            last_token: AtomicI64::new(0),
+        };
+        let mut add = |name: &str, help: &str, counter: &Counter| registry.register(name, help, counter.clone());
+        add("sessions_opened", "ZooKeeper sessions that were established", &counters.sessions_opened);
+        add("sessions_lost", "ZooKeeper sessions that expired or were given up", &counters.sessions_lost);
+        add("contact_losses", "Times that the connection to ZooKeeper was lost", &counters.contact_losses);
+        add("reconnects", "Times that it came back within the same session", &counters.reconnects);
+        add("command_starts", "Starts of the command", &counters.starts);
+        add("command_restarts", "Starts of the command after the first one of a term", &counters.restarts);
+        add("stuck_reports", "Reports that processes survive SIGKILL, one every five seconds", &counters.stuck_reports);
+        let (transitions, renewals) = (counters.transitions.clone(), counters.renewals.clone());
+        registry.register("transitions", "Changes of phase, by their reason", transitions);
+        registry.register("renewals", "Renewals of the lease, by their outcome", renewals);
+        let ends = "Ends of the command's process tree, by their cause; deadline: the guard ended it before another host \
+                    could start its own";
+        registry.register("command_ends", ends, counters.ends.clone());
+        let latency = "From the sending of a renewal to the news of its acknowledgement";
+        registry.register_with_unit("renewal_latency", latency, Unit::Seconds, counters.renewal_latency.clone());
+        counters.begin_at_zero();
+        counters
+    }
+
+    /// A series that begins with its first event hides it from `increase()`.
+    fn begin_at_zero(&self) {
+        for outcome in [ACKNOWLEDGED, DENIED, UNANSWERED] {
+            drop(self.renewals.get_or_create(&outcome));
+        }
+        for cause in [Cause::ItsOwn, Cause::Ordered, Cause::Deadline, Cause::SupervisorGone] {
+            drop(self.ends.get_or_create(&ended_by(cause)));
+        }
+    }
+
+    pub fn hear(&self, now: Now, event: &Event) {
+        match *event {
+            Event::Connected { .. } => count(&self.sessions_opened),
+            Event::SessionOver { .. } => count(&self.sessions_lost),
+            Event::ContactLost { .. } => count(&self.contact_losses),
+            Event::ContactRestored { .. } => count(&self.reconnects),
+            Event::Renewed { sent_at, .. } => {
+                count(&self.renewals.get_or_create(&ACKNOWLEDGED));
+                self.renewal_latency.observe(sent_at.until(now.lease).as_secs_f64());
+            }
+            Event::Denied { request: Request::Renew, .. } => count(&self.renewals.get_or_create(&DENIED)),
+            Event::Unanswered { request: Request::Renew, .. } => count(&self.renewals.get_or_create(&UNANSWERED)),
+            Event::Guard(Report::TreeEnded { cause, .. }) => count(&self.ends.get_or_create(&ended_by(cause))),
+            Event::Guard(Report::Stuck { .. }) => count(&self.stuck_reports),
+            _ => {}
+        }
+    }
+
+    pub fn heed(&self, action: &Action) {
+        match *action {
+            Action::Guard(Order::Start { grant, .. }) => {
+                count(&self.starts);
+                if self.last_token.swap(grant.token, Ordering::Relaxed) == grant.token {
+                    count(&self.restarts);
+                }
+            }
+            Action::Announce(Transition { from, to, why, .. }) => {
+                let labels = [("from", words::phase(from)), ("to", words::phase(to)), ("why", words::reason_code(why))];
+                count(&self.transitions.get_or_create(&labels));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn count(counter: &Counter) {
+    counter.inc();
+}
+
+fn ended_by(cause: Cause) -> Labels<1> {
+    let cause = match cause {
+        Cause::ItsOwn => "own",
+        Cause::Ordered => "ordered",
+        Cause::Deadline => "deadline",
+        Cause::SupervisorGone => "supervisor-gone",
+    };
+    [("cause", cause)]
+}

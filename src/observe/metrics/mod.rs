@@ -1,0 +1,168 @@
+//! What has happened, counted, and what is, measured when it is asked for: for Prometheus, in the `OpenMetrics` text format.
+//!
+//! Counters are fed with the very events and actions that pass through the supervisor's loop. Gauges are judged at the moment
+//! of reading, as [`super::status`] says.
+//!
+//! Never: a label whose values come from outside, but for the two that say who we are.
+
+mod counters;
+mod gauges;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+use self::counters::Counters;
+use self::gauges::Gauges;
+use super::status::Status;
+use crate::core::action::Action;
+use crate::core::event::Event;
+use crate::core::time::Now;
+
+/// What `/metrics` is served as.
+pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const PREFIX: &str = "zk_leader_run";
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    counters: Counters,
+    gauges: Gauges,
+}
+
+impl Metrics {
+    /// Of the participant `id` in the election `name`: labels of every metric.
+    pub fn new(name: &str, id: &str) -> Self {
+        let labels = [("election", name), ("participant", id)];
+        let labels = labels.map(|(label, value)| (label.into(), value.to_owned().into()));
+        let mut registry = Registry::with_prefix_and_labels(PREFIX, labels.into_iter());
+        let (counters, gauges) = (Counters::register(&mut registry), Gauges::register(&mut registry));
+        Self { registry, counters, gauges }
+    }
+
+    /// Takes note of an event that the machine is about to hear.
+    pub fn hear(&self, now: Now, event: &Event) {
+        self.counters.hear(now, event);
+    }
+
+    /// Takes note of what the machine has decided.
+    pub fn heed(&self, action: &Action) {
+        self.counters.heed(action);
+    }
+
+    /// All of them, at this moment.
+    pub fn text(&self, status: &Status, now: Now) -> String {
+        self.gauges.read(status, now);
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::action::{PhaseName, Transition, Why};
+    use crate::core::event::{Candidacy, Request, SessionNumber};
+    use crate::core::machine::Held;
+    use crate::core::order::{Cause, ChildStatus, Order, Report, RunId};
+    use crate::observe::status::tests::{at, leading};
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    fn lines(metrics: &Metrics, status: &Status, now: Now) -> Vec<String> {
+        let labels = "{election=\"job\",participant=\"a\"";
+        let text = metrics.text(status, now);
+        assert!(text.ends_with("# EOF\n"));
+        text.lines().map(|line| line.replace(&format!("{labels},"), "{").replace(&format!("{labels}}}"), "")).collect()
+    }
+
+    #[track_caller]
+    fn assert_has(lines: &[String], line: &str) {
+        assert!(lines.iter().any(|known| known == line), "no {line} in\n{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn gauges_are_judged_when_they_are_read() {
+        let metrics = Metrics::new("job", "a");
+        let status = leading(at(NOW), at(NOW + Duration::from_secs(5)).lease);
+        let before = lines(&metrics, &status, at(NOW + Duration::from_secs(4)));
+        for line in ["leader 1", "token 9", "term 3", "lease_remaining_seconds 2.0", "command_running 1", "ready 1"] {
+            assert_has(&before, &format!("zk_leader_run_{line}"));
+        }
+        assert_has(&before, "zk_leader_run_phase{phase=\"leading\"} 1");
+        assert_has(&before, "zk_leader_run_phase{phase=\"following\"} 0");
+        let after = lines(&metrics, &status, at(NOW + Duration::from_secs(7)));
+        for line in ["leader 0", "lease_remaining_seconds 0.0", "ready 0"] {
+            assert_has(&after, &format!("zk_leader_run_{line}"));
+        }
+    }
+
+    #[test]
+    fn events_are_counted() {
+        let metrics = Metrics::new("job", "a");
+        let (candidacy, session, run) = (Candidacy(1), SessionNumber(1), RunId(1));
+        let now = at(NOW);
+        let renewed = Event::Renewed { candidacy, sent_at: now.lease.before(Duration::from_millis(20)), version: 1 };
+        let status = ChildStatus::Signaled(9);
+        for event in [
+            Event::Connected { session, negotiated: NOW },
+            renewed,
+            Event::Unanswered { candidacy, request: Request::Renew },
+            Event::Unanswered { candidacy, request: Request::Look },
+            Event::ContactLost { session },
+            Event::ContactRestored { session },
+            Event::SessionOver { session },
+            Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline }),
+        ] {
+            metrics.hear(now, &event);
+        }
+        let lines = lines(&metrics, &leading(now, now.lease), now);
+        for line in [
+            "sessions_opened_total 1",
+            "sessions_lost_total 1",
+            "contact_losses_total 1",
+            "reconnects_total 1",
+            "renewals_total{outcome=\"acknowledged\"} 1",
+            "renewals_total{outcome=\"unanswered\"} 1",
+            "renewals_total{outcome=\"denied\"} 0",
+            "renewal_latency_seconds_bucket{le=\"0.025\"} 1",
+            "renewal_latency_seconds_bucket{le=\"0.01\"} 0",
+            "command_ends_total{cause=\"deadline\"} 1",
+            "command_ends_total{cause=\"own\"} 0",
+        ] {
+            assert_has(&lines, &format!("zk_leader_run_{line}"));
+        }
+    }
+
+    #[test]
+    fn actions_are_counted() {
+        let metrics = Metrics::new("job", "a");
+        let now = at(NOW);
+        let example = leading(now, now.lease);
+        let Held { grant, deadlines } = example.snapshot.tenure.unwrap();
+        for run in [1, 2].map(RunId) {
+            metrics.heed(&Action::Guard(Order::Start { run, deadlines, grant }));
+        }
+        metrics.heed(&Action::Announce(Transition {
+            from: PhaseName::Leading,
+            to: PhaseName::Paused,
+            why: Why::ContactLost,
+            token: None,
+            lease_left: None,
+            next_in: None,
+        }));
+        let lines = lines(&metrics, &example, now);
+        for line in [
+            "command_starts_total 2",
+            "command_restarts_total 1",
+            "transitions_total{from=\"leading\",to=\"paused\",why=\"contact-lost\"} 1",
+        ] {
+            assert_has(&lines, &format!("zk_leader_run_{line}"));
+        }
+    }
+}
