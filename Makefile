@@ -8,7 +8,7 @@ FAULTS ?= 170
 .PHONY: build check fix test sim chaos chaos-controls mutants demo docs install
 
 build:            ## release binary
-	cargo build --release --bin zk-leader-run
+	cargo build --release --bins
 check:            ## format and clippy
 	cargo fmt --check && cargo clippy --all-targets -- -D warnings
 fix:              ## format, and rewrite golden files
@@ -29,4 +29,4 @@ demo:
 docs:
 	cargo doc --no-deps
 install: build
-	install -D -m 755 target/release/zk-leader-run $(DESTDIR)$(PREFIX)/bin/zk-leader-run
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/zk-leader-run target/release/zk-leaderctl

@@ -12,7 +12,7 @@
 //!         └── exit ──▶ guard reaps all ──Report(TreeEnded, cause)──▶ supervisor
 //! ```
 //!
-//! The library exists for the binary and its tests; it promises no API. Modules in layer order, imports point down only:
+//! The library exists for the two binaries and their tests; it promises no API. Modules in layer order, imports point down only:
 pub mod core;
 
 pub mod clock;
@@ -24,6 +24,7 @@ pub mod supervisor;
 
 pub mod budget;
 pub mod cli;
+pub mod commands;
 pub mod config;
 pub mod exit;
 pub mod wiring;

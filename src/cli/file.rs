@@ -2,6 +2,7 @@
 //!
 //! Never: a file that is read twice, or judged by a name that may since mean another one.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,6 @@ use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 
 use super::layers::Layers;
-use super::options::Typed;
 use crate::config::file::{Holder, Key, Settled, Trust};
 use crate::config::given::Given;
 use crate::config::refusal::{Refusal, quoted};
@@ -29,9 +29,9 @@ pub struct Found {
 }
 
 /// Reads the file that was named, else the usual one.
-pub fn read(typed: &Typed, layers: &Layers, keys: &[Key]) -> Result<Found, Refusal> {
+pub fn read(named: Option<&OsString>, layers: &Layers, keys: &[Key]) -> Result<Found, Refusal> {
     let usual = &layers.surroundings.usual_file;
-    match layers.given("config", typed.configuration.config.as_ref())? {
+    match layers.given("config", named)? {
         Some(given) => {
             let file = File::open(&given.text).map_err(|error| cannot_be_read(&given, &error))?;
             read_open(&given.text, &file, keys)

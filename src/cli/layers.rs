@@ -126,8 +126,11 @@ impl Layers<'_> {
         self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty())
     }
 
+    /// Not every grammar has every option that a layer is asked for.
     fn is_typed(&self, option: &str) -> bool {
-        self.matches.value_source(&option.replace('-', "_")) == Some(ValueSource::CommandLine)
+        let id = option.replace('-', "_");
+        let exists = self.matches.try_contains_id(&id).is_ok();
+        exists && self.matches.value_source(&id) == Some(ValueSource::CommandLine)
     }
 }
 

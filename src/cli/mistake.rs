@@ -7,15 +7,13 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::config::refusal::{Refusal, quoted};
 
-const HELP: &str = "zk-leader-run --help lists all options";
-
 /// The refusal of an error that is no request for help.
-pub fn refusal(error: &Error) -> Refusal {
+pub fn refusal(error: &Error, program: &str) -> Refusal {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     // `--wait <DURATION>`: the parser adds the value's name.
     let option = argument.split([' ', '=']).next().unwrap_or_default();
     match error.kind() {
-        ErrorKind::UnknownArgument => Refusal::usage(plain(&argument), unknown(error)),
+        ErrorKind::UnknownArgument => Refusal::usage(plain(&argument), unknown(error, program)),
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
             Refusal::usage(option, format_args!("a value is missing; write {}", argument.replace(['<', '>'], "")))
         }
@@ -23,14 +21,29 @@ pub fn refusal(error: &Error) -> Refusal {
             let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
             Refusal::usage(option, format_args!("{} is too much; write {option} without a value", quoted(&value)))
         }
-        kind => Refusal::usage("command line", format_args!("{}; {HELP}", kind.as_str().unwrap_or("is wrong"))),
+        ErrorKind::InvalidSubcommand => {
+            let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            let meant = text(error, ContextKind::SuggestedSubcommand);
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            Refusal::usage(plain(&word), format_args!("no such command{meant}; {program} --help lists them"))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = argument.replace(['<', '>'], "");
+            Refusal::usage(&missing, format_args!("is missing; {program} --help tells what it is"))
+        }
+        kind => Refusal::usage(
+            "command line",
+            format_args!("{}; {program} --help lists all options", kind.as_str().unwrap_or("is wrong")),
+        ),
     }
 }
 
-fn unknown(error: &Error) -> String {
+fn unknown(error: &Error, program: &str) -> String {
     match text(error, ContextKind::SuggestedArg) {
         Some(suggested) => format!("no such option; did you mean {suggested}?"),
-        None => format!("no such option; {HELP}, and options of the command stand after it"),
+        None => {
+            format!("no such option; {program} --help lists all options, and options of the command stand after it")
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Never: anything connected, written or started.
 
+#[expect(clippy::doc_markdown, reason = "its doc comments are what --help prints")]
+pub mod ctl;
 mod file;
 mod layers;
 mod mistake;
@@ -78,7 +80,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surro
     let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let typed = Typed::from_arg_matches(&matches).map_err(|error| stop(&error))?;
     let layers = Layers { matches: &matches, surroundings, file: &Settled::default() };
-    let found = if is_releaser { Found::default() } else { file::read(&typed, &layers, &keys(&grammar))? };
+    let found = if is_releaser {
+        Found::default()
+    } else {
+        file::read(typed.configuration.config.as_ref(), &layers, &keys(&grammar))?
+    };
     let name = election_name(&typed, &Layers { file: &found.settled, ..layers })?;
     let settled = found.settled.of_election(&name);
     let layers = Layers { file: &settled, ..layers };
@@ -128,6 +134,6 @@ fn option_names() -> Vec<String> {
 fn stop(error: &clap::Error) -> Stop {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
-        _ => mistake::refusal(error).into(),
+        _ => mistake::refusal(error, "zk-leader-run").into(),
     }
 }

@@ -19,6 +19,8 @@ pub enum Origin {
     File(&'static str, Place),
     /// Nobody gave it; `--<option>` has a default.
     Default(&'static str),
+    /// By another name: an argument, or a variable that is no twin.
+    Argument(&'static str),
 }
 
 /// The environment twin of an option: `ZK_LEADER_RUN_SESSION_TIMEOUT` for `session-timeout`.
@@ -35,6 +37,7 @@ impl fmt::Display for Origin {
             Self::Option(option) | Self::Default(option) => write!(f, "--{option}"),
             Self::Environment(option) => f.write_str(&twin(option)),
             Self::File(option, place) => write!(f, "{place}: {option}"),
+            Self::Argument(name) => f.write_str(name),
         }
     }
 }
@@ -51,7 +54,7 @@ impl Given {
     pub fn refused(&self, complaint: impl fmt::Display) -> Refusal {
         let status = match self.origin {
             Origin::File(..) => Status::Configuration,
-            Origin::Option(_) | Origin::Environment(_) | Origin::Default(_) => Status::Usage,
+            Origin::Option(_) | Origin::Environment(_) | Origin::Default(_) | Origin::Argument(_) => Status::Usage,
         };
         Refusal::new(status, &self.origin, format_args!("{} {complaint}", quoted(&self.text)))
     }

@@ -4,6 +4,7 @@
 //! Never: a check that is made again later; a type of the command-line parser.
 
 mod connect;
+pub mod ctl;
 mod duration;
 pub mod errands;
 mod executable;

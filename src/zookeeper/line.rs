@@ -17,6 +17,9 @@ const WATCHED: usize = 2;
 const MARK: &str = "latch-";
 const PREFIX: &str = "_c_";
 
+/// The one candidate of the single recipe, below the election directory.
+pub(super) const SEAT: &str = "leader";
+
 /// The name of a candidate without its sequence number.
 pub(super) fn prefix(uuid: Uuid) -> String {
     format!("{PREFIX}{uuid}-{MARK}")
@@ -57,6 +60,20 @@ pub(super) fn standing(children: &[String], own: &str, uuids: &[Uuid]) -> Option
     };
     let before = before.into_iter().rev().take(WATCHED).map(|(_, name)| name).collect();
     Some(Standing { place, before, foreign, doubles })
+}
+
+/// All candidates, the first in line first, and the children that are none. The seat of the single recipe is a candidate.
+pub(super) fn ordered(children: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut line, mut foreign) = (Vec::new(), Vec::new());
+    for child in children {
+        match position(child) {
+            Some(position) => line.push((position, child.clone())),
+            None if child == SEAT => line.push((0, child.clone())),
+            None => foreign.push(child.clone()),
+        }
+    }
+    line.sort_unstable();
+    (line.into_iter().map(|(_, name)| name).collect(), foreign)
 }
 
 /// The children that carry our UUID, the first in line first.

@@ -12,9 +12,12 @@
 
 mod candidate;
 mod fault;
+pub mod history;
 mod layout;
 mod line;
+pub mod member;
 mod office;
+pub mod orders;
 mod reading;
 mod records;
 pub mod releaser;
@@ -25,6 +28,7 @@ mod settings;
 mod silence;
 #[cfg(test)]
 mod testing;
+pub mod visit;
 mod watches;
 mod writes;
 

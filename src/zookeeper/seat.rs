@@ -12,15 +12,13 @@ use uuid::Uuid;
 use zookeeper_client::{Acls, CreateMode, Error, Stat};
 
 use super::fault::Fault;
+use super::line::SEAT;
 use super::office::{Candidate, Znode};
 use super::reading::{self, Answer, Books, ROUNDS, Watching};
 use super::session::Contact;
 use super::watches::Watch;
 use crate::core::event::{Candidacy, Event, Place, View};
 use crate::core::order::CandidateName;
-
-/// The name of the znode, below the election directory.
-const SEAT: &str = "leader";
 
 /// What the znode says; of a foreign one, all may be missing.
 #[derive(Serialize, Deserialize, Default)]

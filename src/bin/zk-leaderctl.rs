@@ -1,0 +1,13 @@
+//! Parse, ask the ensemble, print; nothing else.
+
+use std::process::ExitCode;
+
+use zk_leader_run::cli::{Surroundings, ctl};
+use zk_leader_run::commands;
+
+fn main() -> ExitCode {
+    match ctl::parse(std::env::args_os(), &Surroundings::of_this_process()) {
+        Ok(asked) => commands::run(&asked),
+        Err(stop) => stop.print(),
+    }
+}

@@ -1,0 +1,198 @@
+//! The command line of `zk-leaderctl`: every option with its help, and from there to what was asked.
+//!
+//! Never: a check of a value; anything connected.
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use super::{Layers, Stop, Stream, Surroundings, file, mistake};
+use crate::config::ctl::{self, Asked};
+use crate::config::file::Settled;
+use crate::config::refusal::Refusal;
+
+pub const PROGRAM: &str = "zk-leaderctl";
+
+/// Shows, moves and holds the elections of zk-leader-run.
+///
+/// It is safe on an election that is running: status, list, history, token-check and doctor write no znode.
+///
+/// It speaks to the same ensemble as zk-leader-run, with the same --connect, variables
+/// (ZK_LEADER_RUN_CONNECT and so on) and configuration file. Without a name, the only election below /zk-leader-run is meant.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "zk-leaderctl",
+    bin_name = "zk-leaderctl",
+    version,
+    args_override_self = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct CtlTyped {
+    #[command(flatten)]
+    pub common: Common,
+
+    #[command(subcommand)]
+    pub command: Verb,
+}
+
+/// What every subcommand takes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Common {
+    /// Servers of the ensemble, as host:port,host:port/chroot
+    #[arg(short = 'z', long, value_name = "HOSTS", default_value = "127.0.0.1:2181", global = true, help_heading = COMMON)]
+    pub connect: Option<OsString>,
+
+    /// Znode of the election [default: /zk-leader-run/<NAME>]
+    #[arg(long, value_name = "PATH", global = true, help_heading = COMMON)]
+    pub path: Option<OsString>,
+
+    /// Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]
+    #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
+    pub config: Option<OsString>,
+
+    /// How long to try to reach the ensemble, and to wait for each of its answers
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "5s",
+        global = true,
+        allow_hyphen_values = true,
+        help_heading = COMMON
+    )]
+    pub connect_timeout: Option<OsString>,
+
+    /// How the answer is written: table, json or plain
+    ///
+    /// table: for people. json: one object, for programs. plain: one line for each row, its cells separated by tabs,
+    /// without headings or colours.
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "table", global = true, help_heading = COMMON)]
+    pub output: Option<OsString>,
+
+    /// The same as --output json
+    #[arg(long, global = true, help_heading = COMMON)]
+    pub json: bool,
+
+    /// Print this help; -h is short, --help tells more
+    #[arg(short = 'h', long, action = ArgAction::Help, global = true, help_heading = COMMON)]
+    help: Option<bool>,
+
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = COMMON)]
+    version: Option<bool>,
+}
+
+const COMMON: &str = "Common options";
+
+/// The subcommands.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Verb {
+    /// Show who leads, since when, who is next, and who may not be elected and why
+    ///
+    /// Exit status: 0 somebody leads, 1 nobody leads, 2 not known (the ensemble could not be asked, or there is no such
+    /// election).
+    Status {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// List all elections below /zk-leader-run, or below --path
+    List,
+    /// Show the last terms: who led, from when to when, and how it ended
+    History {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Tell whether a fencing token is still the newest
+    ///
+    /// A quorum of the ensemble is asked, so that the answer cannot come from a server that is behind. Exit status: 0 it
+    /// is the newest, 1 it is not, 2 not known.
+    TokenCheck {
+        /// The token: ZK_LEADER_TOKEN in the environment of the command
+        #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
+        token: OsString,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Write a znode of yours, if a fencing token is still the newest at that very moment
+    ///
+    /// Both happen in one transaction, so a leader that was deposed cannot write any more. Run by the command itself,
+    /// token and election need not be given: they are in its environment. Exit status: 0 written, 1 not written because
+    /// the token is not the newest, 2 not known.
+    Put {
+        /// Write only under the newest token; there is no other way to write
+        #[arg(long)]
+        fenced: bool,
+        /// The fencing token [default: ZK_LEADER_TOKEN]
+        #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
+        token: Option<OsString>,
+        /// Name of the election [default: the one of ZK_LEADER_PATH, or the only one]
+        #[arg(long, value_name = "NAME")]
+        name: Option<OsString>,
+        /// Create the znode if it does not exist; its parent must
+        #[arg(long)]
+        create: bool,
+        /// The znode to write, within the chroot
+        #[arg(value_name = "ZNODE")]
+        znode: OsString,
+        /// What to write; '-' or nothing: standard input
+        #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+        value: Option<OsString>,
+    },
+    /// Look for what is wrong, or could be better, with the ensemble and an election
+    ///
+    /// Exit status: 0 nothing is wrong, 1 something is, 2 the ensemble could not be asked.
+    Doctor {
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which election.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Which {
+    /// Name of the election [default: the only one]
+    #[arg(value_name = "NAME")]
+    pub name: Option<OsString>,
+}
+
+/// Reads the command line (with the program's name first) and the environment.
+///
+/// # Errors
+/// Help or version was asked for, or something is wrong.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, Stop> {
+    let matches = command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let typed = CtlTyped::from_arg_matches(&matches).map_err(|error| stop(&error))?;
+    read(&typed, &matches, surroundings).map_err(|refusal| refused(&refusal))
+}
+
+/// Where the ensemble is may stand in the configuration file of zk-leader-run.
+fn read(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, Refusal> {
+    let layers = Layers { matches, surroundings, file: &Settled::default() };
+    let found = file::read(typed.common.config.as_ref(), &layers, &super::keys(&super::command()))?;
+    ctl::read(typed, &Layers { file: &found.settled, ..layers })
+}
+
+/// The command line's grammar with all of its help.
+pub fn command() -> clap::Command {
+    CtlTyped::command().after_help("`zk-leaderctl COMMAND --help` tells more about one command.")
+}
+
+/// The one line that ends the program before it has begun.
+fn refused(refusal: &Refusal) -> Stop {
+    let text = format!("{PROGRAM}: {}\n", refusal.sentence);
+    Stop { text, stream: Stream::Stderr, status: refusal.status.code() }
+}
+
+fn stop(error: &clap::Error) -> Stop {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(&Refusal::usage(
+            "COMMAND",
+            "no command; write one of status, list, history, token-check, put, doctor, or --help",
+        )),
+        _ => refused(&mistake::refusal(error, PROGRAM)),
+    }
+}

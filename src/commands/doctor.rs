@@ -1,0 +1,332 @@
+//! `doctor`: what is wrong, or could be better, with the ensemble and an election, each with its remedy.
+//!
+//! Never: a znode written; a finding without a remedy.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::paper::{Cell, Paper, Tone};
+use super::{Answer, Desk, Excuse, SESSION_TIMEOUT, open};
+use crate::clock;
+use crate::config::ctl::{Asked, Format};
+use crate::core::lease::{Timing, Wishes};
+use crate::observe::words;
+use crate::zookeeper::visit::Visit;
+use crate::zookeeper::visit::probe::{self, Said};
+use crate::zookeeper::visit::sight::{self, Election};
+
+const HEALTHY: u8 = 0;
+const FINDINGS: u8 = 1;
+
+/// How often each kind of round trip is measured.
+const ROUND_TRIPS: usize = 15;
+
+/// Session timeouts that no ensemble would grant (a tick is two seconds by default).
+const LITTLE: Duration = Duration::from_millis(200);
+const MUCH: Duration = Duration::from_secs(24 * 3600);
+const TRIES: u32 = 3;
+
+/// A renewal should be answered this many times within its interval.
+const ROUND_TRIPS_PER_RENEWAL: u32 = 20;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Grade {
+    Good,
+    Advice,
+    Wrong,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Finding {
+    grade: Grade,
+    what: &'static str,
+    said: String,
+}
+
+fn good(what: &'static str, said: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Good, what, said: said.into() }
+}
+
+fn advice(what: &'static str, said: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Advice, what, said: said.into() }
+}
+
+fn wrong(what: &'static str, said: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Wrong, what, said: said.into() }
+}
+
+pub(super) async fn answer(asked: &Asked, paper: Paper) -> Result<Answer, Excuse> {
+    let visit = open(asked, SESSION_TIMEOUT).await?;
+    let mut findings = servers(asked).await;
+    let limits = limits(asked).await?;
+    let desk = Desk { asked, visit, paper };
+    let found = examine(&desk, limits, &mut findings).await;
+    desk.visit.close().await;
+    found?;
+    let status = if findings.iter().any(|finding| finding.grade == Grade::Wrong) { FINDINGS } else { HEALTHY };
+    Ok(Answer { text: written(&findings, &paper), status })
+}
+
+async fn examine(desk: &Desk<'_>, limits: Limits, findings: &mut Vec<Finding>) -> Result<(), Excuse> {
+    let base = desk.base().await;
+    let election = match &base {
+        Ok(base) => sight::election(&desk.visit, base).await?,
+        Err(_) => None,
+    };
+    let trips = round_trips(&desk.visit, election.as_ref()).await?;
+    findings.push(good("session", limits.said()));
+    findings.extend(timings(&trips, limits, election.as_ref()));
+    match (base, election) {
+        (Ok(_), Some(election)) => {
+            findings.extend(contents(&election));
+            findings.extend(access(&desk.visit, &election).await?);
+            if let Some(Err(complaint)) = sight::history(&desk.visit, &election.base).await? {
+                findings
+                    .push(wrong("history", format!("cannot be read: {complaint}; delete it, it is only for people")));
+            }
+        }
+        (Ok(base), None) => findings.push(advice("election", desk.no_election(&base).sentence)),
+        (Err(excuse), _) => findings.push(advice("election", excuse.sentence)),
+    }
+    Ok(())
+}
+
+/// What every server says about itself.
+async fn servers(asked: &Asked) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let (mut serving, mut versions) = (0, Vec::new());
+    let addresses: Vec<_> = asked.servers.split(',').collect();
+    for address in &addresses {
+        findings.push(match probe::server(address, asked.limit).await {
+            Said::Serves { version, role } => {
+                serving += 1;
+                versions.push(version.clone());
+                good("server", format!("{address} is a {role}, version {version}"))
+            }
+            Said::NotAllowed => {
+                let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";
+                advice("server", format!("{address} is there; {remedy}"))
+            }
+            Said::NotServing => {
+                wrong("server", format!("{address} does not serve: has it lost its quorum? See its log"))
+            }
+            Said::Unreachable(why) => {
+                wrong("server", format!("{address} was not reached ({why}); start it, or take it out of --connect"))
+            }
+        });
+    }
+    versions.sort();
+    versions.dedup();
+    if versions.len() > 1 {
+        findings.push(advice("server", format!("versions differ: {}; finish the upgrade", versions.join(", "))));
+    }
+    if addresses.len() == 1 && serving == 1 {
+        findings.push(advice("server", "only one is named in --connect: if it fails, nobody leads; name all of them"));
+    }
+    findings
+}
+
+/// The session timeouts that the ensemble grants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Limits {
+    shortest: Duration,
+    longest: Duration,
+}
+
+impl Limits {
+    fn said(self) -> String {
+        let (shortest, longest) = (words::length(self.shortest), words::length(self.longest));
+        format!(
+            "timeouts from {shortest} to {longest} are granted (tick {} by default)",
+            words::length(self.shortest / 2)
+        )
+    }
+}
+
+/// A server says what it grants when it is asked for too little and for too much.
+async fn limits(asked: &Asked) -> Result<Limits, Excuse> {
+    let shortest = granted(asked, LITTLE).await?;
+    let longest = granted(asked, MUCH).await?;
+    Ok(Limits { shortest, longest })
+}
+
+/// What is granted to who asks for this much. One who asks for little has little time to connect.
+async fn granted(asked: &Asked, wanted: Duration) -> Result<Duration, Excuse> {
+    let mut tries_left = TRIES;
+    let visit = loop {
+        match open(asked, wanted).await {
+            Err(_) if tries_left > 0 => tries_left -= 1,
+            opened => break opened?,
+        }
+    };
+    let granted = visit.session_timeout();
+    visit.close().await;
+    Ok(granted)
+}
+
+/// Typical lengths: the median.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct RoundTrips {
+    read: Duration,
+    /// A check that a quorum agrees on; `None` without an election to check.
+    commit: Option<Duration>,
+}
+
+async fn round_trips(visit: &Visit, election: Option<&Election>) -> Result<RoundTrips, Excuse> {
+    let office = election.and_then(|election| election.offices.first());
+    let term = office.and_then(|office| Some((office.term_path.as_str(), office.term?.version)));
+    let (mut reads, mut commits) = (Vec::new(), Vec::new());
+    for _ in 0..ROUND_TRIPS {
+        let asked_at = clock::now().lease;
+        visit.read("/").await?;
+        reads.push(asked_at.until(clock::now().lease));
+        if let Some((path, version)) = term {
+            let asked_at = clock::now().lease;
+            visit.has_version(path, version).await?;
+            commits.push(asked_at.until(clock::now().lease));
+        }
+    }
+    Ok(RoundTrips { read: median(&mut reads).unwrap_or_default(), commit: median(&mut commits) })
+}
+
+fn median(lengths: &mut [Duration]) -> Option<Duration> {
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied()
+}
+
+fn timings(trips: &RoundTrips, limits: Limits, election: Option<&Election>) -> Vec<Finding> {
+    let wishes = Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
+    let slowest = trips.commit.unwrap_or(trips.read).max(trips.read);
+    let commit = trips.commit.map_or_else(String::new, |commit| format!(", a commit {}", words::length(commit)));
+    let mut findings = vec![good("speed", format!("a read takes {}{commit}", words::length(trips.read)))];
+    let fits = |session: Duration| {
+        Timing::new(session, &wishes).is_ok_and(|timing| slowest * ROUND_TRIPS_PER_RENEWAL <= timing.renewal_interval)
+    };
+    let choices = [2, 3, 5, 10, 15, 30, 60, 120].map(Duration::from_secs);
+    let suggested =
+        choices.into_iter().find(|choice| *choice >= limits.shortest && *choice <= limits.longest && fits(*choice));
+    findings.push(match suggested {
+        Some(shortest) => good(
+            "timings",
+            format!(
+                "--session-timeout {} is the shortest to think of here; the default is 15s",
+                words::length(shortest)
+            ),
+        ),
+        None => wrong("timings", "no session timeout up to 2m fits; is the network, or a server's disk, too slow?"),
+    });
+    let leases = election.into_iter().flat_map(|election| &election.offices).filter_map(|office| office.lease.as_ref());
+    for (lease, _) in leases.filter(|(lease, _)| lease.is_held() && lease.holder.is_some()) {
+        let length = Duration::from_millis(lease.lease_ms);
+        if !fits(length.max(limits.shortest)) {
+            let text = format!("the leader's lease of {} is short for so slow answers", words::length(length));
+            findings.push(advice("timings", format!("{text}; raise --session-timeout on every host")));
+        }
+    }
+    findings
+}
+
+/// What the znodes say.
+fn contents(election: &Election) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, complaint) in &election.unreadable {
+        let remedy = match path.rsplit('/').next() {
+            Some("lease") => "the holder or its successor writes it anew",
+            Some("control") => "it orders nothing; write it anew with zk-leaderctl enable or disable",
+            _ => "it is only for people; delete it",
+        };
+        findings.push(wrong("record", format!("{path} cannot be read: {complaint}; {remedy}")));
+    }
+    if let [first, ..] = election.foreign.as_slice() {
+        let count = election.foreign.len();
+        let remedy = "they are ignored; keep other znodes out of the election directory";
+        findings.push(wrong("election", format!("{count} foreign znodes, such as {first}: {remedy}")));
+    }
+    findings.extend(queue(&election.line));
+    for office in &election.offices {
+        if office.term.is_none() || office.lease.is_none() && election.unreadable.is_empty() {
+            let text =
+                format!("{} or its record is missing; the next contender makes it again, and waits", office.term_path);
+            findings.push(wrong("record", text));
+        }
+    }
+    if election.members.is_empty() && !election.line.is_empty() {
+        findings.push(advice("members", "nobody in line says who it is: all run a version that does not"));
+    }
+    if findings.is_empty() {
+        let (line, members) = (election.line.len(), election.members.len());
+        findings.push(good("election", format!("{}: {line} in line, {members} members", election.base)));
+    }
+    findings
+}
+
+/// What is wrong with those who wait.
+fn queue(line: &[sight::Candidate]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for candidate in line {
+        if candidate.facts.owner == 0 {
+            let remedy = "nobody behind it will ever lead; delete it";
+            findings.push(wrong("line", format!("{} is persistent and belongs to nobody: {remedy}", candidate.name)));
+        }
+    }
+    for (index, candidate) in line.iter().enumerate() {
+        let same = |other: &&_| is_double(candidate, other);
+        if let Some(other) = line.iter().take(index).find(same) {
+            let remedy = "it goes with its session; if it stays, delete it";
+            findings.push(wrong("line", format!("{} has two candidates, {} too: {remedy}", candidate.id, other.name)));
+        }
+    }
+    findings
+}
+
+fn is_double(one: &sight::Candidate, other: &sight::Candidate) -> bool {
+    one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
+}
+
+/// Who may write where leadership is decided.
+async fn access(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
+    let mut open = Vec::new();
+    let offices = election.offices.iter().map(|office| office.term_path.clone());
+    let own = ["", "/election", "/lease", "/control"].map(|below| format!("{}{below}", election.base));
+    for path in own.into_iter().chain(offices) {
+        if visit.is_open_to_all(&path).await? == Some(true) {
+            open.push(path);
+        }
+    }
+    Ok(match open.as_slice() {
+        [] => vec![good("access", "only the owners of the znodes may write them")],
+        [first, ..] => {
+            let text =
+                format!("everyone may write {first} and {} more; fine where everyone is trusted", open.len() - 1);
+            vec![advice("access", text)]
+        }
+    })
+}
+
+fn written(findings: &[Finding], paper: &Paper) -> String {
+    if paper.format == Format::Json {
+        let findings: Vec<_> = findings
+            .iter()
+            .map(|finding| json!({ "grade": word(finding.grade).0, "what": finding.what, "said": finding.said }))
+            .collect();
+        return format!("{:#}\n", json!({ "v": 1, "findings": findings }));
+    }
+    let rows: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let (word, tone) = word(finding.grade);
+            vec![Cell::new(word, tone), Cell::from(finding.what), Cell::from(&finding.said)]
+        })
+        .collect();
+    paper.table(&["", "WHAT", "FINDING"], &rows)
+}
+
+const fn word(grade: Grade) -> (&'static str, Tone) {
+    match grade {
+        Grade::Good => ("good", Tone::Good),
+        Grade::Advice => ("note", Tone::Warning),
+        Grade::Wrong => ("WRONG", Tone::Bad),
+    }
+}

@@ -1,0 +1,179 @@
+//! `zk-leaderctl`: one file for each subcommand. Each looks at an election once, and answers with a text and a status.
+//!
+//! Never: a wait without a limit; a znode written by a subcommand that only reads.
+
+mod doctor;
+mod history;
+mod list;
+mod paper;
+mod put;
+mod status;
+mod token_check;
+mod verdict;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::Builder;
+
+use crate::cli::ctl::PROGRAM;
+use crate::cli::{Stop, Stream};
+use crate::config::ctl::{Asked, Format, Place, Question};
+use crate::config::refusal::quoted;
+use crate::exit::Status;
+use crate::observe::words;
+use crate::zookeeper::visit::sight::{self, Election};
+use crate::zookeeper::visit::{Destination, Failure, Visit};
+
+/// The status where the ensemble could not be asked, or there is no such election.
+const NOT_KNOWN: u8 = 2;
+
+/// T of our own session: it must only outlive the pauses between our requests.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is said on standard output, and the exit status.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Answer {
+    text: String,
+    status: u8,
+}
+
+/// Why there is no answer: one line on standard error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Excuse {
+    sentence: String,
+    status: u8,
+}
+
+impl Excuse {
+    fn not_known(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), status: NOT_KNOWN }
+    }
+
+    fn usage(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), status: Status::Usage.code() }
+    }
+}
+
+impl From<Failure> for Excuse {
+    fn from(failure: Failure) -> Self {
+        Self::not_known(match failure {
+            Failure::Unreachable(why) => format!("the ensemble was not reached ({why})"),
+            Failure::Forbidden => "ZooKeeper refuses it: an ACL or the credentials forbid it".to_owned(),
+            Failure::Unknown(why) => format!("the ensemble gave no answer ({why}); try again"),
+        })
+    }
+}
+
+/// Everything that a subcommand needs.
+struct Desk<'a> {
+    asked: &'a Asked,
+    visit: Visit,
+    paper: paper::Paper,
+}
+
+impl Desk<'_> {
+    /// The base of the election that was meant.
+    async fn base(&self) -> Result<String, Excuse> {
+        let root = match &self.asked.place {
+            Place::Base(base) => return Ok(base.as_str().to_owned()),
+            Place::OnlyOneBelow(root) => root.as_str(),
+        };
+        let names = sight::elections(&self.visit, root).await?;
+        match names.as_slice() {
+            [only] => Ok(format!("{root}/{only}")),
+            [] => Err(Excuse::not_known(format!(
+                "there is no election below {root}{}; say where with --path, or is it another ensemble?",
+                self.in_chroot()
+            ))),
+            several => {
+                let names: Vec<_> = several.iter().map(|name| quoted(name)).collect();
+                Err(Excuse::usage(format!("there are several elections; name one of them: {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// One look at it.
+    async fn election(&self) -> Result<Election, Excuse> {
+        let base = self.base().await?;
+        let election = sight::election(&self.visit, &base).await?;
+        election.ok_or_else(|| self.no_election(&base))
+    }
+
+    fn no_election(&self, base: &str) -> Excuse {
+        Excuse::not_known(format!(
+            "there is no election at {base}{}; {PROGRAM} list shows those that there are",
+            self.in_chroot()
+        ))
+    }
+
+    fn in_chroot(&self) -> String {
+        self.asked.chroot.as_ref().map_or_else(String::new, |chroot| format!(" in the chroot {chroot}"))
+    }
+}
+
+/// Asks the ensemble, prints the answer.
+pub fn run(asked: &Asked) -> ExitCode {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(answer(asked)),
+        Err(error) => Err(Excuse::not_known(error.to_string())),
+    };
+    let stop = match outcome {
+        Ok(Answer { text, status }) => Stop { text, stream: Stream::Stdout, status },
+        Err(Excuse { sentence, status }) => {
+            Stop { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
+        }
+    };
+    stop.print()
+}
+
+async fn answer(asked: &Asked) -> Result<Answer, Excuse> {
+    if asked.question == Question::Doctor {
+        return doctor::answer(asked, paper_for(asked.format)).await;
+    }
+    let visit = open(asked, SESSION_TIMEOUT).await?;
+    let desk = Desk { asked, visit, paper: paper_for(asked.format) };
+    let answer = match &asked.question {
+        Question::Status => status::answer(&desk).await,
+        Question::List => list::answer(&desk).await,
+        Question::History => history::answer(&desk).await,
+        Question::TokenCheck { token } => token_check::answer(&desk, *token).await,
+        Question::Put { token, znode, value, create } => put::answer(&desk, *token, znode, value, *create).await,
+        Question::Doctor => Err(Excuse::not_known("asked twice")),
+    };
+    desk.visit.close().await;
+    answer
+}
+
+async fn open(asked: &Asked, session_timeout: Duration) -> Result<Visit, Excuse> {
+    let destination = Destination {
+        servers: asked.servers.clone(),
+        chroot: asked.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
+        limit: asked.limit,
+        session_timeout,
+    };
+    Visit::open(&destination).await.map_err(|failure| match failure {
+        Failure::Unreachable(why) => Excuse::not_known(format!(
+            "no server of {} was reached within {} ({why}); check --connect and the network, or raise --connect-timeout",
+            asked.servers,
+            words::length(asked.limit)
+        )),
+        other => other.into(),
+    })
+}
+
+fn paper_for(format: Format) -> paper::Paper {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    let coloured = format == Format::Table && std::io::stdout().is_terminal() && !no_colour && !dumb;
+    paper::Paper { format, coloured, now: time_of_day() }
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "ages are shown to people, and decide nothing")]
+fn time_of_day() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,156 @@
+//! How answers are laid out: tables for people, tabs for scripts, and times as both can read them.
+//!
+//! Never: a control character that came from a znode.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::config::ctl::Format;
+use crate::observe::line::printable;
+use crate::observe::words;
+
+/// What a cell is about, for those who see colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Warning,
+    Bad,
+    Faint,
+    Strong,
+}
+
+/// One cell of a table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+/// What is written on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Paper {
+    pub format: Format,
+    pub coloured: bool,
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
+impl Cell {
+    pub fn new(text: impl AsRef<str>, tone: Tone) -> Self {
+        Self { text: printable(text.as_ref()), tone }
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+impl Paper {
+    /// Rows under headings; in plain, tabs and no headings.
+    pub fn table(&self, headings: &[&str], rows: &[Vec<Cell>]) -> String {
+        let mut text = String::new();
+        if self.format == Format::Plain {
+            for row in rows {
+                let cells: Vec<_> = row.iter().map(|cell| cell.text.as_str()).collect();
+                let _ = writeln!(text, "{}", cells.join("\t"));
+            }
+            return text;
+        }
+        let head: Vec<_> = headings.iter().map(|heading| Cell::new(heading, Tone::Faint)).collect();
+        let widths: Vec<usize> = (0..headings.len())
+            .map(|column| {
+                let cells = std::iter::once(&head).chain(rows).filter_map(|row| row.get(column));
+                cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+            })
+            .collect();
+        for row in std::iter::once(&head).chain(rows) {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                let padding = width.saturating_sub(cell.text.chars().count()) + 2;
+                let _ = write!(line, "{}{:padding$}", self.painted(cell), "");
+            }
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        text
+    }
+
+    /// Lines of a name and what it is; in plain, a tab between them.
+    pub fn facts(&self, facts: &[(&str, Cell)]) -> String {
+        let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (name, cell) in facts {
+            let _ = if self.format == Format::Plain {
+                writeln!(text, "{name}\t{}", cell.text)
+            } else {
+                let name = Cell::new(format!("{name:<width$}"), Tone::Faint);
+                writeln!(text, "{}  {}", self.painted(&name), self.painted(cell))
+            };
+        }
+        text
+    }
+
+    /// How long ago it was, by two clocks that need not agree: never negative.
+    pub fn age(&self, then: i64) -> String {
+        let age = Duration::from_millis(u64::try_from(self.now.saturating_sub(then)).unwrap_or(0));
+        if age < Duration::from_secs(1) { "0s".to_owned() } else { words::length(Duration::from_secs(age.as_secs())) }
+    }
+
+    fn painted(&self, cell: &Cell) -> String {
+        let code = match cell.tone {
+            _ if !self.coloured => None,
+            Tone::Plain => None,
+            Tone::Good => Some("32"),
+            Tone::Warning => Some("33"),
+            Tone::Bad => Some("31"),
+            Tone::Faint => Some("2"),
+            Tone::Strong => Some("1"),
+        };
+        code.map_or_else(|| cell.text.clone(), |code| format!("\x1b[{code}m{}\x1b[0m", cell.text))
+    }
+}
+
+/// `2026-11-21 03:00:00 UTC`.
+pub(super) fn moment(millis: i64) -> String {
+    let since = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
+    match std::time::UNIX_EPOCH.checked_add(since) {
+        // The formatter ends with the year 9999.
+        Some(time) if since.as_secs() < 253_402_300_800 => {
+            humantime::format_rfc3339_seconds(time).to_string().replace('T', " ").replace('Z', " UTC")
+        }
+        _ => "?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: Paper = Paper { format: Format::Table, coloured: false, now: 100_000 };
+
+    #[test]
+    fn a_table_is_aligned_and_shows_no_control_characters() {
+        let rows = [vec![Cell::from("1"), Cell::from("größe\x1b[2J")], vec![Cell::from("22"), Cell::from("b")]];
+        assert_eq!(PAPER.table(&["#", "ID"], &rows), "#   ID\n1   größe\\u{1b}[2J\n22  b\n");
+        let plain = Paper { format: Format::Plain, ..PAPER };
+        assert_eq!(plain.table(&["#", "ID"], &rows), "1\tgröße\\u{1b}[2J\n22\tb\n");
+    }
+
+    #[test]
+    fn colours_change_nothing_else() {
+        let painted = Paper { coloured: true, ..PAPER }.facts(&[("lease", Cell::new("held", Tone::Good))]);
+        assert_eq!(painted, "\x1b[2mlease\x1b[0m  \x1b[32mheld\x1b[0m\n");
+    }
+
+    #[test]
+    fn times_are_said_for_people() {
+        assert_eq!(moment(1_795_229_999_999), "2026-11-21 02:59:59 UTC");
+        assert_eq!(
+            (moment(i64::MAX).as_str(), PAPER.age(97_500).as_str(), PAPER.age(200_000).as_str()),
+            ("?", "2s", "0s")
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! `token-check`: is a fencing token still the newest? A server that is behind cannot make it look so.
+//!
+//! Never: status 0 on the word of one server.
+
+use serde_json::json;
+
+use super::{Answer, Desk, Excuse, NOT_KNOWN};
+use crate::config::ctl::Format;
+use crate::zookeeper::visit::Facts;
+use crate::zookeeper::visit::sight::Office;
+
+const NEWEST: u8 = 0;
+const NOT_NEWEST: u8 = 1;
+
+/// The term may change between our reading and the quorum's word; then we read again.
+const TRIES: usize = 5;
+
+/// What a look at the terms says about a token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// It is that of this term, which has this version.
+    Newest { term_path: String, version: i32 },
+    /// There is a newer one.
+    Older { newest: i64 },
+    /// It is newer than all that this server knows.
+    Unseen { newest: i64 },
+}
+
+pub(super) async fn answer(desk: &Desk<'_>, token: i64) -> Result<Answer, Excuse> {
+    let (is_newest, newest) = check(desk, token).await?;
+    let text = match (desk.paper.format, is_newest) {
+        (Format::Json, _) => format!("{:#}\n", json!({ "v": 1, "token": token, "newest": newest, "valid": is_newest })),
+        (_, true) => format!("{token} is the newest token\n"),
+        (_, false) if newest > token => format!("{token} is not the newest token: that is {newest}\n"),
+        (_, false) => format!("{token} was never given: the newest token is {newest}\n"),
+    };
+    Ok(Answer { text, status: if is_newest { NEWEST } else { NOT_NEWEST } })
+}
+
+async fn check(desk: &Desk<'_>, token: i64) -> Result<(bool, i64), Excuse> {
+    let mut newest = 0;
+    for _ in 0..TRIES {
+        let election = desk.election().await?;
+        match find(&election.offices, token) {
+            Found::Newest { term_path, version } => {
+                if desk.visit.has_version(&term_path, version).await? {
+                    return Ok((true, token));
+                }
+            }
+            Found::Older { newest } => return Ok((false, newest)),
+            Found::Unseen { newest: seen } => newest = seen,
+        }
+        desk.visit.catch_up(&election.base).await?;
+    }
+    if newest > 0 {
+        return Ok((false, newest));
+    }
+    Err(Excuse { sentence: "the terms change faster than they can be read; try again".into(), status: NOT_KNOWN })
+}
+
+/// With several slots, each has a newest token of its own.
+pub(super) fn find(offices: &[Office], token: i64) -> Found {
+    let terms = || offices.iter().filter_map(|office| Some((office, office.term?)));
+    if let Some((office, Facts { version, .. })) = terms().find(|(_, term)| term.mzxid == token && term.version > 0) {
+        return Found::Newest { term_path: office.term_path.clone(), version };
+    }
+    let newest = terms().filter(|(_, term)| term.version > 0).map(|(_, term)| term.mzxid).max().unwrap_or(0);
+    if newest > token { Found::Older { newest } } else { Found::Unseen { newest } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn office(mzxid: i64, version: i32) -> Office {
+        Office { term: Some(Facts { version, mzxid, ..Facts::default() }), ..Office::default() }
+    }
+
+    #[test]
+    fn a_token_is_the_newest_an_older_one_or_one_that_was_not_seen() {
+        assert!(matches!(find(&[office(7, 1)], 7), Found::Newest { version: 1, .. }));
+        assert!(matches!(find(&[office(9, 1), office(7, 3)], 7), Found::Newest { version: 3, .. }));
+        assert_eq!(find(&[office(7, 1)], 6), Found::Older { newest: 7 });
+        assert_eq!(find(&[office(7, 1)], 8), Found::Unseen { newest: 7 });
+        assert_eq!(find(&[office(7, 0)], 7), Found::Unseen { newest: 0 }, "nobody was given the base's own mzxid");
+    }
+}

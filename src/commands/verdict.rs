@@ -1,0 +1,111 @@
+//! What one look at an election says: who leads, and why each of the others does not.
+//!
+//! It is what people are told, by the records, the line and the members; who may run is decided by none of it.
+//!
+//! Never: "nobody leads" where that is not known.
+
+use crate::zookeeper::member::Member;
+use crate::zookeeper::visit::sight::{Candidate, Election, Holder, Office};
+
+/// Of one office.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// The command may run there.
+    Led {
+        holder: Holder,
+        phase: String,
+    },
+    /// The record is taken, but the lease before it must run out first.
+    Waiting {
+        holder: Holder,
+    },
+    Nobody {
+        why: String,
+    },
+    /// The record cannot be read.
+    Unknown,
+}
+
+/// One contender: in line, or known only as a member.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Contender {
+    /// From 1; `None`: not in line.
+    pub place: Option<usize>,
+    pub candidate: Option<Candidate>,
+    pub id: String,
+    pub member: Option<Member>,
+    pub leads: bool,
+    /// Why it may not be elected.
+    pub why_not: Vec<String>,
+}
+
+/// Of one office.
+pub(super) fn of(office: &Office, election: &Election) -> Verdict {
+    let Some((lease, _)) = &office.lease else { return Verdict::Unknown };
+    if !lease.is_held() {
+        return Verdict::Nobody { why: "the lease is free".to_owned() };
+    }
+    let Some(holder) = lease.holder.clone().filter(|holder| !holder.id.is_empty()) else {
+        return Verdict::Nobody { why: "the record was lost, and its unknown holder's lease must run out".to_owned() };
+    };
+    let member = member_of(election, &holder);
+    let in_line = election.line.iter().any(|candidate| candidate.id == holder.id);
+    match member {
+        _ if lease.waiting_on.is_some() => Verdict::Waiting { holder },
+        Some(member) if member.phase == "waiting" => Verdict::Waiting { holder },
+        Some(member) if member.role == "leader" => Verdict::Led { holder, phase: member.phase.clone() },
+        // Not written yet, or by a version that writes none.
+        _ if in_line => Verdict::Led { holder, phase: "leading".to_owned() },
+        _ => Verdict::Nobody { why: format!("{} is gone, and its lease must run out", holder.id) },
+    }
+}
+
+/// The contenders: those in line by their place, then the others.
+pub(super) fn contenders(election: &Election) -> Vec<Contender> {
+    let holders: Vec<_> = election.offices.iter().filter_map(|office| leader(office, election)).collect();
+    let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
+    let mut contenders = Vec::new();
+    for (index, candidate) in election.line.iter().enumerate() {
+        let double = election.line.iter().take(index).any(|other| other.id == candidate.id);
+        let member = election.members.get(&candidate.id).map(|(member, _)| member.clone());
+        let mut why_not = member.as_ref().map(|member| member.why_not.clone()).unwrap_or_default();
+        if candidate.facts.owner == 0 {
+            why_not.push("its candidate is persistent, and belongs to nobody".to_owned());
+        }
+        let id = candidate.id.clone();
+        let leads = leads(&id) && !double;
+        contenders.push(Contender {
+            place: Some(index + 1),
+            candidate: Some(candidate.clone()),
+            id,
+            member,
+            leads,
+            why_not,
+        });
+    }
+    for (id, (member, _)) in &election.members {
+        if !election.line.iter().any(|candidate| candidate.id == *id) {
+            let mut why_not = member.why_not.clone();
+            if why_not.is_empty() {
+                why_not.push("not in line".to_owned());
+            }
+            let (id, member) = (id.clone(), Some(member.clone()));
+            contenders.push(Contender { leads: leads(&id), id, member, why_not, ..Contender::default() });
+        }
+    }
+    contenders
+}
+
+/// Who holds an office, if somebody living does.
+pub(super) fn leader(office: &Office, election: &Election) -> Option<Holder> {
+    match of(office, election) {
+        Verdict::Led { holder, .. } | Verdict::Waiting { holder } => Some(holder),
+        Verdict::Nobody { .. } | Verdict::Unknown => None,
+    }
+}
+
+/// The member's record of a holder: of the same process.
+fn member_of<'a>(election: &'a Election, holder: &Holder) -> Option<&'a Member> {
+    let (member, _) = election.members.get(&holder.id)?;
+    (member.host == holder.host && member.pid == holder.pid).then_some(member)
+}

@@ -1,0 +1,176 @@
+//! What the command line of `zk-leaderctl` means: plain, validated values.
+//!
+//! Never: anything connected.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::connect;
+use super::duration::{self, Zero};
+use super::given::{Given, Origin};
+use super::refusal::{Refusal, quoted};
+use super::znode::{self, ZnodePath};
+use crate::cli::Layers;
+use crate::cli::ctl::{CtlTyped, Verb, Which};
+
+/// What was asked, and of whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Every server with its port, without a chroot.
+    pub servers: String,
+    pub chroot: Option<ZnodePath>,
+    pub place: Place,
+    /// For the connection, and again for each answer.
+    pub limit: Duration,
+    pub format: Format,
+    pub question: Question,
+}
+
+/// Which election.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    Base(ZnodePath),
+    /// Nobody said: the only one below this root, if there is only one.
+    OnlyOneBelow(ZnodePath),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    Table,
+    Json,
+    Plain,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Question {
+    Status,
+    List,
+    History,
+    TokenCheck { token: i64 },
+    Put { token: i64, znode: ZnodePath, value: Value, create: bool },
+    Doctor,
+}
+
+/// What `put` writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    Given(Vec<u8>),
+    StandardInput,
+}
+
+const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format::Json), ("plain", Format::Plain)];
+
+/// Gives every value its meaning.
+///
+/// # Errors
+/// The first value that cannot work.
+pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
+    let common = &typed.common;
+    let ensemble = connect::parse(&layers.required("connect", common.connect.as_ref())?)?;
+    let no_zero = Zero::Senseless("write a duration like 5s");
+    let limit = duration::parse(&layers.required("connect-timeout", common.connect_timeout.as_ref())?, no_zero)?;
+    // How an answer is written is no matter of the environment, which zk-leader-run shares.
+    let output = text("--output", common.output.as_ref())?;
+    let output = output.map_or(Ok(Format::Table), |output| output.one_of(&FORMATS))?;
+    Ok(Asked {
+        servers: ensemble.servers,
+        chroot: ensemble.chroot,
+        place: place(typed, layers)?,
+        limit,
+        format: if common.json { Format::Json } else { output },
+        question: question(&typed.command, layers)?,
+    })
+}
+
+fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
+    let path = layers.given("path", typed.common.path.as_ref())?;
+    let named = match &typed.command {
+        Verb::Status { which: Which { name } }
+        | Verb::History { which: Which { name } }
+        | Verb::Doctor { which: Which { name } }
+        | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
+        Verb::Put { name, .. } => text("--name", name.as_ref())?,
+        Verb::List => {
+            let root = path.map(|given| znode::path(&given)).transpose()?;
+            return Ok(Place::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
+        }
+    };
+    let named = match named {
+        Some(given) => Some(given),
+        None if path.is_none() => layers.given("name", None)?,
+        None => None,
+    };
+    match (path, named) {
+        (Some(path), Some(name)) if !matches!(path.origin, Origin::Environment(_)) => {
+            Err(name.refused("goes not with --path, which names the whole znode; leave one of them out"))
+        }
+        (_, Some(name)) => Ok(Place::Base(znode::default_root().join(&znode::name(&name)?))),
+        (Some(path), None) => Ok(Place::Base(znode::path(&path)?)),
+        (None, None) => own_election(&typed.command, layers),
+    }
+}
+
+/// Run by the command of a leader, `put` and `token-check` know their election.
+fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, Refusal> {
+    let own = layers.surroundings.variable("ZK_LEADER_PATH").map(OsString::from);
+    match own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. })) {
+        Some(path) => znode::path(&given("ZK_LEADER_PATH", &path)?).map(Place::Base),
+        None => Ok(Place::OnlyOneBelow(znode::default_root())),
+    }
+}
+
+fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
+    match verb {
+        Verb::Status { .. } => Ok(Question::Status),
+        Verb::List => Ok(Question::List),
+        Verb::History { .. } => Ok(Question::History),
+        Verb::Doctor { .. } => Ok(Question::Doctor),
+        Verb::TokenCheck { token, .. } => Ok(Question::TokenCheck { token: number(&given("TOKEN", token)?)? }),
+        Verb::Put { fenced, token, create, znode, value, .. } => {
+            if !fenced {
+                let complaint = "is missing; only fenced writes are done here: put --fenced ZNODE VALUE";
+                return Err(Refusal::usage("--fenced", complaint));
+            }
+            let token = match token {
+                Some(token) => given("--token", token)?,
+                None => own_token(layers)?,
+            };
+            let path = znode::path(&given("ZNODE", znode)?)?;
+            Ok(Question::Put { token: number(&token)?, znode: path, value: value_of(value.as_ref()), create: *create })
+        }
+    }
+}
+
+fn own_token(layers: &Layers) -> Result<Given, Refusal> {
+    let missing = || Refusal::usage("--token", "is missing, and ZK_LEADER_TOKEN is not set; write --token TOKEN");
+    let token = layers.surroundings.variable("ZK_LEADER_TOKEN").ok_or_else(missing)?;
+    given("ZK_LEADER_TOKEN", &token.to_owned())
+}
+
+fn value_of(value: Option<&OsString>) -> Value {
+    use std::os::unix::ffi::OsStrExt as _;
+    match value {
+        Some(value) if value != "-" => Value::Given(value.as_bytes().to_vec()),
+        _ => Value::StandardInput,
+    }
+}
+
+fn number(given: &Given) -> Result<i64, Refusal> {
+    match given.text.parse() {
+        Ok(token) if token > 0 => Ok(token),
+        _ => Err(given.refused("is not a fencing token; a token is a positive number, as in ZK_LEADER_TOKEN")),
+    }
+}
+
+fn text(what: &'static str, value: Option<&OsString>) -> Result<Option<Given>, Refusal> {
+    value.map(|value| given(what, value)).transpose()
+}
+
+fn given(what: &'static str, value: &OsString) -> Result<Given, Refusal> {
+    let not_text = || {
+        let complaint = format_args!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy()));
+        Refusal::usage(what, complaint)
+    };
+    let text = value.to_str().ok_or_else(not_text)?;
+    Ok(Given { origin: Origin::Argument(what), text: text.to_owned() })
+}

@@ -1,0 +1,76 @@
+//! What a contender says about itself in `<base>/members/<id>`: for people to read, and for nobody to decide by.
+//!
+//! Never: a word in it that changes who may run.
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the directory below the base.
+pub const MEMBERS: &str = "members";
+
+const VERSION: u32 = 1;
+
+/// The JSON of one member. Unknown fields are ignored, missing ones are empty.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+pub struct Member {
+    pub v: u32,
+    pub id: String,
+    pub host: String,
+    pub pid: u32,
+    /// Of the program.
+    pub version: String,
+    /// `leader` or `follower`.
+    pub role: String,
+    /// As in the log: `following`, `waiting`, `leading`, …
+    pub phase: String,
+    /// Since when it is in this phase: milliseconds since 1970 by the member's own clock.
+    pub since: i64,
+    /// Whether it may be elected at all.
+    pub eligible: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why_not: Vec<String>,
+    /// What its health command says, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
+    /// The token of the term that it leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<i64>,
+    /// Its session timeout: so long a dead one may still be seen.
+    pub session_ms: u64,
+    /// Drawn at random by each process.
+    pub instance: String,
+}
+
+impl Member {
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(data: &[u8]) -> Result<Self, String> {
+        let member: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
+        if member.v == VERSION { Ok(member) } else { Err(format!("its format is version {}", member.v)) }
+    }
+
+    pub fn written(&self) -> Vec<u8> {
+        serde_json::to_vec(&Self { v: VERSION, ..self.clone() }).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_read_as_it_was_written_and_unknown_fields_are_ignored() {
+        let member = Member { v: 1, id: "a".into(), eligible: true, why_not: vec!["x".into()], ..Member::default() };
+        assert_eq!(Member::read(&member.written()), Ok(member));
+        let read = Member::read(br#"{"v":1,"id":"b","shoe":44}"#).unwrap();
+        assert_eq!((read.id.as_str(), read.eligible), ("b", false));
+    }
+
+    #[test]
+    fn what_is_no_member_says_why() {
+        for text in ["", "[]", "null", r#"{"v":2}"#, "{}", r#"{"v":1,"pid":-1}"#] {
+            assert!(Member::read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

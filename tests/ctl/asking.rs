@@ -1,0 +1,129 @@
+//! status, list, history: what they say, and that they change nothing.
+
+use nix::sys::signal::Signal;
+
+use super::election;
+use super::operator::ctl;
+use crate::support::{Election, wait};
+
+/// Path, czxid, mzxid, pzxid, versions: of every znode of an election.
+fn all_znodes(election: &Election) -> Vec<(String, [i64; 6])> {
+    fn walk(election: &Election, path: &str, found: &mut Vec<(String, [i64; 6])>) {
+        let stat = election.admin.stat(path).unwrap();
+        let versions = [stat.version, stat.cversion, stat.aversion].map(i64::from);
+        found.push((path.to_owned(), [stat.czxid, stat.mzxid, stat.pzxid, versions[0], versions[1], versions[2]]));
+        for child in election.admin.children(path) {
+            walk(election, &format!("{path}/{child}"), found);
+        }
+    }
+    let mut found = Vec::new();
+    walk(election, election.path("").trim_end_matches('/'), &mut found);
+    found
+}
+
+#[test]
+fn commands_that_only_read_write_no_znode() {
+    let election = election();
+    election.prepare();
+    let token = election.term().mzxid.to_string();
+    let before = all_znodes(&election);
+    assert!(before.len() >= 4);
+    let asked: [&[&str]; 6] = [
+        &["status", &election.name],
+        &["history", &election.name],
+        &["list"],
+        &["token-check", &token, &election.name],
+        &["doctor", &election.name],
+        &["status", "no-such-election"],
+    ];
+    for words in asked {
+        let said = ctl(words);
+        assert!([0, 1, 2].contains(&said.code), "{words:?}: {said:?}");
+    }
+    assert_eq!(all_znodes(&election), before);
+    assert!(!election.admin.exists("/zk-leader-run/no-such-election"));
+}
+
+#[test]
+fn status_is_0_while_somebody_leads_1_while_nobody_does_and_2_when_that_is_not_known() {
+    let election = election();
+    let status = || ctl(&["status", &election.name]);
+    let unknown = status();
+    assert_eq!((unknown.code, unknown.output.as_str()), (2, ""));
+    assert!(unknown.error.contains("there is no election at"), "{unknown:?}");
+
+    let mut host = election.host("first").spawn();
+    election.diary.until_started(1);
+    let led = status();
+    assert!(led.code == 0 && led.output.contains("first (pid "), "{led:?}");
+
+    host.signal(Signal::SIGTERM);
+    host.code();
+    let nobody = status();
+    assert!(nobody.code == 1 && nobody.output.contains("nobody: the lease is free"), "{nobody:?}");
+
+    election.admin.set(&election.path("lease"), "garbage");
+    let unknown = status();
+    assert!(unknown.code == 2 && unknown.output.contains("cannot be read"), "{unknown:?}");
+}
+
+#[test]
+fn status_shows_the_leader_its_term_and_the_line_in_order() {
+    let election = election();
+    let hosts: Vec<_> = (0..3)
+        .map(|index| {
+            let host = election.host(&format!("h{index}")).spawn();
+            election.until_candidates(index + 1);
+            host
+        })
+        .collect();
+    election.diary.until_started(1);
+    let said = ctl(&["status", &election.name, "--json"]).json();
+    let term = election.term();
+    assert_eq!(
+        (&said["state"], &said["election"]),
+        (&"led".into(), &format!("/zk-leader-run/{}", election.name).into())
+    );
+    let office = &said["offices"][0];
+    assert_eq!((office["token"].as_i64(), office["term"].as_i64()), (Some(term.mzxid), Some(i64::from(term.version))));
+    assert_eq!(
+        (&office["leader"]["id"], office["leader"]["pid"].as_i64()),
+        (&"h0".into(), Some(hosts[0].pid().into()))
+    );
+    assert_eq!(office["since"].as_i64(), Some(term.mtime));
+    let line: Vec<_> = said["contenders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(line, ["h0", "h1", "h2"]);
+
+    let plain = ctl(&["status", &election.name, "-o", "plain"]).output;
+    assert!(plain.contains(&format!("term\t{}, token {}\n", term.version, term.mzxid)), "{plain}");
+    assert!(plain.lines().any(|line| line.starts_with("2\th1\t")), "{plain}");
+    let table = ctl(&["status", &election.name]).output;
+    assert!(!table.contains('\x1b'), "colours are for terminals");
+}
+
+#[test]
+fn a_leader_that_is_gone_with_its_session_does_not_lead_though_the_record_is_held() {
+    let election = election();
+    election.prepare();
+    let record = r#"{"v":1,"state":"held","holder":{"id":"ghost","host":"h","pid":1},"lease_ms":60000}"#;
+    election.admin.set(&election.path("lease"), record);
+    let said = ctl(&["status", &election.name]);
+    assert!(said.code == 1 && said.output.contains("ghost is gone, and its lease must run out"), "{said:?}");
+}
+
+#[test]
+fn list_shows_every_election_below_the_root_and_nothing_else() {
+    let elections = [election(), election()];
+    elections.iter().for_each(Election::prepare);
+    elections[0].admin.create_all("/zk-leader-run/not-an-election/child");
+    let _host = elections[1].host("leader").spawn();
+    wait::until("it leads", || {
+        let said = ctl(&["list", "--json"]).json();
+        let list = said["elections"].as_array().unwrap().clone();
+        let find = |name: &str| list.iter().find(|one| one["name"] == *name).cloned();
+        assert_eq!(find("not-an-election"), None);
+        assert_eq!(find(&elections[0].name).unwrap()["state"], "nobody leads");
+        let other = find(&elections[1].name).unwrap();
+        other["state"] == "led" && other["leaders"][0] == "leader" && other["in_line"] == 1
+    });
+}

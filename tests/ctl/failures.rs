@@ -1,0 +1,93 @@
+//! Mistakes and failures: one line, the right status, and never a hang.
+
+use std::net::TcpListener;
+
+use super::operator::{ctl, ctl_at};
+use super::{election, link};
+use crate::support::wait;
+
+const ASKING: [&[&str]; 5] = [&["status"], &["list"], &["history"], &["token-check", "5"], &["doctor"]];
+
+#[test]
+fn an_ensemble_that_cannot_be_reached_is_status_2_with_a_remedy() {
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for words in ASKING {
+        let said = ctl_at(&gone, words, &[]);
+        assert_eq!((said.code, said.output.as_str()), (2, ""), "{words:?}: {said:?}");
+        assert!(said.error.contains("check --connect"), "{said:?}");
+        assert_eq!(said.error.lines().count(), 1, "{said:?}");
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_holds_nobody_up() {
+    // It takes the connection, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let mut said = None;
+    let ended = wait::held_within(wait::LIMIT, || {
+        said = Some(ctl_at(&address, &["status", "--connect-timeout", "300ms"], &[]));
+        true
+    });
+    assert!(ended && said.is_some_and(|said| said.code == 2 && said.error.contains("300ms")));
+}
+
+#[test]
+fn a_connection_that_goes_silent_between_two_answers_is_status_2() {
+    let election = election();
+    election.prepare();
+    let link = link();
+    link.stall_replies();
+    let said = ctl_at(&link.connect_string(), &["status", &election.name, "--connect-timeout", "500ms"], &[]);
+    assert_eq!(said.code, 2, "{said:?}");
+}
+
+#[test]
+fn mistakes_are_refused_with_their_remedy() {
+    let cases: [(&[&str], &[&str]); 12] = [
+        (&[], &["COMMAND", "status, list"]),
+        (&["stauts"], &["stauts", "did you mean status?"]),
+        (&["status", "--jsn"], &["--jsn", "--json"]),
+        (&["status", "-o", "xml"], &["--output", "'xml'", "table, json or plain"]),
+        (&["status", "a/b"], &["NAME", "'a/b'", "--path"]),
+        (&["status", "--path", "a"], &["--path", "'a'", "absolute"]),
+        (&["status", "--path", "/a", "b"], &["NAME", "'b'", "--path"]),
+        (&["status", "--connect-timeout", "0"], &["--connect-timeout", "'0'", "5s"]),
+        (&["token-check"], &["TOKEN", "missing"]),
+        (&["token-check", "x"], &["TOKEN", "'x'", "positive number"]),
+        (&["put", "/a", "b"], &["--fenced", "put --fenced"]),
+        (&["put", "--fenced", "/a", "b"], &["--token", "ZK_LEADER_TOKEN"]),
+    ];
+    for (words, parts) in cases {
+        let said = ctl(words);
+        assert_eq!((said.code, said.output.as_str()), (64, ""), "{words:?}: {said:?}");
+        assert!(said.error.starts_with("zk-leaderctl: ") && said.error.lines().count() == 1, "{said:?}");
+        assert!(parts.iter().all(|part| said.error.contains(part)), "{words:?}: {said:?}");
+    }
+}
+
+#[test]
+fn without_a_name_the_only_election_is_meant_and_several_are_listed() {
+    let election = election();
+    election.prepare();
+    // Other tests have elections below the usual root.
+    let chroot = format!("/alone-{}", election.name);
+    election.admin.create_all(&format!("{chroot}/zk-leader-run"));
+    let servers = format!("{}{chroot}", super::server().connect_string());
+    let none = ctl_at(&servers, &["status"], &[]);
+    assert!(
+        none.code == 2 && none.error.contains("there is no election below") && none.error.contains(&chroot),
+        "{none:?}"
+    );
+    for (name, code) in [("one", 1), ("two", 64)] {
+        let base = format!("{chroot}/zk-leader-run/{name}");
+        for below in ["lease", "term", "election"] {
+            election.admin.create_all(&format!("{base}/{below}"));
+        }
+        election.admin.set(&format!("{base}/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
+        let said = ctl_at(&servers, &["status"], &[]);
+        assert_eq!(said.code, code, "{said:?}");
+    }
+    let said = ctl_at(&servers, &["status"], &[]);
+    assert!(said.error.contains("'one', 'two'"), "{said:?}");
+}
