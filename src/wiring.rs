@@ -16,6 +16,7 @@ use crate::core::settings::{Guarantee, Preparations, Service};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
+use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
 use crate::supervisor::errands;
 use crate::zookeeper;
@@ -114,7 +115,8 @@ pub fn onlookers(config: &Config) -> Result<Onlookers, Refusal> {
     let path = config.chroot.iter().chain([&config.base]).map(ToString::to_string).collect();
     let identity =
         Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
-    Ok(Onlookers { identity, http: http.transpose()? })
+    let manner = Manner::of(config.log_format, config.log_level);
+    Ok(Onlookers { identity, manner, http: http.transpose()? })
 }
 
 /// Marks the records of this process; zero is nobody's.

@@ -34,6 +34,7 @@ const PLACES: &[Place] = &[
         &["core", "clock", "guard", "zookeeper"],
         &[
             "nix",
+            "rustix",
             "libc",
             "tokio",
             "tracing",

@@ -69,7 +69,7 @@ fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Resul
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
     let company = Company { onlookers, errands: wiring::errands(config) };
-    runtime()?.block_on(async { supervisor::run(machine, ensemble, guards, company).await })
+    runtime()?.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await })
 }
 
 /// The guard's last act after our supervisor was killed.

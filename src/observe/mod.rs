@@ -9,5 +9,7 @@ pub mod lookout;
 pub mod metrics;
 pub mod pulse;
 pub mod status;
+pub mod status_line;
 mod stderr;
+pub mod waiting;
 pub mod words;

@@ -175,6 +175,7 @@ pub mod tests {
             timing: None,
             view: Some(View { place: Place::First, candidate, session_id: 5, term_version: 3, record }),
             tenure: Some(Held { grant, deadlines }),
+            barred: None,
             run: Some(RunId(1)),
             frozen: false,
         };

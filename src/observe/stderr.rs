@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::status_line;
+
 /// A pipe that polls as writable takes this much without blocking (`pipe(7)`, `PIPE_BUF`).
 const AT_ONCE: usize = 4096;
 
@@ -28,7 +30,7 @@ impl<'a> MakeWriter<'a> for Stderr {
 
 impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        write_at_once(&io::stderr(), line, &LOST);
+        status_line::beside(|| write_at_once(&io::stderr(), line, &LOST));
         Ok(line.len())
     }
 
@@ -51,7 +53,7 @@ fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
     }
 }
 
-fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
+pub(super) fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
     let mut polled = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
     let ready = poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
     ready && nix::unistd::write(stream, bytes).is_ok()

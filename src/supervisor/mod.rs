@@ -19,6 +19,8 @@ use crate::core::time::Now;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::lookout::Lookout;
 use crate::observe::metrics::Metrics;
+use crate::observe::status_line;
+use crate::observe::waiting::{self, Manner};
 use crate::zookeeper::{self, Desk};
 
 use effects::Effects;
@@ -32,6 +34,8 @@ const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Onlookers {
     pub identity: Identity,
+    /// How people are told while we wait.
+    pub manner: Manner,
     /// `--http`, bound already.
     pub http: Option<Listener>,
 }
@@ -60,9 +64,10 @@ pub async fn run(
     let machine = Machine::new(settings, clock::now());
     let Identity { name, id, .. } = &company.onlookers.identity;
     let lookout = Lookout::new(clock::now(), machine.snapshot(), Metrics::new(name, id));
-    invite(company.onlookers, &lookout)?;
+    let desk = Desk::new(ensemble, sender);
+    invite(company.onlookers, &lookout, &desk)?;
     let (errands, guard) = Errands::new(company.errands, guards)?;
-    let effects = Effects::new(Desk::new(ensemble, sender), guard, errands.guards());
+    let effects = Effects::new(desk, guard, errands.guards());
     let mut stage = Stage { machine, lookout, effects, errands };
     let mut event = Event::Ticked;
     loop {
@@ -98,6 +103,9 @@ impl Stage {
     /// One event and what follows from it, the orders to the guard before everything else; the reason to exit, if it is one.
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let actions = self.lookout.watch(&mut self.machine, now, event);
+        if !waiting::waits(self.machine.phase()) {
+            status_line::hide();
+        }
         let exit = self.effects.carry_out_all(&actions);
         self.errands.note(now.lease, &event, &actions);
         exit
@@ -118,8 +126,9 @@ impl Stage {
     }
 }
 
-fn invite(onlookers: Onlookers, lookout: &Lookout) -> std::io::Result<()> {
-    let Onlookers { identity, http } = onlookers;
+fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk) -> std::io::Result<()> {
+    let Onlookers { identity, manner, http } = onlookers;
+    tokio::spawn(waiting::keep_company(manner, lookout.feed(), desk.surveyor()));
     match http {
         Some(listener) => {
             http::serve(listener, http::Desk { identity, feed: lookout.feed(), metrics: lookout.metrics() })

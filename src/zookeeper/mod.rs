@@ -26,6 +26,7 @@ mod service;
 mod session;
 mod settings;
 mod silence;
+mod survey;
 #[cfg(test)]
 mod testing;
 pub mod visit;
@@ -52,6 +53,7 @@ use service::Service;
 use session::{Contact, Session};
 
 pub use settings::Settings;
+pub use survey::{Leader, Survey, Surveyor};
 
 /// See the module's page. Every method but [`Desk::close`] returns at once; it must be called on a tokio runtime.
 #[derive(Debug)]
@@ -71,6 +73,11 @@ impl Desk {
     pub fn connect(&mut self, session: SessionNumber) {
         self.retire();
         self.session = Some(Session::open(Arc::clone(&self.office), session));
+    }
+
+    /// For people who wait: it reads whatever session is open when it is asked.
+    pub fn surveyor(&self) -> Surveyor {
+        Surveyor::new(Arc::clone(&self.office))
     }
 
     /// Creates our candidate, or finds it again. Answer: `Seen`.

@@ -3,7 +3,7 @@
 //! Never: a lock held over an await.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
@@ -23,6 +23,8 @@ pub(super) struct Office {
     pub paths: Paths,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
+    /// The newest session that was opened, while anyone else has a use for it.
+    contact: Mutex<Weak<Contact>>,
     /// The mzxid of the last record that was complained about.
     complained_of: AtomicI64,
     foreign_reported: AtomicBool,
@@ -71,6 +73,7 @@ impl Office {
             settings,
             events,
             candidate: Mutex::default(),
+            contact: Mutex::default(),
             complained_of: AtomicI64::new(0),
             foreign_reported: AtomicBool::new(false),
             last_error: Mutex::default(),
@@ -103,6 +106,24 @@ impl Office {
         let memory = self.lock();
         let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == contact.number);
         ours.and_then(|known| known.znode.clone()).ok_or(Fault::CANDIDATE_GONE)
+    }
+
+    /// Name and UUID of the candidate in this session, as far as we know that it exists.
+    pub fn own(&self, session: SessionNumber) -> Option<(String, Uuid)> {
+        let memory = self.lock();
+        let known = memory.as_ref().filter(|known| known.session == session)?;
+        Some((known.znode.clone()?.name, known.uuid))
+    }
+
+    /// A session was opened.
+    pub fn greet(&self, contact: &Arc<Contact>) {
+        *self.contact.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(contact);
+    }
+
+    /// The newest session, if it seems to be in contact. Whoever takes it must let go of it soon.
+    pub fn contact(&self) -> Option<Arc<Contact>> {
+        let newest = self.contact.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        newest.filter(|contact| contact.seems_connected())
     }
 
     /// The znode to delete with a release, whatever session it belongs to.

@@ -84,6 +84,12 @@ pub(super) fn parse(data: &[u8], stat: &Stat, settings: &Settings) -> Parsed {
     }
 }
 
+/// Who holds the record, for people; `None` if nobody does, or nobody knows.
+pub(super) fn holder_id(data: &[u8]) -> Option<String> {
+    let json = parse_lease(data).ok().filter(|json| json.state == State::Held)?;
+    json.holder.map(|holder| holder.id).filter(|id| !id.is_empty())
+}
+
 /// The lease in a term; `None` if it cannot be read.
 pub(super) fn lease_of_term(data: &[u8]) -> Option<Duration> {
     let json: TermJson = serde_json::from_slice(data).ok()?;

@@ -117,7 +117,9 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     let (session, servers) = (contact.client.session_id(), &office.settings.servers);
     tracing::info!(%session, ?negotiated, servers, "Session was opened");
     office.reached();
-    let _ = slot.set(Arc::new(contact));
+    let contact = Arc::new(contact);
+    office.greet(&contact);
+    let _ = slot.set(contact);
     drop(slot);
     office.tell(Event::Connected { session: number, negotiated });
     tokio::select! {

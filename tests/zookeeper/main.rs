@@ -29,6 +29,7 @@ mod release;
 mod releaser;
 mod shutdown;
 mod signals;
+mod terminal;
 mod waiting;
 
 use std::sync::OnceLock;

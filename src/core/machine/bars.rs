@@ -43,7 +43,8 @@ impl Bars {
         self.keep_out() || self.disabled
     }
 
-    fn why(&self) -> Why {
+    /// The foremost of the reasons.
+    pub(super) fn why(&self) -> Why {
         match self {
             Self { unhealthy: true, .. } => Why::Unhealthy,
             Self { ineligible: true, .. } => Why::Ineligible,

@@ -3,7 +3,7 @@
 //! Never: a judgement. Whether a lease still runs depends on when the snapshot is *read*.
 
 use super::{Machine, Phase};
-use crate::core::action::PhaseName;
+use crate::core::action::{PhaseName, Why};
 use crate::core::event::{SessionNumber, View};
 use crate::core::lease::Timing;
 use crate::core::order::{Deadlines, Grant, RunId};
@@ -20,6 +20,8 @@ pub struct Snapshot {
     /// The newest look at the election in this candidacy; none before our candidate was seen.
     pub view: Option<View>,
     pub tenure: Option<Held>,
+    /// Why this process may not lead now, if it may not.
+    pub barred: Option<Why>,
     /// The run whose tree may be alive.
     pub run: Option<RunId>,
     /// The command was told to stand still.
@@ -43,6 +45,7 @@ impl Machine {
             timing: self.timing().copied(),
             view: self.standing.view,
             tenure: self.tenure.map(|tenure| Held { grant: tenure.grant, deadlines: tenure.deadlines }),
+            barred: self.bars.is_any().then(|| self.bars.why()),
             run: self.run,
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
         }

@@ -1,0 +1,136 @@
+//! Keeps people company while we wait: on a terminal by a line that is drawn again every second, elsewhere by a line in the
+//! log every long while.
+//!
+//! What the machine knows of the line is only what it must: who waits far behind is not told of a new leader. So this reads
+//! for itself, every few seconds if somebody watches, else only when a line is due.
+//!
+//! Never: a line while a command may run; anything that the supervisor waits for.
+
+mod words;
+
+use std::time::{Duration, SystemTime};
+
+use tokio::time::timeout;
+use tracing::level_filters::LevelFilter;
+
+use self::words::Known;
+use super::log::Format;
+use super::pulse::Feed;
+use super::status::Status;
+use super::status_line;
+use crate::clock;
+use crate::core::action::PhaseName;
+use crate::core::time::Timestamp;
+use crate::zookeeper::{Survey, Surveyor};
+
+const REDRAWN_EVERY: Duration = Duration::from_secs(1);
+/// A survey is three small reads.
+const REDRAWS_PER_SURVEY: u32 = 3;
+
+/// How people are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    OnTerminal,
+    InLog,
+}
+
+impl Manner {
+    /// A line to be redrawn goes with lines for people on a terminal; who wants warnings only wants none.
+    pub fn of(format: Format, level: LevelFilter) -> Self {
+        let wanted = format == Format::Human && level >= LevelFilter::INFO;
+        if wanted && status_line::has_terminal() { Self::OnTerminal } else { Self::InLog }
+    }
+}
+
+/// Whether a host in this phase waits. The line must be gone before anything else of it is carried out.
+pub fn waits(phase: PhaseName) -> bool {
+    matches!(phase, PhaseName::Following | PhaseName::Waiting)
+}
+
+/// Runs for as long as the feed does.
+pub async fn keep_company(manner: Manner, feed: Feed, surveyor: Surveyor) {
+    let mut company = Company { feed, surveyor, survey: None };
+    while company.until_waiting().await {
+        match manner {
+            Manner::OnTerminal => company.draw().await,
+            Manner::InLog => company.log().await,
+        }
+    }
+}
+
+struct Company {
+    feed: Feed,
+    surveyor: Surveyor,
+    survey: Option<Survey>,
+}
+
+impl Company {
+    /// `false`: there is nothing to wait for any more.
+    async fn until_waiting(&mut self) -> bool {
+        while !waits(self.phase()) {
+            if !self.feed.turned().await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Until the wait is over.
+    async fn draw(&mut self) {
+        let since = clock::now().lease;
+        let mut redraws = 0;
+        while self.sits_through(REDRAWN_EVERY).await {
+            if redraws % REDRAWS_PER_SURVEY == 0 {
+                self.survey = self.surveyor.look().await;
+            }
+            redraws = redraws.wrapping_add(1);
+            if waits(self.phase()) {
+                status_line::show(&self.known().line(waited(since), time_of_day()));
+            }
+        }
+    }
+
+    /// Until the wait is over.
+    async fn log(&mut self) {
+        let since = clock::now().lease;
+        for told in 0.. {
+            if !self.sits_through(words::due_after(told).saturating_sub(waited(since))).await {
+                return;
+            }
+            self.survey = self.surveyor.look().await;
+            let waited = super::words::length(Duration::from_secs(waited(since).as_secs()));
+            tracing::info!(waited, "Still waiting: {}", self.known().sentence(time_of_day()));
+        }
+    }
+
+    /// Lets time pass; `false` if the wait was over before.
+    async fn sits_through(&mut self, length: Duration) -> bool {
+        let over = async {
+            while self.feed.turned().await {
+                if !waits(self.feed.status().snapshot.phase) {
+                    return;
+                }
+            }
+        };
+        timeout(length, over).await.is_err()
+    }
+
+    fn known(&self) -> Known {
+        let Status { snapshot, in_contact, .. } = self.feed.status();
+        let survey = self.survey.clone().filter(|_| in_contact);
+        Known::new(&snapshot, survey, self.surveyor.servers())
+    }
+
+    fn phase(&self) -> PhaseName {
+        self.feed.status().snapshot.phase
+    }
+}
+
+fn waited(since: Timestamp) -> Duration {
+    since.until(clock::now().lease)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time of day of what people are shown decides nothing")]
+fn time_of_day() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,168 @@
+//! What is said to people while they wait: where we stand, who leads, since when.
+//!
+//! Never: a clock.
+
+use std::time::{Duration, SystemTime};
+
+use super::super::words;
+use crate::core::action::{PhaseName, Why};
+use crate::core::machine::Snapshot;
+use crate::zookeeper::{Leader, Survey};
+
+/// What is known while we wait.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// No server answers; these are tried.
+    OutOfContact { servers: String },
+    /// A session, and no candidate of ours in line.
+    NotInLine { leader: Option<Leader> },
+    /// In line, at this place if the recipe has places.
+    InLine { place: Option<u32>, leader: Option<Leader> },
+    /// For this reason we may not lead, wherever we stand.
+    Barred { why: Why, place: Option<u32> },
+    /// The record is ours; the lease of the one before must run out first.
+    First,
+}
+
+impl Known {
+    /// From what the machine holds, and the newest survey if there was an answer.
+    pub fn new(snapshot: &Snapshot, survey: Option<Survey>, servers: &str) -> Self {
+        match (snapshot.phase, snapshot.view, survey) {
+            (PhaseName::Waiting, ..) => Self::First,
+            (_, _, None) => Self::OutOfContact { servers: servers.to_owned() },
+            (_, view, Some(Survey { place, leader })) => match (snapshot.barred, view) {
+                (Some(why), _) => Self::Barred { why, place },
+                (None, None) => Self::NotInLine { leader },
+                (None, Some(_)) => Self::InLine { place, leader },
+            },
+        }
+    }
+
+    /// One line for the foot of a terminal.
+    pub fn line(&self, waited: Duration, now: SystemTime) -> String {
+        let waited = words::length(Duration::from_secs(waited.as_secs()));
+        format!("zk-leader-run: waiting {waited}: {}", self.sentence(now))
+    }
+
+    /// Without an end.
+    pub fn sentence(&self, now: SystemTime) -> String {
+        match self {
+            Self::OutOfContact { servers } => format!("no answer from {servers}"),
+            Self::NotInLine { leader } => format!("not in line; {}", led_by(leader.as_ref(), now)),
+            Self::InLine { place: None, leader } => led_by(leader.as_ref(), now),
+            Self::InLine { place: Some(place), leader } => {
+                format!("{} in line; {}", ordinal(*place), led_by(leader.as_ref(), now))
+            }
+            Self::Barred { why, place } => {
+                let place = place.map_or_else(|| "not".to_owned(), ordinal);
+                format!("{place} in line; {}", words::reason(*why))
+            }
+            Self::First => "first in line; the lease of the leader before must run out first".to_owned(),
+        }
+    }
+}
+
+fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
+    match leader {
+        Some(Leader { id, since }) => format!("{id} leads since {}", moment(*since, now)),
+        None => "nobody leads".to_owned(),
+    }
+}
+
+/// The time of day, with the date if that was more than half a day ago: `03:12:45Z`, `2026-11-20 03:12:45Z`.
+fn moment(since: i64, now: SystemTime) -> String {
+    const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
+    let since = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(since).unwrap_or_default());
+    let text = humantime::format_rfc3339_seconds(since).to_string();
+    let is_recent = now.duration_since(since).unwrap_or_default() < HALF_A_DAY;
+    match text.split_once('T') {
+        Some((_, time)) if is_recent => time.to_owned(),
+        Some((date, time)) => format!("{date} {time}"),
+        None => text,
+    }
+}
+
+/// `1st`, `2nd`, `3rd`, `4th`, `11th`, `112th`.
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+/// How long after its beginning a wait is worth its n-th line in a log, from 0: after 5 min, 15 min, 35 min, then every hour.
+pub fn due_after(told: u32) -> Duration {
+    const FIRST: Duration = Duration::from_secs(5 * 60);
+    const DOUBLINGS: u32 = 3;
+    let doubled = FIRST.saturating_mul((1 << (told.saturating_add(1)).min(DOUBLINGS)) - 1);
+    doubled + Duration::from_secs(3600).saturating_mul(told.saturating_sub(DOUBLINGS - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::status::tests::{at, leading};
+    use super::*;
+
+    /// 2026-11-21T03:12:45Z
+    const SINCE: i64 = 1_795_230_765_000;
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(SINCE.cast_unsigned()) + Duration::from_secs(60)
+    }
+
+    fn db1() -> Leader {
+        Leader { id: "db1:4711".into(), since: SINCE }
+    }
+
+    #[test]
+    fn a_wait_says_where_we_stand_who_leads_and_since_when() {
+        let example = leading(at(Duration::ZERO), at(Duration::ZERO).lease).snapshot;
+        let waits = Snapshot { phase: PhaseName::Following, tenure: None, ..example };
+        let (absent, barred) = (Snapshot { view: None, ..waits }, Snapshot { barred: Some(Why::Disabled), ..waits });
+        let first = Snapshot { phase: PhaseName::Waiting, ..waits };
+        let survey = |place, leader| Some(Survey { place, leader });
+        let known = |snapshot, survey| Known::new(snapshot, survey, "zk1:2181,zk2:2181");
+        let cases = [
+            (known(&absent, None), "no answer from zk1:2181,zk2:2181"),
+            (known(&waits, None), "no answer from zk1:2181,zk2:2181"),
+            (known(&absent, survey(None, Some(db1()))), "not in line; db1:4711 leads since 03:12:45Z"),
+            (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45Z"),
+            (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45Z"),
+            (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
+            (known(&barred, survey(Some(2), None)), "2nd in line; an operator wants nobody to run the command now"),
+            (
+                known(&first, survey(Some(1), Some(db1()))),
+                "first in line; the lease of the leader before must run out first",
+            ),
+        ];
+        for (known, sentence) in cases {
+            assert_eq!(known.sentence(now()), sentence);
+        }
+        let line = known(&waits, survey(Some(3), Some(db1()))).line(Duration::from_millis(95_700), now());
+        assert_eq!(line, "zk-leader-run: waiting 1m35s: 3rd in line; db1:4711 leads since 03:12:45Z");
+    }
+
+    #[test]
+    fn what_was_long_ago_has_a_date() {
+        assert_eq!(moment(SINCE, now()), "03:12:45Z");
+        assert_eq!(moment(SINCE, now() + Duration::from_secs(86_400)), "2026-11-21 03:12:45Z");
+        assert_eq!(moment(SINCE, SystemTime::UNIX_EPOCH), "03:12:45Z", "our clock may be behind");
+        assert_eq!(moment(-1, SystemTime::UNIX_EPOCH), "00:00:00Z");
+    }
+
+    #[test]
+    fn places_are_counted_as_people_count() {
+        let counted = [1, 2, 3, 4, 11, 12, 13, 21, 101, 111].map(ordinal).join(" ");
+        assert_eq!(counted, "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th");
+    }
+
+    #[test]
+    fn a_long_wait_is_told_of_ever_more_rarely_but_at_least_every_hour() {
+        let minutes = [0, 1, 2, 3, 4, 5].map(|told| due_after(told).as_secs() / 60);
+        assert_eq!(minutes, [5, 15, 35, 95, 155, 215]);
+    }
+}
