@@ -175,6 +175,24 @@ fn watching(config: &Config) -> Rows {
 
 fn errands(config: &Config) -> Rows {
     let mut rows = Rows::new();
+    if let Some((health, settings)) = &config.errands.health {
+        let every = format!("every {}, killed after {}", length(settings.interval), length(health.timeout));
+        let failures = settings.failures;
+        rows.push((
+            "may lead while it exits 0",
+            format!("{}; {every}; out after {failures} failures", printable(&health.command)),
+        ));
+        if !settings.grace.is_zero() {
+            rows.push((
+                "failures do not count",
+                format!("for {} after a start of the command", length(settings.grace)),
+            ));
+        }
+    }
+    if let Some(eligible) = &config.errands.eligible {
+        let limit = length(eligible.timeout);
+        rows.push(("asked before contending", format!("{}; killed after {limit}", printable(&eligible.command))));
+    }
     if let Some(hook) = &config.errands.hook {
         let delay = "the last ones delay our exit by that at most";
         rows.push((

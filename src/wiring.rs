@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::cli::RELEASER;
 use crate::config::Config;
+use crate::config::errands::Errands;
 use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
 use crate::core::settings::{Guarantee, Preparations, Service};
@@ -38,7 +39,9 @@ fn identity(config: &Config) -> Identity {
 }
 
 pub fn errands(config: &Config) -> errands::Settings {
-    errands::Settings { identity: identity(config), hook: config.errands.hook.clone() }
+    let Errands { hook, health, eligible, .. } = config.errands.clone();
+    let eligible = eligible.map(|errand| (errand, machine(config, 0).service.stand_back));
+    errands::Settings { identity: identity(config), hook, health, eligible }
 }
 
 /// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.

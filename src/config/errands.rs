@@ -5,7 +5,8 @@
 use super::duration::{self, Zero};
 use super::given::{Given, Origin};
 use super::refusal::Refusal;
-use crate::cli::{Layers, Typed};
+use crate::cli::{HealthOptions, Layers, Typed};
+use crate::core::health;
 use crate::supervisor::errands::Errand;
 
 /// The auxiliary commands that there are.
@@ -13,6 +14,10 @@ use crate::supervisor::errands::Errand;
 pub struct Errands {
     /// `--hook`.
     pub hook: Option<Errand>,
+    /// `--health-cmd`.
+    pub health: Option<(Errand, health::Settings)>,
+    /// `--eligible-cmd`.
+    pub eligible: Option<Errand>,
     /// Settings that are no mistake but change nothing.
     pub(super) notices: Vec<String>,
 }
@@ -25,7 +30,46 @@ pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Errands, Refusal> {
         &layers.required("hook-timeout", typed.hooks.hook_timeout.as_ref())?,
         "--hook",
     )?;
-    Ok(Errands { hook, notices })
+    let health = health(&mut notices, &typed.health, layers)?;
+    let eligible = errand(
+        &mut notices,
+        layers.given("eligible-cmd", typed.health.eligible_cmd.as_ref())?,
+        &layers.required("eligible-timeout", typed.health.eligible_timeout.as_ref())?,
+        "--eligible-cmd",
+    )?;
+    Ok(Errands { hook, health, eligible, notices })
+}
+
+fn health(
+    notices: &mut Vec<String>,
+    typed: &HealthOptions,
+    layers: &Layers,
+) -> Result<Option<(Errand, health::Settings)>, Refusal> {
+    const OPTION: &str = "--health-cmd";
+    let command = layers.given("health-cmd", typed.health_cmd.as_ref())?;
+    let timeout = layers.required("health-timeout", typed.health_timeout.as_ref())?;
+    let interval = layers.required("health-interval", typed.health_interval.as_ref())?;
+    let failures = layers.required("health-failures", typed.health_failures.as_ref())?;
+    let grace = layers.required("health-grace", typed.health_grace.as_ref())?;
+    let settings = health::Settings {
+        interval: duration::parse(&interval, Zero::Senseless("write how long to wait between checks, like 10s"))?,
+        failures: count(&failures)?,
+        grace: duration::parse(&grace, Zero::Meaningful)?,
+    };
+    let errand = errand(notices, command, &timeout, OPTION)?;
+    if errand.is_none() {
+        for setting in [&interval, &failures, &grace] {
+            unless_default(notices, setting, OPTION);
+        }
+    }
+    Ok(errand.map(|errand| (errand, settings)))
+}
+
+fn count(given: &Given) -> Result<u32, Refusal> {
+    match given.text.parse() {
+        Ok(count) if count > 0 && given.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
+        _ => Err(given.refused("is no number of failures; write 1, 2, 3 or more")),
+    }
 }
 
 fn errand(

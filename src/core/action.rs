@@ -150,6 +150,8 @@ pub struct Transition {
     pub to: PhaseName,
     pub why: Why,
     pub token: Option<i64>,
+    /// What the command of the present term is told, or would be.
+    pub grant: Option<Grant>,
     /// How long the lease still runs (until `kill_at`); `None` without one.
     pub lease_left: Option<Duration>,
     /// How long it is until the command may be started (again), or until we may stand in line again.

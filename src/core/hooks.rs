@@ -60,9 +60,9 @@ impl HookQueue {
         self.push(HookEvent::Standby, None, None);
     }
 
-    /// The phase changed; `grant` is of the present term, if there is one.
-    pub fn transition(&mut self, transition: &Transition, grant: Option<Grant>) {
-        let Transition { from, to, why, .. } = *transition;
+    /// The phase changed.
+    pub fn transition(&mut self, transition: &Transition) {
+        let Transition { from, to, why, grant, .. } = *transition;
         let term = self.term.or(grant);
         match to {
             PhaseName::Leading if from == PhaseName::Paused => self.push(HookEvent::Resumed, Some(why), term),
@@ -78,8 +78,11 @@ impl HookQueue {
                     self.push(HookEvent::Standby, Some(why), None);
                 }
             }
-            // Perhaps between two runs of one term.
-            PhaseName::Preparing => self.is_stopping = false,
+            // Before the first run of a term, or between two.
+            PhaseName::Preparing => {
+                self.elected(why, grant);
+                self.is_stopping = false;
+            }
             PhaseName::Waiting | PhaseName::Releasing => {}
         }
     }
@@ -89,6 +92,11 @@ impl HookQueue {
         if self.term.is_some() && !self.is_stopping {
             self.push(HookEvent::Started, None, self.term);
         }
+    }
+
+    /// The fence command has succeeded.
+    pub fn fenced(&mut self) {
+        self.push(HookEvent::Fenced, None, self.term);
     }
 
     /// The next one to be run.
@@ -149,8 +157,9 @@ mod tests {
     fn pass(queue: &mut HookQueue, phases: &[(PhaseName, Why)]) {
         for pair in phases.windows(2) {
             let ((from, _), (to, why)) = (pair[0], pair[1]);
-            let transition = Transition { from, to, why, token: None, lease_left: None, next_in: None };
-            queue.transition(&transition, Some(grant(7)));
+            let transition =
+                Transition { from, to, why, token: None, grant: Some(grant(7)), lease_left: None, next_in: None };
+            queue.transition(&transition);
             if to == PhaseName::Leading && [Why::Elected, Why::Restarted].contains(&why) {
                 queue.started();
             }

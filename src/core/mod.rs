@@ -2,6 +2,7 @@
 pub mod action;
 pub mod backoff;
 pub mod event;
+pub mod health;
 pub mod hooks;
 pub mod lease;
 pub mod machine;

@@ -131,6 +131,7 @@ mod tests {
         to: PhaseName::Paused,
         why: Why::ContactLost,
         token: Some(4_294_967_301),
+        grant: None,
         lease_left: Some(Duration::from_millis(9025)),
         next_in: None,
     };

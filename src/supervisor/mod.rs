@@ -69,6 +69,9 @@ pub async fn run(
     let (errands, guard) = Errands::new(company.errands, guards)?;
     let effects = Effects::new(desk, guard, errands.guards());
     let mut stage = Stage { machine, lookout, effects, errands };
+    for event in stage.errands.opening() {
+        stage.play(clock::now(), event);
+    }
     let mut event = Event::Ticked;
     loop {
         let now = clock::now();

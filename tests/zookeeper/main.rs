@@ -15,6 +15,7 @@ mod ensemble_faults;
 mod exits;
 mod failover;
 mod guarantees;
+mod health;
 mod hooks;
 mod http;
 mod idle;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+const HEALTH: &str = "Health";
 const HOOKS: &str = "Hooks";
 
 /// What tells others of our part in the election.
@@ -23,4 +24,45 @@ pub struct HookOptions {
     /// How long one hook may take; then its whole tree is killed
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook_timeout: Option<OsString>,
+}
+
+/// What says whether this host may lead.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HealthOptions {
+    /// Shell command that says, by exit status 0, that this host may lead
+    ///
+    /// It is run by /bin/sh -c, at once and then every --health-interval. Until it has succeeded, and after
+    /// --health-failures failures in a row, this host does not stand in line; a leader stops its command, hands over and
+    /// comes back when the health command succeeds again. It finds leader or standby in ZK_LEADER_ROLE (leader: the
+    /// command runs here), and as leader the variables that the command gets. What it prints goes to standard error; what
+    /// it leaves running in the background is ended with it.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_cmd: Option<OsString>,
+
+    /// From the end of one health check to the start of the next
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_interval: Option<OsString>,
+
+    /// How long a health check may take; then its whole tree is killed, and it has failed
+    #[arg(long, value_name = "DURATION", default_value = "5s", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_timeout: Option<OsString>,
+
+    /// So many failures in a row make a host unhealthy
+    #[arg(long, value_name = "COUNT", default_value = "3", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_failures: Option<OsString>,
+
+    /// Start-up period: so long after each start of the command, failures do not count
+    #[arg(long, value_name = "DURATION", default_value = "0", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_grace: Option<OsString>,
+
+    /// Shell command that says once, by exit status 0, that this host may contend
+    ///
+    /// It is asked before this host stands in line for the first time, and again after each --stand-back until it agrees;
+    /// then never again. It is run like the health command.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub eligible_cmd: Option<OsString>,
+
+    /// How long the eligibility command may take; then its whole tree is killed, and it has refused
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub eligible_timeout: Option<OsString>,
 }

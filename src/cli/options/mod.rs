@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use clap::{ArgAction, Parser};
 
 pub use self::configuration::Configuration;
-use errands::HookOptions;
+pub use errands::{HealthOptions, HookOptions};
 pub use watching::Watching;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
@@ -165,6 +165,9 @@ pub struct Typed {
     /// When leadership is lost: rejoin or exit (status 76)
     #[arg(long, value_name = "WHAT", default_value = "rejoin", help_heading = COMMAND)]
     pub on_loss: Option<OsString>,
+
+    #[command(flatten)]
+    pub health: HealthOptions,
 
     #[command(flatten)]
     pub hooks: HookOptions,

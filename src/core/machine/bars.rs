@@ -125,6 +125,14 @@ impl Machine {
     fn announce_in_line(&mut self, why: Why) {
         let (from, to) = (PhaseName::Following, PhaseName::Following);
         let next_in = None;
-        self.actions.push(Action::Announce(Transition { from, to, why, token: None, lease_left: None, next_in }));
+        self.actions.push(Action::Announce(Transition {
+            from,
+            to,
+            why,
+            token: None,
+            grant: None,
+            lease_left: None,
+            next_in,
+        }));
     }
 }

@@ -315,6 +315,7 @@ impl Machine {
             to: self.phase(),
             why,
             token: self.tenure.as_ref().map(|tenure| tenure.grant.token),
+            grant: self.tenure.as_ref().map(|tenure| tenure.grant),
             lease_left: self.tenure.as_ref().map(|tenure| now.lease.until(tenure.deadlines.kill_at)),
             next_in: self.next_in(now),
         }));

@@ -153,6 +153,7 @@ mod tests {
             to: PhaseName::Paused,
             why: Why::ContactLost,
             token: None,
+            grant: None,
             lease_left: None,
             next_in: None,
         }));

@@ -9,8 +9,8 @@ use super::runner::{Runner, complaint};
 use super::variable;
 use crate::clock;
 use crate::core::action::Transition;
+use crate::core::event::Event;
 use crate::core::hooks::{Hook, HookQueue};
-use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::environment::{self, Identity};
@@ -45,12 +45,23 @@ impl Hooks {
         &mut self.runner
     }
 
-    pub(super) fn transition(&mut self, transition: &Transition, grant: Option<Grant>) {
-        self.queue.transition(transition, grant);
+    pub(super) fn transition(&mut self, transition: &Transition) {
+        self.queue.transition(transition);
     }
 
     pub(super) fn started(&mut self) {
         self.queue.started();
+    }
+
+    pub(super) fn fenced(&mut self) {
+        self.queue.fenced();
+    }
+
+    /// One after the other, for ever. Cancel-safe.
+    pub(super) async fn turns(&mut self) -> Event {
+        loop {
+            self.turn().await;
+        }
     }
 
     /// Starts the next one if none runs.
@@ -69,7 +80,7 @@ impl Hooks {
     }
 
     /// Waits for the end of one, and starts the next; while none runs, for ever. Cancel-safe.
-    pub(super) async fn turn(&mut self) {
+    async fn turn(&mut self) {
         let outcome = self.runner.ended().await;
         if let Some(Running { hook, allowed }) = self.running.take() {
             let event = words::hook_event(hook.event);
@@ -94,8 +105,8 @@ impl Hooks {
         }
     }
 
-    pub(super) async fn dismiss(self) {
-        self.runner.dismiss().await;
+    pub(super) fn into_runner(self) -> Runner {
+        self.runner
     }
 
     fn briefing(&self, hook: Hook) -> Briefing {

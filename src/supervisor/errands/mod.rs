@@ -3,6 +3,8 @@
 //!
 //! Never: a wait in the loop's way; a decision about leadership. What an errand says becomes an event of the machine.
 
+mod eligibility;
+mod health;
 mod hooks;
 mod runner;
 
@@ -12,11 +14,14 @@ use std::time::Duration;
 
 use crate::core::action::Action;
 use crate::core::event::Event;
+use crate::core::health::Settings as HealthSettings;
 use crate::core::order::{Grant, Order, Report};
 use crate::core::time::Timestamp;
 use crate::guard::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 
+use eligibility::Eligibility;
+use health::HealthWatch;
 use hooks::Hooks;
 use runner::Runner;
 
@@ -35,6 +40,9 @@ pub struct Settings {
     /// What each is told about us.
     pub identity: Identity,
     pub hook: Option<Errand>,
+    pub health: Option<(Errand, HealthSettings)>,
+    /// With the pause after a refusal.
+    pub eligible: Option<(Errand, Duration)>,
 }
 
 /// Every guard of this process, before there is a runtime.
@@ -42,6 +50,8 @@ pub struct Settings {
 pub struct Guards {
     pub command: Spawned,
     hook: Option<Spawned>,
+    health: Option<Spawned>,
+    eligible: Option<Spawned>,
 }
 
 /// Forks the guard of the command, and one for each errand. To be called as the first act of `main`.
@@ -51,10 +61,12 @@ pub struct Guards {
 pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, handle::Error> {
     let mut forked = vec![Some(handle::fork(command)?)];
     fork_next(&mut forked, errands.hook.as_ref())?;
+    fork_next(&mut forked, errands.health.as_ref().map(|(errand, _)| errand))?;
+    fork_next(&mut forked, errands.eligible.as_ref().map(|(errand, _)| errand))?;
     let mut forked = forked.into_iter();
     let command = forked.next().flatten().ok_or_else(|| io::Error::other("there is no guard"))?;
     let mut next = || forked.next().flatten();
-    Ok(Guards { command, hook: next() })
+    Ok(Guards { command, hook: next(), health: next(), eligible: next() })
 }
 
 fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&Errand>) -> Result<(), handle::Error> {
@@ -67,6 +79,8 @@ fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&Errand>) -> Resu
 /// See the module.
 pub struct Errands {
     hooks: Option<Hooks>,
+    health: Option<HealthWatch>,
+    eligibility: Option<Eligibility>,
     /// Of the term that the command was started in last.
     grant: Option<Grant>,
     guards: Vec<i32>,
@@ -79,20 +93,31 @@ impl Errands {
     /// When a guard's socket cannot be listened to.
     pub fn new(settings: Settings, guards: Guards) -> io::Result<(Self, Handle)> {
         let command = guards.command.into_handle()?;
-        let mut hooks = match settings.hook.zip(guards.hook) {
-            Some((errand, guard)) => {
-                let runner = Runner::new("--hook", guard.into_handle()?, errand.timeout);
-                Some(Hooks::new(runner, errand.timeout, settings.identity))
-            }
-            None => None,
-        };
-        let mut runners: Vec<_> = hooks.iter_mut().map(Hooks::runner).collect();
-        let errands: Vec<_> = runners.iter().map(|runner| runner.guard_pid()).collect();
-        let guards = [&[command.pid()], &errands[..]].concat();
-        for runner in &mut runners {
-            runner.spare(&guards);
+        let identity = || settings.identity.clone();
+        let mut errands = Self { hooks: None, health: None, eligibility: None, grant: None, guards: vec![] };
+        if let Some((errand, guard)) = settings.hook.zip(guards.hook) {
+            let runner = Runner::new("--hook", guard.into_handle()?, errand.timeout);
+            errands.hooks = Some(Hooks::new(runner, errand.timeout, identity()));
         }
-        Ok((Self { hooks, grant: None, guards: errands }, command))
+        if let Some(((errand, health), guard)) = settings.health.zip(guards.health) {
+            let runner = Runner::new("--health-cmd", guard.into_handle()?, errand.timeout);
+            errands.health = Some(HealthWatch::new(runner, errand.timeout, health, identity()));
+        }
+        if let Some(((errand, pause), guard)) = settings.eligible.zip(guards.eligible) {
+            let runner = Runner::new("--eligible-cmd", guard.into_handle()?, errand.timeout);
+            errands.eligibility = Some(Eligibility::new(runner, errand.timeout, pause, identity()));
+        }
+        errands.guards = errands.runners().map(|runner| runner.guard_pid()).collect();
+        let all = [&[command.pid()], &errands.guards[..]].concat();
+        errands.runners().for_each(|runner| runner.spare(&all));
+        Ok((errands, command))
+    }
+
+    fn runners(&mut self) -> impl Iterator<Item = &mut Runner> {
+        let hooks = self.hooks.iter_mut().map(Hooks::runner);
+        let health = self.health.iter_mut().map(HealthWatch::runner);
+        let eligibility = self.eligibility.iter_mut().map(Eligibility::runner);
+        hooks.chain(health).chain(eligibility)
     }
 
     /// The processes that are ours, and nobody's orphans.
@@ -100,53 +125,84 @@ impl Errands {
         &self.guards
     }
 
+    /// What the machine has to know before it begins: who was not asked yet may not lead.
+    pub fn opening(&self) -> impl Iterator<Item = Event> + use<> {
+        let health = self.health.as_ref().map(|_| health::barred(true));
+        health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::barred(true)))
+    }
+
     /// Takes note of what the machine was told and has decided.
     pub fn note(&mut self, now: Timestamp, event: &Event, actions: &[Action]) {
-        if let (Event::Guard(Report::Started { .. }), Some(hooks)) = (event, &mut self.hooks) {
-            hooks.started();
+        match event {
+            Event::Guard(Report::Started { .. }) => {
+                self.hooks.iter_mut().for_each(Hooks::started);
+                if let Some(health) = &mut self.health {
+                    health.command_started(now, self.grant);
+                }
+            }
+            Event::Guard(Report::TreeEnded { .. }) | Event::OrphansEnded => {
+                self.health.iter_mut().for_each(HealthWatch::command_ended);
+            }
+            Event::Fenced { is_fenced: true, .. } => self.hooks.iter_mut().for_each(Hooks::fenced),
+            _ => {}
         }
         for action in actions {
-            match action {
-                Action::Guard(Order::Start { grant, .. }) => self.grant = Some(*grant),
-                Action::Announce(transition) => {
-                    if let Some(hooks) = &mut self.hooks {
-                        hooks.transition(transition, self.grant);
-                    }
-                }
-                _ => {}
-            }
+            self.heed(action);
         }
         if let Some(hooks) = &mut self.hooks {
             hooks.run_next(now);
         }
     }
 
-    /// What an errand has to say to the machine. Cancel-safe.
-    pub async fn next(&mut self) -> Event {
-        loop {
-            match &mut self.hooks {
-                Some(hooks) => hooks.turn().await,
-                None => std::future::pending().await,
+    fn heed(&mut self, action: &Action) {
+        match action {
+            Action::Guard(Order::Start { grant, .. }) => self.grant = Some(*grant),
+            Action::Announce(transition) => {
+                if let Some(hooks) = &mut self.hooks {
+                    hooks.transition(transition);
+                }
             }
+            _ => {}
         }
     }
 
-    /// At the end of this process: the last hooks are run, for as long as one may take; then the guards go, and whatever
-    /// still runs with them. To be cut short by dropping it.
+    /// What an errand has to say to the machine. Cancel-safe.
+    pub async fn next(&mut self) -> Event {
+        let Self { hooks, health, eligibility, .. } = self;
+        tokio::select! {
+            event = told(health.as_mut().map(HealthWatch::verdict)) => event,
+            event = told(eligibility.as_mut().map(Eligibility::verdict)) => event,
+            event = told(hooks.as_mut().map(Hooks::turns)) => event,
+        }
+    }
+
+    /// At the end of this process: the last hooks are run, for as long as one may take. To be cut short by dropping it.
     pub async fn finish(&mut self) {
         if let Some(hooks) = &mut self.hooks {
             hooks.finish().await;
         }
     }
 
-    /// Lets the guards go, for at most that time.
+    /// Lets the guards go, for at most that time, and whatever still runs with them.
     pub async fn dismiss(self, limit: Duration) {
+        let hooks = self.hooks.map(Hooks::into_runner);
+        let health = self.health.map(HealthWatch::into_runner);
+        let eligibility = self.eligibility.map(Eligibility::into_runner);
+        let runners: Vec<_> = [hooks, health, eligibility].into_iter().flatten().collect();
         let dismissed = async {
-            if let Some(hooks) = self.hooks {
-                hooks.dismiss().await;
+            for runner in runners {
+                runner.dismiss().await;
             }
         };
         let _ = tokio::time::timeout(limit, dismissed).await;
+    }
+}
+
+/// What is not there says nothing.
+async fn told(errand: Option<impl Future<Output = Event>>) -> Event {
+    match errand {
+        Some(errand) => errand.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Never: a wait that holds up the machine; a run without a deadline.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::core::order::{Cause, ChildStatus, Deadlines, Report, RunId};
@@ -65,8 +66,8 @@ impl Runner {
         self.state == State::Idle
     }
 
-    /// Starts one run that ends within the timeout, and before `by`. Whether it could: not while another one runs, and not
-    /// without a guard.
+    /// Starts one run that ends within the timeout, and before `by`. Whether that will be told by
+    /// [`Runner::ended`]: not while another one runs, without a guard, or if the briefing is too long.
     pub(super) fn start(&mut self, now: Timestamp, by: Timestamp, briefing: Briefing) -> bool {
         if self.state != State::Idle {
             return false;
@@ -76,12 +77,19 @@ impl Runner {
         let notice = (self.timeout / NOTICE_PER_TIMEOUT).min(NOTICE_LONGEST);
         let deadlines = Deadlines { stop_at: kill_at.before(notice), kill_at };
         let sent = self.guard.send_errand(&Errand { run: self.last, deadlines, briefing });
-        if let Err(error) = &sent {
-            tracing::error!(%error, "{} could not be run; its guard takes no orders", self.name);
-        } else {
-            self.state = State::Running;
-        }
-        sent.is_ok()
+        self.state = match sent {
+            Ok(()) => State::Running,
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                tracing::error!("{} could not be run: what it is told is too long", self.name);
+                return false;
+            }
+            Err(error) => {
+                tracing::error!(%error, "The guard of {} takes no orders, and is killed", self.name);
+                self.guard.kill();
+                State::EndingOrphans
+            }
+        };
+        true
     }
 
     /// The end of the present run; while there is none, nothing. Cancel-safe.

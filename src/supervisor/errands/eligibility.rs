@@ -1,0 +1,70 @@
+//! `--eligible-cmd`: asked before this host contends, until it agrees once.
+//!
+//! Never: an answer that counts after the first *yes*; whoever must be asked again and again is `--health-cmd`.
+
+use std::time::Duration;
+
+use super::runner::{Runner, complaint};
+use crate::clock;
+use crate::core::event::{Bar, Event};
+use crate::core::time::Timestamp;
+use crate::guard::briefing::Briefing;
+use crate::guard::environment::{self, Identity};
+
+pub(super) struct Eligibility {
+    runner: Runner,
+    timeout: Duration,
+    /// From a refusal to the next question.
+    pause: Duration,
+    identity: Identity,
+    state: State,
+}
+
+enum State {
+    AskAt(Timestamp),
+    Asking,
+    Agreed,
+}
+
+impl Eligibility {
+    pub(super) fn new(runner: Runner, timeout: Duration, pause: Duration, identity: Identity) -> Self {
+        Self { runner, timeout, pause, identity, state: State::AskAt(Timestamp::ZERO) }
+    }
+
+    pub(super) fn runner(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
+    /// A verdict that the machine has to hear. Cancel-safe.
+    pub(super) async fn verdict(&mut self) -> Event {
+        loop {
+            let now = clock::now().lease;
+            match self.state {
+                State::AskAt(at) if now < at => tokio::time::sleep(now.until(at)).await,
+                State::AskAt(_) => {
+                    let briefing = Briefing { variables: environment::of_identity(&self.identity), stdin: Vec::new() };
+                    let asked = self.runner.start(now, Timestamp::NEVER, briefing);
+                    self.state = if asked { State::Asking } else { State::AskAt(now.after(self.pause)) };
+                }
+                State::Asking => {
+                    let outcome = self.runner.ended().await;
+                    let Some(why) = complaint(outcome, self.timeout) else {
+                        self.state = State::Agreed;
+                        return barred(false);
+                    };
+                    tracing::warn!("Not eligible: the eligibility command refused: {why}");
+                    self.state = State::AskAt(clock::now().lease.after(self.pause));
+                }
+                State::Agreed => std::future::pending().await,
+            }
+        }
+    }
+
+    pub(super) fn into_runner(self) -> Runner {
+        self.runner
+    }
+}
+
+pub(super) fn barred(on: bool) -> Event {
+    Event::Barred { bar: Bar::Ineligible, on }
+}

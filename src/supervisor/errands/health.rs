@@ -1,0 +1,98 @@
+//! `--health-cmd`: asked again and again whether this host may lead.
+//!
+//! Never: a check that holds up anything; one that hangs is killed in time, and has failed.
+
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::runner::{Outcome, Runner, complaint};
+use super::variable;
+use crate::clock;
+use crate::core::event::{Bar, Event};
+use crate::core::health::{self, Health};
+use crate::core::order::Grant;
+use crate::core::time::Timestamp;
+use crate::guard::briefing::Briefing;
+use crate::guard::environment::{self, Identity};
+
+pub(super) struct HealthWatch {
+    health: Health,
+    runner: Runner,
+    timeout: Duration,
+    identity: Identity,
+    /// The term that the command runs in.
+    term: Option<Grant>,
+}
+
+impl HealthWatch {
+    pub(super) fn new(runner: Runner, timeout: Duration, settings: health::Settings, identity: Identity) -> Self {
+        let health = Health::new(settings, clock::now().lease);
+        Self { health, runner, timeout, identity, term: None }
+    }
+
+    pub(super) fn runner(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
+    pub(super) fn command_started(&mut self, now: Timestamp, term: Option<Grant>) {
+        self.term = term;
+        self.health.command_started(now);
+    }
+
+    pub(super) fn command_ended(&mut self) {
+        self.term = None;
+    }
+
+    /// A verdict that the machine has to hear. Cancel-safe.
+    pub(super) async fn verdict(&mut self) -> Event {
+        loop {
+            let now = clock::now().lease;
+            if self.health.begin_check(now) && !self.runner.start(now, Timestamp::NEVER, self.briefing()) {
+                if let Some(is_healthy) = self.health.checked(now, false) {
+                    return barred(!is_healthy);
+                }
+                continue;
+            }
+            let next = tokio::time::sleep(now.until(self.health.check_at()));
+            let outcome = tokio::select! {
+                outcome = self.runner.ended() => outcome,
+                () = next => continue,
+            };
+            if let Some(is_healthy) = self.judge(outcome) {
+                return barred(!is_healthy);
+            }
+        }
+    }
+
+    fn judge(&mut self, outcome: Outcome) -> Option<bool> {
+        let changed = self.health.checked(clock::now().lease, outcome == Outcome::Succeeded);
+        let failures = self.health.failures();
+        match (changed, complaint(outcome, self.timeout)) {
+            (Some(true), _) => tracing::info!("Healthy: the health command succeeded"),
+            (Some(false), Some(why)) => tracing::warn!(failures, "Unhealthy: the health command failed: {why}"),
+            (_, Some(why)) if self.health.is_healthy() => {
+                tracing::warn!(failures, "The health command failed: {why}");
+            }
+            (_, Some(why)) => tracing::debug!(failures, "The health command failed: {why}"),
+            (_, None) => {}
+        }
+        changed
+    }
+
+    pub(super) fn into_runner(self) -> Runner {
+        self.runner
+    }
+
+    fn briefing(&self) -> Briefing {
+        let mut variables: Vec<CString> = match &self.term {
+            Some(grant) => environment::of_term(&self.identity, grant),
+            None => environment::of_identity(&self.identity),
+        };
+        variables.extend(variable("ZK_LEADER_ROLE", if self.term.is_some() { "leader" } else { "standby" }));
+        Briefing { variables, stdin: Vec::new() }
+    }
+}
+
+pub(super) fn barred(on: bool) -> Event {
+    Event::Barred { bar: Bar::Unhealthy, on }
+}

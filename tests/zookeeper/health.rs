@@ -1,0 +1,144 @@
+//! `--health-cmd` and `--eligible-cmd`: who may lead, and that asking never holds up anything.
+
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+
+use super::{election, millis, secs};
+use crate::support::subject::{children_of, is_alive};
+use crate::support::{Diary, Subject, diary, wait};
+
+/// A file whose existence is the health of a host.
+fn sign(diary: &Diary, id: &str) -> PathBuf {
+    diary.directory().join(format!("healthy-{id}"))
+}
+
+fn set(diary: &Diary, id: &str, is_healthy: bool) {
+    if is_healthy {
+        std::fs::write(sign(diary, id), "").unwrap();
+    } else {
+        std::fs::remove_file(sign(diary, id)).unwrap();
+    }
+}
+
+/// Asks often, and believes two failures.
+fn asked(host: Subject, command: &str) -> Subject {
+    host.option("--health-cmd", command)
+        .option("--health-interval", "100ms")
+        .option("--health-failures", "2")
+        .option("--health-timeout", "5s")
+}
+
+fn host(election: &crate::support::Election, id: &str) -> Subject {
+    asked(election.host(id), &format!("test -e {}", sign(&election.diary, id).display()))
+}
+
+#[test]
+fn an_unhealthy_standby_does_not_contend_and_can_be_stopped_at_once() {
+    let election = election();
+    election.prepare();
+    let mut sick = host(&election, "a").spawn();
+    sick.until_logged("The health command failed: it exited with status 1");
+    assert_eq!(election.candidates(), Vec::<String>::new());
+    let _well = election.host("b").spawn();
+    assert_eq!(election.diary.until_started(1).id, "b");
+    set(&election.diary, "a", true);
+    election.until_candidates(2);
+    set(&election.diary, "a", false);
+    election.until_candidates(1);
+    let stopped_at = diary::now();
+    sick.signal(Signal::SIGTERM);
+    assert_eq!(sick.code(), 0);
+    assert!(diary::now().saturating_sub(stopped_at) < secs(3));
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
+#[test]
+fn an_unhealthy_leader_stops_its_command_hands_over_cleanly_and_comes_back() {
+    let election = election();
+    set(&election.diary, "a", true);
+    let first = host(&election, "a").witness(&election.diary, &["daemonise"]).spawn();
+    assert_eq!(election.diary.until_started(1).id, "a");
+    let _second = election.host("b").spawn();
+    election.until_candidates(2);
+    set(&election.diary, "a", false);
+    let successor = election.diary.until_started(2);
+    assert_eq!((successor.id.as_str(), successor.told[1].as_str()), ("b", "clean"));
+    election.diary.until_noted("signal=15");
+    election.diary.assert_no_overlap();
+    election.until_candidates(1);
+    first.until_logged("Unhealthy: the health command failed: it exited with status 1");
+    set(&election.diary, "a", true);
+    election.until_candidates(2);
+    assert_eq!(election.diary.starts().len(), 2, "b keeps it");
+}
+
+/// T30
+#[test]
+fn a_health_check_that_hangs_has_failed_and_is_killed_with_all_it_started() {
+    let election = election();
+    set(&election.diary, "a", true);
+    let command = format!("test -e {} || {{ sleep 999 & sleep 999; }}", sign(&election.diary, "a").display());
+    let first = asked(election.host("a"), &command).option("--health-timeout", "1s").spawn();
+    election.diary.until_started(1);
+    let guard = wait::for_some("health has a guard", || children_of(first.pid()).get(1).copied());
+    let _second = election.host("b").spawn();
+    election.until_candidates(2);
+    set(&election.diary, "a", false);
+    let sleeper = wait::for_some("a check hangs", || {
+        let check = *children_of(guard).first()?;
+        children_of(check).first().copied()
+    });
+    let hung_at = diary::now();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    let resigned = diary::now().saturating_sub(hung_at);
+    assert!(resigned < secs(6), "two checks of 1 s each, and a stop: {resigned:?}");
+    first.until_logged("Unhealthy: the health command failed: it took longer than 1s and was killed");
+    wait::until("what the check started is gone", || !is_alive(sleeper));
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn failures_during_the_start_up_period_of_the_command_do_not_count() {
+    let election = election();
+    let slow_to_come_up = asked(election.host("a"), r#"test "$ZK_LEADER_ROLE" = standby"#);
+    let host = slow_to_come_up.option("--health-grace", "3s").spawn();
+    let start = election.diary.until_started(1);
+    host.until_logged("Unhealthy");
+    election.diary.until_noted("signal=15");
+    let lived = election.diary.last_seen(start.pid).saturating_sub(start.at);
+    assert!(lived > millis(2900), "{lived:?}");
+}
+
+#[test]
+fn a_killed_guard_of_the_health_command_counts_as_unhealthy() {
+    let election = election();
+    set(&election.diary, "a", true);
+    let first = host(&election, "a").spawn();
+    election.diary.until_started(1);
+    let _second = election.host("b").spawn();
+    election.until_candidates(2);
+    let guard = wait::for_some("health has a guard", || children_of(first.pid()).get(1).copied());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    assert!(first.log().contains("The guard of --health-cmd died"), "{}", first.log());
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn an_eligibility_command_is_asked_until_it_agrees_and_then_never_again() {
+    let election = election();
+    election.prepare();
+    let count = election.diary.directory().join("asked");
+    let command = format!("echo x >>{}; test -e {}", count.display(), sign(&election.diary, "a").display());
+    let asked = || std::fs::read_to_string(&count).unwrap_or_default().lines().count();
+    let refused = election.host("a").option("--eligible-cmd", &command).spawn();
+    refused.until_logged("Not eligible: the eligibility command refused: it exited with status 1");
+    assert_eq!((asked(), election.candidates().len()), (1, 0));
+    drop(refused);
+    set(&election.diary, "a", true);
+    let host = election.host("a").option("--eligible-cmd", &command).option("--on-exit", "rejoin");
+    let _host = host.witness(&election.diary, &["exit-after=50"]).spawn();
+    election.diary.until_started(3);
+    assert_eq!(asked(), 2);
+}
