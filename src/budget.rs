@@ -10,6 +10,7 @@ use crate::core::lease::{connection_timeout, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use crate::core::time::Timestamp;
 use crate::observe::line::printable;
+use crate::observe::systemd::ReadyOn;
 use crate::observe::words::{length, signal};
 
 /// The whole page.
@@ -170,7 +171,14 @@ fn command(config: &Config) -> Rows {
 
 fn watching(config: &Config) -> Rows {
     let http = config.watching.http.as_ref();
-    vec![("http", http.map_or_else(|| "not served".to_owned(), |address| printable(&address.to_string())))]
+    let ready = match config.watching.ready_on {
+        ReadyOn::Contending => "told when we are in line for leadership",
+        ReadyOn::Leading => "told when the command runs",
+    };
+    vec![
+        ("http", http.map_or_else(|| "not served".to_owned(), |address| printable(&address.to_string()))),
+        ("ready, under systemd", ready.to_owned()),
+    ]
 }
 
 fn errands(config: &Config) -> Rows {

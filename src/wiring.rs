@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::iter::once;
+use std::time::Duration;
 
 use nix::unistd::gethostname;
 use uuid::Uuid;
@@ -17,6 +18,7 @@ use crate::core::settings::{Guarantee, Preparations, Service};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
+use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
 use crate::supervisor::errands;
@@ -119,7 +121,28 @@ pub fn onlookers(config: &Config) -> Result<Onlookers, Refusal> {
     let identity =
         Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
     let manner = Manner::of(config.log_format, config.log_level);
-    Ok(Onlookers { identity, manner, http: http.transpose()? })
+    Ok(Onlookers { identity, manner, http: http.transpose()?, systemd: systemd(config) })
+}
+
+/// As systemd asks for it in our environment (`sd_notify(3)`, `sd_watchdog_enabled(3)`).
+fn systemd(config: &Config) -> Option<systemd::Settings> {
+    let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    let watchdog = number("WATCHDOG_USEC").filter(|micros| *micros > 0 && is_ours).map(Duration::from_micros);
+    let hooks = config.errands.hook.as_ref().map_or(Duration::ZERO, |hook| hook.timeout);
+    match Socket::to(&name) {
+        Ok(socket) => Some(systemd::Settings {
+            socket,
+            ready_on: config.watching.ready_on,
+            watchdog,
+            stop_limit: config.stop_timeout.saturating_add(hooks),
+        }),
+        Err(error) => {
+            tracing::warn!("NOTIFY_SOCKET {} cannot be used: {error}", quoted(&name.to_string_lossy()));
+            None
+        }
+    }
 }
 
 /// Marks the records of this process; zero is nobody's.

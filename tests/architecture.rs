@@ -23,6 +23,7 @@ const PLACES: &[Place] = &[
         &["core::order", "core::time", "core::settings", "guard"],
         &["nix", "libc", "rustix", "thiserror", "tokio"],
     ),
+    ("guard::probe", &["guard"], &["nix", "tokio"]),
     (
         "zookeeper",
         &["core", "clock"],

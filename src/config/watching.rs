@@ -5,11 +5,15 @@
 use super::refusal::Refusal;
 use crate::cli::{Layers, Watching as Typed};
 use crate::observe::http::Address;
+use crate::observe::systemd::ReadyOn;
+
+const READY_ON: [(&str, ReadyOn); 2] = [("contending", ReadyOn::Contending), ("leading", ReadyOn::Leading)];
 
 /// See the module's page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watching {
     pub http: Option<Address>,
+    pub ready_on: ReadyOn,
 }
 
 pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Watching, Refusal> {
@@ -21,5 +25,6 @@ pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Watching, Refusal> 
             )
         })
     });
-    Ok(Watching { http: http.transpose()? })
+    let ready_on = layers.required("ready-on", typed.ready_on.as_ref())?.one_of(&READY_ON)?;
+    Ok(Watching { http: http.transpose()?, ready_on })
 }

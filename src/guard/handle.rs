@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram as StdUnixDatagram;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -16,12 +17,14 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socket
 use nix::unistd::{ForkResult, Pid};
 use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::net::UnixDatagram;
+use tokio::sync::watch;
 
 use super::briefing::{Errand, encode_errand};
 use super::children::Children;
 use super::contain::Containment;
 use super::environment::Identity;
 use super::launch::{Foreground, Launch};
+use super::probe::{PROBE, Prober};
 use super::protocol::{REPORT_SIZE, decode_report, encode_order};
 use super::releaser::Releaser;
 use super::terminal::Terminal;
@@ -179,7 +182,8 @@ impl Spawned {
         Ok(Handle {
             pid: self.pid,
             // Tokio has no type for SOCK_SEQPACKET; to recv(2) it is a datagram socket that ends.
-            socket: UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?,
+            socket: Arc::new(UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?),
+            probed: watch::Sender::new(()),
             containment: self.containment,
             terminal: self.terminal,
             born_with: self.born_with,
@@ -191,7 +195,8 @@ impl Spawned {
 #[derive(Debug)]
 pub struct Handle {
     pid: i32,
-    socket: UnixDatagram,
+    socket: Arc<UnixDatagram>,
+    probed: watch::Sender<()>,
     containment: Containment,
     terminal: Option<Terminal>,
     born_with: Vec<i32>,
@@ -228,6 +233,11 @@ impl Handle {
         Ok(())
     }
 
+    /// What asks whether it is there.
+    pub fn prober(&self) -> Prober {
+        Prober::new(Arc::downgrade(&self.socket), self.probed.subscribe())
+    }
+
     /// SIGKILL to the guard. Its end is then told by [`Handle::recv`], and its tree left to [`Handle::end_orphans`].
     pub fn kill(&self) {
         // Our unreaped child: the id is its own. It may be dead already.
@@ -240,7 +250,11 @@ impl Handle {
             // A byte more than a report: what is longer is none.
             let mut record = [0; REPORT_SIZE + 1];
             let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
-            if let Some(report) = record.get(..length).and_then(decode_report) {
+            let record = record.get(..length)?;
+            if record == PROBE {
+                self.probed.send_replace(());
+            }
+            if let Some(report) = decode_report(record) {
                 return Some(report);
             }
         }

@@ -14,6 +14,7 @@ pub mod handle;
 mod launch;
 pub mod policy;
 mod poll_loop;
+pub mod probe;
 pub mod protocol;
 mod releaser;
 mod streams;

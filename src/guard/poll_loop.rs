@@ -21,6 +21,7 @@ use nix::time::ClockId;
 
 use super::briefing::{ERRAND_LONGEST, Errand, decode_errand};
 use super::policy::{Input, Policy, Step};
+use super::probe::PROBE;
 use super::protocol::{decode_order, encode_report};
 use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
@@ -156,6 +157,11 @@ impl PollLoop {
             Err(_) => return Ok(()),
         };
         let record = self.record.get(..length).unwrap_or_default();
+        if record == PROBE {
+            // A supervisor that has no room for the answer did not need it.
+            let _ = send(self.socket.as_raw_fd(), &PROBE, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+            return Ok(());
+        }
         if let Some(order) = decode_order(record) {
             return self.step(Input::Ordered(order));
         }

@@ -11,5 +11,6 @@ pub mod pulse;
 pub mod status;
 pub mod status_line;
 mod stderr;
+pub mod systemd;
 pub mod waiting;
 pub mod words;

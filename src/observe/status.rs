@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::words;
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::{Event, Place};
 use crate::core::machine::Snapshot;
@@ -107,6 +108,19 @@ impl Status {
         self.in_contact && self.place().is_some() && contends && !lapsed
     }
 
+    /// Phase, contact and place or token, for people: it changes only when something has happened.
+    pub fn sentence(&self) -> String {
+        let phase = words::phase(self.snapshot.phase);
+        match (self.snapshot.tenure, self.place()) {
+            (Some(tenure), _) => format!("{phase}, token {}", tenure.grant.token),
+            _ if !self.in_contact => format!("{phase}, without contact to ZooKeeper"),
+            (None, None) => format!("{phase}, not in line"),
+            (None, Some(Place::First)) => format!("{phase}, first in line"),
+            (None, Some(Place::Next)) => format!("{phase}, next in line"),
+            (None, Some(Place::Behind(others))) => format!("{phase}, in line behind {others} others"),
+        }
+    }
+
     pub fn place(&self) -> Option<Place> {
         self.snapshot.view.map(|view| view.place)
     }
@@ -178,6 +192,7 @@ pub mod tests {
             barred: None,
             run: Some(RunId(1)),
             frozen: false,
+            is_ending: false,
         };
         Status { in_contact: true, command: Some(4711), ..Status::new(now, snapshot) }
     }

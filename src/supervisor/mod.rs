@@ -16,10 +16,12 @@ use crate::core::action::ExitReason;
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::time::Now;
+use crate::guard::handle::Handle;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::lookout::Lookout;
 use crate::observe::metrics::Metrics;
 use crate::observe::status_line;
+use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
 use crate::zookeeper::{self, Desk};
 
@@ -38,6 +40,7 @@ pub struct Onlookers {
     pub manner: Manner,
     /// `--http`, bound already.
     pub http: Option<Listener>,
+    pub systemd: Option<systemd::Settings>,
 }
 
 /// Who is there beside the machine, the ensemble and the guard of the command.
@@ -65,8 +68,8 @@ pub async fn run(
     let Identity { name, id, .. } = &company.onlookers.identity;
     let lookout = Lookout::new(clock::now(), machine.snapshot(), Metrics::new(name, id));
     let desk = Desk::new(ensemble, sender);
-    invite(company.onlookers, &lookout, &desk)?;
     let (errands, guard) = Errands::new(company.errands, guards)?;
+    invite(company.onlookers, &lookout, &desk, &guard)?;
     let effects = Effects::new(desk, guard, errands.guards());
     let mut stage = Stage { machine, lookout, effects, errands };
     for event in stage.errands.opening() {
@@ -129,9 +132,12 @@ impl Stage {
     }
 }
 
-fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk) -> std::io::Result<()> {
-    let Onlookers { identity, manner, http } = onlookers;
+fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
+    let Onlookers { identity, manner, http, systemd } = onlookers;
     tokio::spawn(waiting::keep_company(manner, lookout.feed(), desk.surveyor()));
+    if let Some(settings) = systemd {
+        tokio::spawn(systemd::tell(settings, lookout.feed(), guard.prober()));
+    }
     match http {
         Some(listener) => {
             http::serve(listener, http::Desk { identity, feed: lookout.feed(), metrics: lookout.metrics() })

@@ -30,6 +30,7 @@ mod release;
 mod releaser;
 mod shutdown;
 mod signals;
+mod systemd;
 mod terminal;
 mod waiting;
 

@@ -1,4 +1,4 @@
-//! How others may watch: HTTP.
+//! How others may watch: HTTP, systemd.
 
 use std::ffi::OsString;
 
@@ -15,4 +15,12 @@ pub struct Watching {
     /// /metrics: Prometheus. Whoever can connect can read all of it, and change nothing.
     #[arg(long, value_name = "ADDR")]
     pub http: Option<OsString>,
+
+    /// When systemd is told that we are ready: contending or leading
+    ///
+    /// For units of Type=notify. contending: when we are in line for leadership, so that a standby is a unit that runs.
+    /// leading: when the command runs. systemd is also told every change, how long a stop may take, and with WatchdogSec=
+    /// that both of our processes live. The command's own notifications do not reach it.
+    #[arg(long, value_name = "WHEN", default_value = "contending")]
+    pub ready_on: Option<OsString>,
 }

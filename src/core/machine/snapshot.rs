@@ -2,7 +2,7 @@
 //!
 //! Never: a judgement. Whether a lease still runs depends on when the snapshot is *read*.
 
-use super::{Machine, Phase};
+use super::{After, Machine, Phase};
 use crate::core::action::{PhaseName, Why};
 use crate::core::event::{SessionNumber, View};
 use crate::core::lease::Timing;
@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub run: Option<RunId>,
     /// The command was told to stand still.
     pub frozen: bool,
+    /// The process will exit, as soon as nothing runs any more.
+    pub is_ending: bool,
 }
 
 /// A record that is ours.
@@ -47,7 +49,18 @@ impl Machine {
             tenure: self.tenure.map(|tenure| Held { grant: tenure.grant, deadlines: tenure.deadlines }),
             barred: self.bars.is_any().then(|| self.bars.why()),
             run: self.run,
+            is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        match self.phase {
+            Phase::Stopping { after, .. } | Phase::Releasing { after, .. } => matches!(after, After::Exit(_)),
+            Phase::Done => true,
+            Phase::Following | Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
+                false
+            }
         }
     }
 }

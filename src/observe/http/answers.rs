@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::core::event::Place;
 use crate::core::time::Now;
 use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
@@ -67,44 +66,26 @@ pub fn leader(status: &Status, now: Now) -> Answer {
             let left = words::length(status.time_left(now));
             Answer::text(200, format!("leader: token {token}, for {left} more unless renewed\n"))
         }
-        _ => Answer::text(UNAVAILABLE, format!("not the leader: {}\n", said(status))),
+        _ => Answer::text(UNAVAILABLE, format!("not the leader: {}\n", status.sentence())),
     }
 }
 
 pub fn standby(status: &Status, now: Now) -> Answer {
     let line = match status.role(now) {
-        Role::Standby => format!("standby: {}\n", said(status)),
+        Role::Standby => format!("standby: {}\n", status.sentence()),
         Role::Leader => "not a standby: the leader\n".to_owned(),
-        Role::Neither => format!("not a standby: {}\n", said(status)),
+        Role::Neither => format!("not a standby: {}\n", status.sentence()),
     };
     Answer::yes_or_no(status.role(now) == Role::Standby, line)
 }
 
 pub fn ready(status: &Status, now: Now) -> Answer {
     let ready = status.is_ready(now);
-    Answer::yes_or_no(ready, format!("{}: {}\n", if ready { "ready" } else { "not ready" }, said(status)))
+    Answer::yes_or_no(ready, format!("{}: {}\n", if ready { "ready" } else { "not ready" }, status.sentence()))
 }
 
 pub fn alive() -> Answer {
     Answer::text(200, "alive: the supervisor's loop turns\n")
-}
-
-/// Phase, contact and place, for people.
-fn said(status: &Status) -> String {
-    let phase = words::phase(status.snapshot.phase);
-    match (status.in_contact, status.place()) {
-        (false, _) => format!("{phase}, without contact to ZooKeeper"),
-        (true, None) => format!("{phase}, not in line"),
-        (true, Some(place)) => format!("{phase}, {}", in_line(place)),
-    }
-}
-
-fn in_line(place: Place) -> String {
-    match place {
-        Place::First => "first in line".to_owned(),
-        Place::Next => "next in line".to_owned(),
-        Place::Behind(others) => format!("in line behind {others} others"),
-    }
 }
 
 pub fn metrics(metrics: &Metrics, status: &Status, now: Now) -> Answer {

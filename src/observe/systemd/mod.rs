@@ -1,0 +1,74 @@
+//! Tells systemd how we are (`sd_notify(3)`): READY, STATUS at every change, STOPPING with the time that it may take, and
+//! WATCHDOG for as long as both the supervisor's loop and the guard answer.
+//!
+//! Never: a message that waits for room; a sign of life that was not asked of those who must live.
+
+mod news;
+mod socket;
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use self::news::News;
+pub use self::news::ReadyOn;
+pub use self::socket::Socket;
+use super::pulse::Feed;
+use crate::clock;
+use crate::guard::probe::Prober;
+
+/// A message for which there was no room is repeated after this.
+const RETRY: Duration = Duration::from_secs(1);
+/// Signs of life per `WATCHDOG_USEC`: one may be late.
+const SIGNS: u32 = 3;
+
+/// What systemd gave us, and what was asked of us.
+#[derive(Debug)]
+pub struct Settings {
+    pub socket: Socket,
+    pub ready_on: ReadyOn,
+    /// `WATCHDOG_USEC`, if it is meant for this process.
+    pub watchdog: Option<Duration>,
+    /// How long a requested stop may take, from the stop signal to our exit.
+    pub stop_limit: Duration,
+}
+
+/// Tells what the loop publishes, until it ends. To be spawned.
+pub async fn tell(settings: Settings, mut feed: Feed, mut guard: Prober) {
+    let mut news = News::new(settings.ready_on, settings.stop_limit);
+    let mut unsent = String::new();
+    let pause = settings.watchdog.map(|limit| limit / SIGNS);
+    let mut watchdog = std::pin::pin!(nap(pause));
+    loop {
+        unsent += &news.of(&feed.status(), clock::now());
+        if !unsent.is_empty() && settings.socket.send(&unsent) {
+            unsent.clear();
+        }
+        let retry = (!unsent.is_empty()).then_some(RETRY);
+        tokio::select! {
+            turned = feed.turned() => if !turned { return },
+            () = nap(retry) => {}
+            () = watchdog.as_mut() => {
+                if is_alive(&feed, &mut guard, pause.unwrap_or_default()).await {
+                    unsent += "WATCHDOG=1\n";
+                } else {
+                    tracing::warn!("The supervisor's loop or the guard does not answer; systemd's watchdog is not fed");
+                }
+                watchdog.set(nap(pause));
+            }
+        }
+    }
+}
+
+async fn nap(length: Option<Duration>) {
+    match length {
+        Some(length) => sleep(length).await,
+        None => pending().await,
+    }
+}
+
+async fn is_alive(feed: &Feed, guard: &mut Prober, limit: Duration) -> bool {
+    let (turned, answered) = tokio::join!(feed.fresh(limit), guard.answers(limit));
+    turned.is_some() && answered
+}
