@@ -2,6 +2,8 @@
 //!
 //! Never: anything touched.
 
+mod service;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -134,7 +136,12 @@ fn take_over(config: &Config) -> Rows {
             length(config.session_timeout)
         ),
     };
-    vec![("after a release", "milliseconds".to_owned()), ("after a host's crash", crash)]
+    let mut rows = vec![("after a release", "milliseconds".to_owned()), ("after a host's crash", crash)];
+    if !config.service.takeover_delay.is_zero() {
+        let delay = length(config.service.takeover_delay);
+        rows.push(("and then", format!("{delay} more after a leader that did not release (--takeover-delay)")));
+    }
+    rows
 }
 
 fn command(config: &Config) -> Rows {
@@ -150,23 +157,25 @@ fn command(config: &Config) -> Rows {
         limit => format!("{}, then SIGKILL after {}", signal(config.stop_signal), length(limit)),
     };
     let ended = match config.on_exit {
-        OnExit::Exit => "release, and exit with its status",
-        OnExit::Rejoin => "release, and go to the end of the queue",
-        OnExit::Restart => "go on leading, and start it again",
+        OnExit::Exit => "release, and exit with its status".to_owned(),
+        OnExit::Rejoin => "release, and go to the end of the queue".to_owned(),
+        OnExit::Restart => service::restarts(&config.service.restart),
     };
     let lost = match config.on_loss {
         OnLoss::Rejoin => "go to the end of the queue",
         OnLoss::Exit => "exit with status 76",
     };
     let words: Vec<_> = config.command.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
-    vec![
+    let mut rows = vec![
         ("command", words.join(" ")),
         ("terminal", if config.foreground { "the command's (--foreground)" } else { "not the command's" }.to_owned()),
         ("containment", contain.to_owned()),
         ("a requested stop", stop),
-        ("when it ends by itself", ended.to_owned()),
+        ("when it ends by itself", ended),
         ("when leadership is lost", lost.to_owned()),
-    ]
+    ];
+    rows.extend(service::rows(&config.service, config.on_exit));
+    rows
 }
 
 fn watching(config: &Config) -> Rows {

@@ -53,10 +53,11 @@ const fn row(status: &'static str, name: &'static str, meaning: &'static str) ->
     Meaning { status, name, meaning }
 }
 
-const MEANINGS: [Meaning; 12] = [
+const MEANINGS: [Meaning; 14] = [
     row("0-255", "", "the command ended by itself: its own status, unchanged"),
     row("128+n", "", "the command was killed by signal n"),
     row("0", "", "a requested stop: the command exited 0, died of the stop signal, or was not running"),
+    row("0", "", "nothing was run: too late for --start-deadline"),
     row("64", "USAGE", "an option, an argument or a variable cannot be understood, or contradicts another"),
     row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout"),
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
@@ -64,6 +65,7 @@ const MEANINGS: [Meaning; 12] = [
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit"),
     row("77", "NOPERM", "ZooKeeper refused the credentials, or an ACL forbids it"),
     row("78", "CONFIG", "the timings do not fit, other contenders use other settings, or --http cannot be listened at"),
+    row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),
     row("127", "", "the command was not found"),
 ];

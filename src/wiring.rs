@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::config::errands::Errands;
 use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
-use crate::core::settings::{Guarantee, Preparations, Service};
+use crate::core::settings::{Guarantee, Preparations};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
@@ -42,7 +42,7 @@ fn identity(config: &Config) -> Identity {
 
 pub fn errands(config: &Config) -> errands::Settings {
     let Errands { hook, health, eligible, .. } = config.errands.clone();
-    let eligible = eligible.map(|errand| (errand, machine(config, 0).service.stand_back));
+    let eligible = eligible.map(|errand| (errand, config.service.stand_back));
     errands::Settings { identity: identity(config), hook, health, eligible }
 }
 
@@ -75,7 +75,7 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         wait: config.wait,
         connect_timeout: config.connect_timeout,
         stop_timeout: config.stop_timeout,
-        service: Service::default(),
+        service: config.service,
         preparations: Preparations::default(),
         instance,
     }

@@ -136,6 +136,9 @@ fn durations_that_make_no_sense_are_refused() {
         typed(&["--stop-timeout", "", "true"], 64, ["--stop-timeout:", "''", "5s"]),
         typed(&["--connect-timeout", "0", "true"], 64, ["--connect-timeout:", "'0'", "leave it out"]),
         typed(&["--lease", "0s", "true"], 64, ["--lease:", "'0s'", "15s"]),
+        typed(&["--timeout", "0", "true"], 64, ["--timeout:", "'0'", "leave it out"]),
+        typed(&["--start-deadline", "0", "true"], 64, ["--start-deadline:", "'0'", "leave it out"]),
+        typed(&["--stand-back", "0", "true"], 64, ["--stand-back:", "'0'", "1m"]),
         typed(&["--grace", "soon", "true"], 64, ["--grace:", "'soon'", "5s"]),
     ]);
 }
@@ -146,7 +149,7 @@ fn words_signals_and_statuses_that_do_not_exist_are_refused() {
         typed(&["--recipe", "sequental", "true"], 64, ["--recipe:", "'sequental'", "did you mean sequential?"]),
         typed(&["--guarantee", "none", "true"], 64, ["--guarantee:", "'none'", "at-most-one or at-least-one"]),
         typed(&["--contain", "docker", "true"], 64, ["--contain:", "'docker'", "subreaper, cgroup or pid-namespace"]),
-        typed(&["--on-exit", "stay", "true"], 64, ["--on-exit:", "'stay'", "exit or rejoin"]),
+        typed(&["--on-exit", "stay", "true"], 64, ["--on-exit:", "'stay'", "exit, rejoin or restart"]),
         typed(&["--on-loss", "cry", "true"], 64, ["--on-loss:", "'cry'", "rejoin or exit"]),
         typed(&["--log-format", "xml", "true"], 64, ["--log-format:", "'xml'", "human or json"]),
         typed(&["--log-level", "warning", "true"], 64, ["--log-level:", "'warning'", "did you mean warn?"]),
@@ -155,6 +158,11 @@ fn words_signals_and_statuses_that_do_not_exist_are_refused() {
         typed(&["--stop-signal", "-9", "true"], 64, ["--stop-signal:", "'-9'", "1 to 31"]),
         typed(&["--stop-signal", "STOP", "true"], 64, ["--stop-signal:", "'STOP'", "TERM"]),
         typed(&["--on-pause", "freez", "true"], 64, ["--on-pause:", "'freez'", "did you mean freeze?"]),
+        typed(&["--on-exit", "restart", "--restart", "never", "true"], 64, ["--restart:", "'never'", "always"]),
+        typed(&["--max-restarts", "-1", "true"], 64, ["--max-restarts:", "'-1'", "unlimited"]),
+        typed(&["--max-restarts", "infinite", "true"], 64, ["--max-restarts:", "'infinite'", "unlimited"]),
+        typed(&["--no-restart-status", "2,256", "true"], 64, ["--no-restart-status:", "'2,256'", "like 2,78"]),
+        typed(&["--no-restart-status", "2,", "true"], 64, ["--no-restart-status:", "'2,'", "like 2,78"]),
         typed(&["--conflict-exit-code", "256", "true"], 64, ["--conflict-exit-code:", "'256'", "0 to 255"]),
         typed(&["--conflict-exit-code", "+1", "true"], 64, ["--conflict-exit-code:", "'+1'", "0 to 255"]),
     ]);
@@ -166,6 +174,17 @@ fn options_that_contradict_each_other_are_refused() {
         typed(&["--on-resume", "CONT", "true"], 64, ["--on-resume:", "'CONT'", "--on-pause SIGNAL"]),
         typed(&["--on-pause", "freeze", "--on-resume", "CONT", "true"], 64, ["--on-resume:", "'CONT'", "--on-pause"]),
         typed(&["--max-pause", "1m", "true"], 64, ["--max-pause:", "'1m'", "--guarantee at-least-one"]),
+        typed(&["--restart", "always", "true"], 64, ["--restart:", "'always'", "--on-exit restart"]),
+        typed(
+            &["--restart-delay", "2m", "true"],
+            64,
+            ["--restart-max-delay:", "'1m'", "--restart-delay 2m; write at least 2m"],
+        ),
+        typed(
+            &["--guarantee", "at-least-one", "--takeover-delay", "1s", "true"],
+            64,
+            ["--takeover-delay:", "'1s'", "--guarantee at-most-one"],
+        ),
     ]);
 }
 

@@ -18,6 +18,9 @@ Examples:
   A service that follows the leadership from host to host for ever:
     zk-leader-run -z zk1,zk2,zk3/prod --on-exit rejoin -- my-service --port 8080
 
+  A service that is kept alive on one host, and moves to another one if it keeps failing there:
+    zk-leader-run -z zk1,zk2,zk3/prod --on-exit restart --max-restarts 3 -- my-service --port 8080
+
   A service that is told by a signal when contact is lost, and when it is back:
     zk-leader-run -z zk1,zk2,zk3 --on-pause USR1 --on-resume USR2 -- my-service
 

@@ -12,6 +12,7 @@ pub mod file;
 pub mod given;
 mod read;
 pub mod refusal;
+mod service;
 mod signal;
 mod timing;
 mod watching;
@@ -26,7 +27,7 @@ pub use self::read::read;
 pub use self::watching::Watching;
 pub use self::znode::ZnodePath;
 use crate::core::lease::{Timing, Wishes};
-use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
 use crate::observe::log::Format;
 
@@ -63,6 +64,7 @@ pub struct Config {
     pub stop_timeout: Duration,
     pub on_exit: OnExit,
     pub on_loss: OnLoss,
+    pub service: Service,
     /// Never empty.
     pub command: Vec<OsString>,
 

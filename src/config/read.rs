@@ -12,10 +12,10 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, connect, errands, executable, signal, timing, watching, znode};
+use super::{Config, connect, errands, executable, service, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
-use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
 use crate::observe::log::Format;
 use crate::observe::words;
 
@@ -26,7 +26,6 @@ const SESSIONS_PER_PAUSE: u32 = 10;
 const GUARANTEES: [(&str, Guarantee); 2] =
     [("at-most-one", Guarantee::AtMostOne), ("at-least-one", Guarantee::AtLeastOne)];
 const RECIPES: [(&str, Recipe); 2] = [("sequential", Recipe::Sequential), ("single", Recipe::Single)];
-const EXITS: [(&str, OnExit); 2] = [("exit", OnExit::Exit), ("rejoin", OnExit::Rejoin)];
 const LOSSES: [(&str, OnLoss); 2] = [("rejoin", OnLoss::Rejoin), ("exit", OnLoss::Exit)];
 const FORMATS: [(&str, Format); 2] = [("human", Format::Human), ("json", Format::Json)];
 const CONTAINMENTS: [(&str, Contain); 4] = [
@@ -48,12 +47,11 @@ const LEVELS: [(&str, LevelFilter); 5] = [
 /// # Errors
 /// The first value, or the first sum of values, that cannot work.
 pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
-    let [program, ..] = typed.command.as_slice() else {
-        return Err(Refusal::usage("COMMAND", "no command; write zk-leader-run [OPTIONS] -- COMMAND [ARGS]..."));
-    };
+    let program = program(typed)?;
     let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
     let place = place(typed, layers, program)?;
     let lease = lease(typed, layers)?;
+    let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
     let mut config = Config {
         servers: ensemble.servers,
@@ -73,8 +71,9 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         foreground: layers.flag("foreground", typed.foreground)?,
         stop_signal: stop_signal(typed, layers)?,
         stop_timeout: stop_timeout(typed, layers)?,
-        on_exit: layers.required("on-exit", typed.on_exit.as_ref())?.one_of(&EXITS)?,
+        on_exit,
         on_loss: layers.required("on-loss", typed.on_loss.as_ref())?.one_of(&LOSSES)?,
+        service,
         command: typed.command.clone(),
         watching: watching::read(&typed.watching, layers)?,
         errands: errands::read(typed, layers)?,
@@ -83,11 +82,16 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         dry_run: layers.flag("dry-run", typed.dry_run)?,
         requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         file: None,
-        notices: lease.notices,
+        notices: [lease.notices, notices].concat(),
     };
     config.notices.append(&mut config.errands.notices);
     executable::check(program, layers.surroundings.variable("PATH"))?;
     Ok(config)
+}
+
+fn program(typed: &Typed) -> Result<&OsString, Refusal> {
+    let missing = || Refusal::usage("COMMAND", "no command; write zk-leader-run [OPTIONS] -- COMMAND [ARGS]...");
+    typed.command.first().ok_or_else(missing)
 }
 
 struct Place {

@@ -78,7 +78,10 @@ pub fn transition(transition: &Transition) {
 
 fn sentence(transition: &Transition) -> String {
     let Transition { from, to, why, .. } = *transition;
-    format!("{} -> {}: {}", words::phase(from), words::phase(to), words::reason(why))
+    match (words::phase(from), words::phase(to)) {
+        (from, to) if from == to => format!("{from}: {}", words::reason(why)),
+        (from, to) => format!("{from} -> {to}: {}", words::reason(why)),
+    }
 }
 
 /// What an operator must see is a warning, what ends us against our will an error.

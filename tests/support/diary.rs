@@ -130,9 +130,11 @@ impl Diary {
         let starts = self.starts();
         for pair in starts.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
-            let last = self.end_of(before.token);
+            // Started again in one term; its daemons hold the lock, if there are any.
+            let again = before.token == after.token && before.id == after.id;
+            let last = if again { self.last_seen(before.pid) } else { self.end_of(before.token) };
             assert!(last < after.at, "token {} still ran when {} started", before.token, after.token);
-            assert!(before.token < after.token, "tokens do not grow: {starts:?}");
+            assert!(before.token < after.token || again, "tokens do not grow: {starts:?}");
         }
     }
 

@@ -28,6 +28,7 @@ mod prometheus;
 mod recipes;
 mod release;
 mod releaser;
+mod services;
 mod shutdown;
 mod signals;
 mod systemd;

@@ -4,6 +4,7 @@
 
 mod configuration;
 mod errands;
+mod service;
 mod watching;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{ArgAction, Parser};
 
 pub use self::configuration::Configuration;
 pub use errands::{HealthOptions, HookOptions};
+use service::ServiceOptions;
 pub use watching::Watching;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
@@ -155,16 +157,20 @@ pub struct Typed {
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = COMMAND)]
     pub stop_timeout: Option<OsString>,
 
-    /// When the command ends by itself: exit or rejoin
+    /// When the command ends by itself: exit, rejoin or restart
     ///
     /// exit: leave the election and exit with the command's status. rejoin: leave it to the next in line, go to the end
-    /// of the queue, and run the command again when elected again.
+    /// of the queue, and run the command again when elected again. restart: go on leading and start it again; --restart
+    /// and the options after it say when.
     #[arg(long, value_name = "WHAT", default_value = "exit", help_heading = COMMAND)]
     pub on_exit: Option<OsString>,
 
     /// When leadership is lost: rejoin or exit (status 76)
     #[arg(long, value_name = "WHAT", default_value = "rejoin", help_heading = COMMAND)]
     pub on_loss: Option<OsString>,
+
+    #[command(flatten)]
+    pub service: ServiceOptions,
 
     #[command(flatten)]
     pub health: HealthOptions,
