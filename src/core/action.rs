@@ -12,8 +12,11 @@ pub struct Entry {
     pub nonce: Nonce,
     /// `None` until the take-over was answered.
     pub token: Option<i64>,
-    /// The longest lease that may be running: ours, or an inherited one whose wait is not over.
+    /// The lease that may be running under it: ours, or, in a record that waits, the inherited one.
     pub lease: Duration,
+    /// Whose end we wait for, as [`Record::last_run_under`](super::event::Record::last_run_under) says; `None` once
+    /// the wait is over: it is ours to run under.
+    pub waiting_on: Option<i64>,
 }
 
 /// The versions that a write is conditional on.
@@ -35,8 +38,9 @@ pub enum Action {
     Look { candidacy: Candidacy },
     /// Read the record and watch it.
     Observe { candidacy: Candidacy },
-    /// One multi: check the candidate, set the term, set the record.
-    TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry },
+    /// One multi: check the candidate, set the term, set the record. `longest`: the longest lease of the term, which it
+    /// keeps in case that the record is lost.
+    TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration },
     /// One multi: check the candidate, check the term, set the record.
     Renew { candidacy: Candidacy, conditions: Conditions, entry: Entry },
     /// One multi: check the candidate, check the term, write the marker of this run's slot.

@@ -46,11 +46,22 @@ pub struct Record {
     pub mzxid: i64,
     /// `false`: the last holder released it with an empty tree.
     pub held: bool,
-    /// The longest lease that may still be running under it.
+    /// It says that its holder waits for an earlier holder's lease to end: the mzxid of the last version under which a
+    /// command may have run. `None`: a command may run under this very version, or it is free.
+    pub waiting_on: Option<i64>,
+    /// The lease that may still be running under it: the earlier holder's, while the present one waits.
     pub lease: Duration,
     pub nonce: Nonce,
     /// Its guarantee, recipe and number of leaders are ours.
     pub agrees: bool,
+}
+
+impl Record {
+    /// The mzxid of the last version under which a command may have run: what a successor's wait counts from. A holder
+    /// that waits does not change it, so that one wait is enough, however many successors die in it.
+    pub fn last_run_under(&self) -> i64 {
+        self.waiting_on.unwrap_or(self.mzxid)
+    }
 }
 
 /// One consistent enough look at the election: `term` was read before `record`, on one session.

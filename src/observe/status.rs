@@ -104,7 +104,8 @@ impl Status {
     /// Connected and contending, whatever the place in line.
     pub fn is_ready(&self, now: Now) -> bool {
         let contends = !matches!(self.snapshot.phase, PhaseName::Paused | PhaseName::Done);
-        let lapsed = self.snapshot.tenure.is_some() && self.lease_left(now).is_zero();
+        let had_lease = self.snapshot.tenure.is_some_and(|tenure| tenure.deadlines.is_some());
+        let lapsed = had_lease && self.lease_left(now).is_zero();
         self.in_contact && self.place().is_some() && contends && !lapsed
     }
 
@@ -147,8 +148,8 @@ impl Status {
 
     fn left_until(&self, now: Now, deadline: impl Fn(crate::core::order::Deadlines) -> Timestamp) -> Duration {
         let suspended = offset(now).abs_diff(offset(self.turned)) > SUSPENDED;
-        let tenure = self.snapshot.tenure.filter(|_| !suspended);
-        tenure.map_or(Duration::ZERO, |tenure| now.lease.until(deadline(tenure.deadlines)))
+        let deadlines = self.snapshot.tenure.and_then(|tenure| tenure.deadlines).filter(|_| !suspended);
+        deadlines.map_or(Duration::ZERO, |deadlines| now.lease.until(deadline(deadlines)))
     }
 }
 
@@ -176,6 +177,7 @@ pub mod tests {
             version: 7,
             mzxid: 9,
             held: true,
+            waiting_on: None,
             lease: Duration::from_secs(15),
             nonce: Nonce { instance: 1, sending: 1 },
             agrees: true,
@@ -188,7 +190,7 @@ pub mod tests {
             session: SessionNumber(2),
             timing: None,
             view: Some(View { place: Place::First, candidate, session_id: 5, term_version: 3, record }),
-            tenure: Some(Held { grant, deadlines }),
+            tenure: Some(Held { grant, deadlines: Some(deadlines) }),
             barred: None,
             run: Some(RunId(1)),
             frozen: false,
@@ -219,6 +221,16 @@ pub mod tests {
     fn a_host_that_was_suspended_since_the_last_turn_leads_nothing() {
         let woken = Now { lease: later(1000).lease, observer: later(500).observer };
         assert_eq!(example().role(woken), Role::Neither);
+    }
+
+    #[test]
+    fn who_waits_for_the_lease_before_its_own_has_none_and_is_a_standby() {
+        let mut status = example();
+        (status.snapshot.phase, status.command) = (PhaseName::Waiting, None);
+        if let Some(tenure) = &mut status.snapshot.tenure {
+            tenure.deadlines = None;
+        }
+        assert_eq!((status.role(later(0)), status.lease_left(later(0))), (Role::Standby, Duration::ZERO));
     }
 
     #[test]

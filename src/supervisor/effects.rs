@@ -47,7 +47,9 @@ impl Effects {
             Action::Enter { candidacy } => self.desk.enter(candidacy),
             Action::Look { candidacy } => self.desk.look(candidacy),
             Action::Observe { candidacy } => self.desk.observe(candidacy),
-            Action::TakeOver { candidacy, conditions, entry } => self.desk.take_over(candidacy, conditions, entry),
+            Action::TakeOver { candidacy, conditions, entry, longest } => {
+                self.desk.take_over(candidacy, conditions, entry, longest);
+            }
             Action::Renew { candidacy, conditions, entry } => self.desk.renew(candidacy, conditions, entry),
             Action::Mark { candidacy, conditions } => self.desk.mark(candidacy, conditions),
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {

@@ -102,8 +102,8 @@ impl Desk {
     }
 
     /// Answer: `TookOver`.
-    pub fn take_over(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
-        let work = |contact| writes::take_over(contact, candidacy, conditions, entry);
+    pub fn take_over(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration) {
+        let work = |contact| writes::take_over(contact, candidacy, conditions, entry, longest);
         self.ask(candidacy, Request::TakeOver, work);
     }
 

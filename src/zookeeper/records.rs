@@ -42,6 +42,9 @@ struct LeaseJson {
     #[serde(default)]
     holder: Option<Holder>,
     lease_ms: u64,
+    /// Only of a holder that waits: the mzxid of the last version under which a command may have run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waiting_on: Option<i64>,
     #[serde(default)]
     token: Option<i64>,
     #[serde(default)]
@@ -69,18 +72,30 @@ pub(super) struct Parsed {
 
 /// Reads a lease record.
 pub(super) fn parse(data: &[u8], stat: &Stat, settings: &Settings) -> Parsed {
-    let whole =
-        |held, lease, nonce, agrees| Record { version: stat.version, mzxid: stat.mzxid, held, lease, nonce, agrees };
+    let unreadable = Record {
+        version: stat.version,
+        mzxid: stat.mzxid,
+        held: true,
+        waiting_on: None,
+        lease: LEASE_LONGEST,
+        nonce: Nonce::UNKNOWN,
+        agrees: true,
+    };
     match parse_lease(data) {
         Ok(json) => {
-            let nonce = json.holder.as_ref().and_then(|holder| parse_nonce(&holder.nonce)).unwrap_or(Nonce::UNKNOWN);
-            let lease = Duration::from_millis(json.lease_ms).min(LEASE_LONGEST);
-            let record = whole(json.state == State::Held, lease, nonce, agrees(&json, settings));
+            let held = json.state == State::Held;
+            let record = Record {
+                held,
+                // Nobody waits for a version that is yet to come.
+                waiting_on: json.waiting_on.filter(|&mzxid| held && 0 < mzxid && mzxid < stat.mzxid),
+                lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
+                nonce: json.holder.as_ref().and_then(|holder| parse_nonce(&holder.nonce)).unwrap_or(Nonce::UNKNOWN),
+                agrees: agrees(&json, settings),
+                ..unreadable
+            };
             Parsed { record, complaint: None }
         }
-        Err(complaint) => {
-            Parsed { record: whole(true, LEASE_LONGEST, Nonce::UNKNOWN, true), complaint: Some(complaint) }
-        }
+        Err(complaint) => Parsed { record: unreadable, complaint: Some(complaint) },
     }
 }
 
@@ -99,27 +114,30 @@ pub(super) fn lease_of_term(data: &[u8]) -> Option<Duration> {
 
 /// The record that a take-over or a renewal writes.
 pub(super) fn held(entry: &Entry, settings: &Settings) -> Vec<u8> {
-    lease_json(State::Held, Some(entry.nonce), entry.lease, entry.token, settings)
+    encode(&LeaseJson {
+        waiting_on: entry.waiting_on,
+        ..lease_json(State::Held, Some(entry.nonce), entry.lease, entry.token, settings)
+    })
 }
 
 /// The record that a release writes. It keeps the nonce, so that a lost reply can be told from somebody else's release.
 pub(super) fn released(entry: &Entry, settings: &Settings) -> Vec<u8> {
-    lease_json(State::Free, Some(entry.nonce), entry.lease, entry.token, settings)
+    encode(&lease_json(State::Free, Some(entry.nonce), entry.lease, entry.token, settings))
 }
 
 /// The record of a new base: nobody ever held it.
 pub(super) fn never_held(own_lease: Duration, settings: &Settings) -> Vec<u8> {
-    lease_json(State::Free, None, own_lease, None, settings)
+    encode(&lease_json(State::Free, None, own_lease, None, settings))
 }
 
 /// The record that replaces a lost one: whoever held it may still run.
 pub(super) fn held_by_unknown(lease: Duration, settings: &Settings) -> Vec<u8> {
-    lease_json(State::Held, None, lease, None, settings)
+    encode(&lease_json(State::Held, None, lease, None, settings))
 }
 
-/// The term that a take-over writes.
-pub(super) fn term(entry: &Entry, settings: &Settings) -> Vec<u8> {
-    encode(&TermJson { v: VERSION, leader: Some(holder(entry.nonce, settings)), lease_ms: milliseconds(entry.lease) })
+/// The term that a take-over writes, with the longest lease that may run while it lasts.
+pub(super) fn term(nonce: Nonce, longest: Duration, settings: &Settings) -> Vec<u8> {
+    encode(&TermJson { v: VERSION, leader: Some(holder(nonce, settings)), lease_ms: milliseconds(longest) })
 }
 
 /// The term of a new base, or of one whose term was lost.
@@ -155,17 +173,24 @@ fn agrees(json: &LeaseJson, settings: &Settings) -> bool {
         && json.leaders.is_none_or(|leaders| leaders == settings.leaders)
 }
 
-fn lease_json(state: State, nonce: Option<Nonce>, lease: Duration, token: Option<i64>, settings: &Settings) -> Vec<u8> {
-    encode(&LeaseJson {
+fn lease_json(
+    state: State,
+    nonce: Option<Nonce>,
+    lease: Duration,
+    token: Option<i64>,
+    settings: &Settings,
+) -> LeaseJson {
+    LeaseJson {
         v: VERSION,
         state,
         holder: nonce.map(|nonce| holder(nonce, settings)),
         lease_ms: milliseconds(lease),
+        waiting_on: None,
         token,
         guarantee: Some(guarantee_text(settings.guarantee).to_owned()),
         recipe: Some(recipe_text(settings.recipe).to_owned()),
         leaders: Some(settings.leaders),
-    })
+    }
 }
 
 fn holder(nonce: Nonce, settings: &Settings) -> Holder {
@@ -207,6 +232,7 @@ mod tests {
         nonce: Nonce { instance: 0xfeed_0000_0000_0001, sending: 7 },
         token: Some(9_007_199_254_740_993),
         lease: Duration::from_secs(15),
+        waiting_on: None,
     };
 
     fn read(data: &[u8]) -> Parsed {
@@ -232,10 +258,32 @@ mod tests {
             r#""lease_ms":15000,"token":9007199254740993,"guarantee":"at-most-one","recipe":"sequential","leaders":1}"#
         );
         assert_eq!(text, expected);
-        let text = String::from_utf8(term(&ENTRY, &settings())).unwrap();
+        let text = String::from_utf8(term(ENTRY.nonce, ENTRY.lease, &settings())).unwrap();
         let expected =
             r#"{"v":1,"leader":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7"},"lease_ms":15000}"#;
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_holder_that_waits_says_on_which_version_and_is_held_for_whoever_does_not_know_that() {
+        let waiting = held(&Entry { waiting_on: Some(stat().mzxid - 1), ..ENTRY }, &settings());
+        let text = String::from_utf8(waiting.clone()).unwrap();
+        assert!(text.contains(r#""state":"held""#) && text.contains(r#""lease_ms":15000,"waiting_on":76,"#), "{text}");
+        let record = read(&waiting).record;
+        assert!(record.held);
+        assert_eq!((record.waiting_on, record.last_run_under()), (Some(stat().mzxid - 1), stat().mzxid - 1));
+        let record = read(&held(&ENTRY, &settings())).record;
+        assert_eq!((record.waiting_on, record.last_run_under()), (None, stat().mzxid));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_version_that_is_yet_to_come_nor_for_a_free_record() {
+        for waiting_on in [0, -1, stat().mzxid, stat().mzxid + 1, i64::MAX] {
+            let text = format!(r#"{{"v":1,"state":"held","lease_ms":5,"waiting_on":{waiting_on}}}"#);
+            assert_eq!(read(text.as_bytes()).record.last_run_under(), stat().mzxid, "{text}");
+        }
+        let text = format!(r#"{{"v":1,"state":"free","lease_ms":5,"waiting_on":{}}}"#, stat().mzxid - 1);
+        assert_eq!(read(text.as_bytes()).record.waiting_on, None);
     }
 
     #[test]
@@ -287,7 +335,7 @@ mod tests {
     fn a_fraction_of_a_millisecond_makes_a_lease_longer_and_never_shorter() {
         let entry = Entry { lease: Duration::from_micros(1_500), ..ENTRY };
         assert_eq!(read(&held(&entry, &settings())).record.lease, Duration::from_millis(2));
-        assert_eq!(lease_of_term(&term(&entry, &settings())), Some(Duration::from_millis(2)));
+        assert_eq!(lease_of_term(&term(entry.nonce, entry.lease, &settings())), Some(Duration::from_millis(2)));
     }
 
     #[test]
@@ -340,6 +388,7 @@ mod tests {
             "v",
             "state",
             "lease_ms",
+            "waiting_on",
             "holder",
             "leader",
             "token",

@@ -69,7 +69,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
         let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
         let record = contact.office.record(&data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
-        let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease };
+        let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
         // With one znode for all, the name may be a successor's by now.
         let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
         let candidate = candidate.map(|_| orphaned.candidate.as_str());

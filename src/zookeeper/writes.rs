@@ -6,6 +6,7 @@
 //! Never: a second sending of one order; whoever ordered it reads first and decides.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
 
@@ -29,12 +30,13 @@ pub(super) async fn take_over(
     candidacy: Candidacy,
     conditions: Conditions,
     entry: Entry,
+    longest: Duration,
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let candidate = contact.office.znode(&contact, candidacy)?;
     let mut multi = contact.client.new_multi_writer();
     multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
-    multi.add_set_data(&paths.term, &records::term(&entry, settings), Some(conditions.term))?;
+    multi.add_set_data(&paths.term, &records::term(entry.nonce, longest, settings), Some(conditions.term))?;
     multi.add_set_data(&paths.lease, &records::held(&entry, settings), Some(conditions.record))?;
     let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
     let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()

@@ -200,6 +200,7 @@ fn record(said: &Phrase, memory: &Memory) -> Record {
         version,
         mzxid: said.number("mzxid").unwrap_or(100 + i64::from(version)),
         held: owner != "free" && said.value("state") != Some("free"),
+        waiting_on: said.number("waiting-on"),
         lease: said.duration("lease").unwrap_or(Duration::from_secs(4)),
         nonce,
         agrees: said.value("agrees") != Some("no"),

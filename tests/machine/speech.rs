@@ -32,7 +32,10 @@ pub fn action(action: &Action) -> String {
         Action::Enter { candidacy } => format!("enter candidacy={}", candidacy.0),
         Action::Look { candidacy } => format!("look candidacy={}", candidacy.0),
         Action::Observe { candidacy } => format!("observe candidacy={}", candidacy.0),
-        Action::TakeOver { candidacy, conditions, entry } => written("take-over", candidacy.0, *conditions, entry),
+        Action::TakeOver { candidacy, conditions, entry, longest } => {
+            let term = if *longest > entry.lease { format!(" longest={}", length(*longest)) } else { String::new() };
+            written("take-over", candidacy.0, *conditions, entry) + &term
+        }
         Action::Renew { candidacy, conditions, entry } => written("renew", candidacy.0, *conditions, entry),
         Action::Mark { candidacy, conditions } => {
             format!("mark candidacy={} record={} term={}", candidacy.0, conditions.record, conditions.term)
@@ -60,7 +63,8 @@ pub fn action(action: &Action) -> String {
 fn written(what: &str, candidacy: u32, conditions: Conditions, entry: &Entry) -> String {
     let Conditions { record, term } = conditions;
     let (sending, lease) = (entry.nonce.sending, length(entry.lease));
-    format!("{what} candidacy={candidacy} record={record} term={term} nonce={sending} lease={lease}")
+    let waiting = entry.waiting_on.map_or(String::new(), |mzxid| format!(" waiting-on={mzxid}"));
+    format!("{what} candidacy={candidacy} record={record} term={term} nonce={sending} lease={lease}{waiting}")
 }
 
 fn ordered(order: &Order) -> String {

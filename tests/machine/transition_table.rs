@@ -19,6 +19,15 @@ earlier session, candidacy or run.
 const LINED_UP: &[&str] = &["0 ticked", "0 connected", "0.1 seen next record=5 other"];
 const TAKING_OVER: &[&str] = &["0 ticked", "0 connected", "0.1 seen first record=5 free"];
 const WAITING: &[&str] = &["0 ticked", "0 connected", "0.1 seen first record=5 other", "0.1 took-over"];
+/// By its nonce: the answer to its take-over was lost.
+const ADOPTED: &[&str] = &[
+    "0 ticked",
+    "0 connected",
+    "0.1 seen first record=5 free",
+    "0.9 unanswered take-over",
+    "1 ticked",
+    "1.2 seen first record=6 ours mzxid=110 term=0",
+];
 const LEADING: &[&str] = &["0 ticked", "0 connected", "0.1 seen first record=5 free", "0.1 took-over", "0.1 started"];
 
 const RESTARTING: &[&str] =
@@ -49,7 +58,9 @@ fn situations() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("following: looking", "0.2", after(LINED_UP, &["0.1 line-changed"])),
         ("following: taking over", "0.2", TAKING_OVER.to_vec()),
         ("waiting", "0.2", WAITING.to_vec()),
-        ("waiting, a renewal under way", "0.7", after(WAITING, &["0.6 ticked"])),
+        ("waiting: the renewal that ends it under way", "4.2", after(WAITING, &["4.14 ticked"])),
+        ("waiting: that renewal refused", "4.2", after(WAITING, &["4.14 ticked", "4.15 denied renew conflict"])),
+        ("waiting for a first answer to our own lease", "1.3", ADOPTED.to_vec()),
         ("leading", "0.2", LEADING.to_vec()),
         ("leading, a renewal under way", "0.7", after(LEADING, &["0.6 ticked"])),
         ("leading, a renewal refused", "0.7", after(LEADING, &["0.6 ticked", "0.6 denied renew conflict"])),

@@ -132,6 +132,11 @@ proptest! {
     }
 
     #[test]
+    fn a_record_says_whose_lease_runs_and_is_left_alone_until_that_is_over(choice in any::<u8>(), stream in streams()) {
+        never(&["waits"], choice, &stream)?;
+    }
+
+    #[test]
     fn one_request_of_a_candidacy_is_under_way_and_each_sending_has_its_own_nonce(choice in any::<u8>(), stream in streams()) {
         never(&["one request", "nonce"], choice, &stream)?;
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use zk_leader_run::core::action::{Action, PhaseName, Transition, Why};
-use zk_leader_run::core::event::{Event, Nonce, Request};
+use zk_leader_run::core::action::{Action, Entry, PhaseName, Transition, Why};
+use zk_leader_run::core::event::{Event, Nonce, Record, Request};
 use zk_leader_run::core::machine::Machine;
 use zk_leader_run::core::order::{Deadlines, Order, Report, RunId};
 use zk_leader_run::core::settings::Guarantee;
@@ -25,8 +25,8 @@ pub struct Onlooker {
     guard_gone: bool,
     lapsed: bool,
     done: bool,
-    /// The record's version that was seen last, and when first.
-    sighting: Option<(i64, Duration, bool, Nonce, Sighting)>,
+    /// The record that was seen last, and since when nobody has run under a newer one.
+    sighting: Option<(Record, Sighting)>,
     /// The wait that goes with the last take-over.
     not_before: Sighting,
     /// A record of ours that is as good as free.
@@ -59,8 +59,8 @@ impl Onlooker {
             Event::Guard(Report::TreeEnded { run, .. }) => self.tree_ended(now, Some(run)),
             Event::GuardGone => self.guard_gone = true,
             Event::OrphansEnded if self.guard_gone => self.tree_ended(now, None),
-            Event::Seen { candidacy, view } if candidacy.0 == self.ids.candidacy => self.sees_record(now, view.record),
-            Event::Observed { candidacy, record } if candidacy.0 == self.ids.candidacy => {
+            Event::Seen { view, .. } if self.is_answer(event) => self.sees_record(now, view.record),
+            Event::Observed { record, .. } if self.is_answer(event) => {
                 self.sees_record(now, record);
             }
             _ => {}
@@ -82,7 +82,6 @@ impl Onlooker {
         {
             // Whatever was asked in it, nobody waits for any more.
             self.ids.pending = None;
-            self.sighting = None;
         }
     }
 
@@ -111,10 +110,9 @@ impl Onlooker {
         }
     }
 
-    fn sees_record(&mut self, now: Now, record: zk_leader_run::core::event::Record) {
-        if self.sighting.is_none_or(|(mzxid, ..)| mzxid != record.mzxid) {
-            self.sighting = Some((record.mzxid, record.lease, record.held, record.nonce, now.observer));
-        }
+    fn sees_record(&mut self, now: Now, record: Record) {
+        let since = self.sighting.filter(|(seen, _)| seen.last_run_under() == record.last_run_under());
+        self.sighting = Some((record, since.map_or(now.observer, |(_, since)| since)));
     }
 
     pub fn sees_actions(&mut self, now: Now, actions: &[Action]) {
@@ -174,9 +172,6 @@ impl Onlooker {
         if let Some(pending) = self.ids.pending.filter(|_| same && !overtakes) {
             self.breach("one request", format!("{action:?} while {pending:?} is under way"));
         }
-        if !same {
-            self.sighting = None;
-        }
         (self.ids.pending, self.ids.candidacy) = (Some(request), candidacy.0);
         if let Action::TakeOver { conditions, entry, .. } | Action::Renew { conditions, entry, .. } = *action {
             self.ids.sent_at = Some(now.lease);
@@ -184,6 +179,7 @@ impl Onlooker {
             if request == Request::TakeOver {
                 self.sees_take_over(entry.nonce);
             }
+            self.sees_entry(now, entry);
         }
     }
 
@@ -193,11 +189,21 @@ impl Onlooker {
         }
         self.ids.sending = nonce.sending;
         self.not_before = match self.sighting {
-            Some((_, lease, true, owner, first_seen)) if self.finished != Some(owner) => {
-                first_seen.after(lease + lease / 100)
+            Some((record, since)) if record.held && self.finished != Some(record.nonce) => {
+                since.after(record.lease + record.lease / 100)
             }
             _ => Sighting::ZERO,
         };
+    }
+
+    /// While another's lease may run, the record says so, and how long it is; after that it says how long ours is.
+    fn sees_entry(&mut self, now: Now, entry: Entry) {
+        let waits = self.guarantee == Guarantee::AtMostOne && now.observer < self.not_before;
+        let theirs = self.sighting.map(|(record, _)| (record.lease, record.last_run_under()));
+        let said = entry.waiting_on.map(|version| (entry.lease, version));
+        if said != theirs.filter(|_| waits) {
+            self.breach("waits", format!("{entry:?} is written, and the wait is over at {:?}", self.not_before));
+        }
     }
 
     fn sees_order(&mut self, now: Now, order: Order) {

@@ -107,6 +107,7 @@ fn of(ids: &Ids, choice: u8) -> Record {
         version,
         mzxid: 1_000 * i64::from(version) + i64::from(choice),
         held: !choice.is_multiple_of(5),
+        waiting_on: choice.is_multiple_of(7).then(|| 1_000 * i64::from(ids.version) - i64::from(choice & 8)),
         lease: Duration::from_secs([4, 1, 40, 4][usize::from(choice >> 2 & 3)]),
         nonce,
         agrees: choice != 255,

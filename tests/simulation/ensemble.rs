@@ -32,8 +32,20 @@ pub struct StoredRecord {
     pub version: i32,
     pub mzxid: i64,
     pub held: bool,
+    pub waiting_on: Option<i64>,
     pub lease: Duration,
     pub nonce: Nonce,
+}
+
+impl StoredRecord {
+    fn new(state: &State, version: i32, held: bool, entry: Entry) -> Self {
+        let Entry { nonce, lease, waiting_on, .. } = entry;
+        Self { version, mzxid: state.zxid, held, waiting_on, lease, nonce }
+    }
+
+    fn of_nobody(state: &State, held: bool, lease: Duration) -> Self {
+        Self::new(state, 0, held, Entry { nonce: Nonce::UNKNOWN, token: None, lease, waiting_on: None })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -137,16 +149,14 @@ impl Ensemble {
     /// Creates what is missing: a new base costs no wait, a lost record costs the longest one known.
     pub fn bootstrap(&mut self, lease: Duration) {
         let (term, record) = (self.state().term, self.state().record);
-        let nonce = Nonce::UNKNOWN;
         if let Some(term) = term.filter(|_| record.is_none()) {
             self.commit(|state| {
-                let lease = lease.max(term.lease);
-                state.record = Some(StoredRecord { version: 0, mzxid: state.zxid, held: true, lease, nonce });
+                state.record = Some(StoredRecord::of_nobody(state, true, lease.max(term.lease)));
             });
         } else if record.is_none() {
             self.commit(|state| {
                 state.term = Some(Term { version: 0, mzxid: state.zxid, lease });
-                state.record = Some(StoredRecord { version: 0, mzxid: state.zxid, held: false, lease, nonce });
+                state.record = Some(StoredRecord::of_nobody(state, false, lease));
             });
         }
     }
@@ -209,8 +219,9 @@ impl Ensemble {
         candidacy: u32,
         conditions: Conditions,
         entry: Entry,
+        longest: Duration,
     ) -> Result<(i32, i64, i32), Denial> {
-        self.renew(session, candidacy, conditions, entry, true)?;
+        self.renew(session, candidacy, conditions, entry, Some(longest))?;
         let (record, term) = (self.state().record.unwrap(), self.state().term.unwrap());
         Ok((record.version, term.mzxid, term.version))
     }
@@ -221,7 +232,7 @@ impl Ensemble {
         candidacy: u32,
         conditions: Conditions,
         entry: Entry,
-        new_term: bool,
+        new_term: Option<Duration>,
     ) -> Result<i32, Denial> {
         self.caught_up(session);
         if !self.has_candidate(session, candidacy) {
@@ -232,9 +243,8 @@ impl Ensemble {
         }
         self.commit(|state| {
             let version = conditions.record + 1;
-            let Entry { nonce, lease, .. } = entry;
-            state.record = Some(StoredRecord { version, mzxid: state.zxid, held: true, lease, nonce });
-            if new_term {
+            state.record = Some(StoredRecord::new(state, version, true, entry));
+            if let Some(lease) = new_term {
                 state.term = Some(Term { version: conditions.term + 1, mzxid: state.zxid, lease });
             }
         });
@@ -269,9 +279,7 @@ impl Ensemble {
         }
         let single = self.recipe == Recipe::Single;
         self.commit(|state| {
-            let Entry { nonce, lease, .. } = entry;
-            let version = conditions.record + 1;
-            state.record = Some(StoredRecord { version, mzxid: state.zxid, held: false, lease, nonce });
+            state.record = Some(StoredRecord::new(state, conditions.record + 1, false, entry));
             state.candidates.retain(|candidate| {
                 keeps_candidate || !single && (candidate.owner != session || candidate.candidacy != candidacy)
             });

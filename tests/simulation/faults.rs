@@ -1,10 +1,12 @@
 //! What a script's steps do to the world.
 
+use zk_leader_run::core::action::PhaseName;
 use zk_leader_run::core::event::{Bar, Event};
 use zk_leader_run::core::order::ChildStatus;
 
 use crate::clock::{MILLI, Real};
-use crate::host::{Process, Weather};
+use crate::host::{Instance, Process, Weather};
+use crate::requests::is_of;
 use crate::script::{Fault, Target};
 use crate::world::{Occurrence, World};
 
@@ -22,6 +24,11 @@ impl World {
                 let host = self.holder();
                 self.befall(host, step.fault);
             }
+            Target::Waiter => {
+                if let Some(host) = self.waiter() {
+                    self.befall(host, step.fault);
+                }
+            }
         }
     }
 
@@ -32,6 +39,13 @@ impl World {
             Some(self.instances.get(self.ensemble.sessions[candidate.owner].instance)?.host)
         };
         running.map(|instance| instance.host).or_else(first).unwrap_or(0)
+    }
+
+    fn waiter(&self) -> Option<usize> {
+        let record = self.ensemble.state().record?;
+        let waits = |instance: &Instance| instance.machine.phase() == PhaseName::Waiting;
+        let mut holders = self.instances.iter().enumerate().filter(|(index, _)| is_of(record.nonce, *index));
+        holders.find(|(_, instance)| waits(instance)).map(|(_, instance)| instance.host)
     }
 
     fn befall(&mut self, host: usize, fault: Fault) {

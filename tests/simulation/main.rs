@@ -31,6 +31,7 @@ mod script;
 mod sessions;
 mod supervising;
 mod verdict;
+mod waits;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,6 +138,7 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     assert!(coverage.passages(PhaseName::Preparing, PhaseName::Leading) > 0, "no restart ended well");
     assert!(coverage.passages(PhaseName::Paused, PhaseName::Leading) > 0, "no pause ended well");
     assert!(coverage.passages(PhaseName::Waiting, PhaseName::Leading) > 0, "no wait was served");
+    assert!(coverage.passages(PhaseName::Waiting, PhaseName::Following) > 0, "no wait was broken off");
 }
 
 #[test]

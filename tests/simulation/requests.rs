@@ -195,14 +195,20 @@ impl World {
     fn write(&mut self, call: usize) {
         let Call { instance, session, candidacy, action, sent_at, .. } = self.calls[call];
         let outcome = match action {
-            Action::TakeOver { conditions, entry, .. } => {
-                self.ensemble.take_over(session, candidacy.0, conditions, entry).map(|(version, token, term)| {
-                    Event::TookOver { candidacy, nonce: entry.nonce, sent_at, version, token, term }
-                })
-            }
+            Action::TakeOver { conditions, entry, longest, .. } => self
+                .ensemble
+                .take_over(session, candidacy.0, conditions, entry, longest)
+                .map(|(version, token, term)| Event::TookOver {
+                    candidacy,
+                    nonce: entry.nonce,
+                    sent_at,
+                    version,
+                    token,
+                    term,
+                }),
             Action::Renew { conditions, entry, .. } => self
                 .ensemble
-                .renew(session, candidacy.0, conditions, entry, false)
+                .renew(session, candidacy.0, conditions, entry, None)
                 .map(|version| Event::Renewed { candidacy, sent_at, version }),
             Action::Mark { conditions, .. } => self
                 .ensemble
@@ -271,8 +277,8 @@ impl World {
 }
 
 fn read(stored: StoredRecord) -> Record {
-    let StoredRecord { version, mzxid, held, lease, nonce } = stored;
-    Record { version, mzxid, held, lease, nonce, agrees: true }
+    let StoredRecord { version, mzxid, held, waiting_on, lease, nonce } = stored;
+    Record { version, mzxid, held, waiting_on, lease, nonce, agrees: true }
 }
 
 pub fn is_of(nonce: Nonce, instance: usize) -> bool {

@@ -29,6 +29,8 @@ pub enum Target {
     Host(usize),
     /// The host on which a tree lives, else the one that is first in line.
     Holder,
+    /// The host that holds the record and waits for the previous lease to end, else nobody.
+    Waiter,
     Everyone,
 }
 
@@ -48,6 +50,7 @@ pub enum When {
 pub enum Mark {
     TakeOverSent,
     TakeOverApplied,
+    WaitBegan,
     RenewalSent,
     ReleaseSent,
     ReleaseApplied,
@@ -56,9 +59,10 @@ pub enum Mark {
     StopSignalled,
 }
 
-pub const MARKS: [Mark; 8] = [
+pub const MARKS: [Mark; 9] = [
     Mark::TakeOverSent,
     Mark::TakeOverApplied,
+    Mark::WaitBegan,
     Mark::RenewalSent,
     Mark::ReleaseSent,
     Mark::ReleaseApplied,
@@ -134,7 +138,11 @@ impl Script {
         let hosts: Vec<HostPlan> = (0..hosts).map(|_| draw_host(&mut rng, guarantee, timeouts)).collect();
         let longest = hosts.iter().map(|host| host.session_timeout.as_nanos() as Real).max().unwrap_or(0);
         let healed_at = rng.between(longest, 4 * longest);
-        let steps = (0..rng.between(1, 13)).map(|_| draw_step(&mut rng, hosts.len(), healed_at, longest)).collect();
+        let mut steps: Vec<Step> =
+            (0..rng.between(1, 13)).map(|_| draw_step(&mut rng, hosts.len(), healed_at, longest)).collect();
+        if rng.chance(20) {
+            steps.extend(draw_chain(&mut rng, longest));
+        }
         Self { seed, recipe, guarantee, hosts, steps, healed_at }
     }
 }
@@ -240,6 +248,34 @@ fn draw_step(rng: &mut Rng, hosts: usize, healed_at: Real, longest: Real) -> Ste
         _ => Target::Host(rng.below(hosts as u64) as usize),
     };
     Step { when, target, fault: draw_fault(rng, longest) }
+}
+
+/// A holder that loses its place under a fresh record, and successors that lose theirs while they wait for its lease.
+fn draw_chain(rng: &mut Rng, longest: Real) -> Vec<Step> {
+    let (mark, delay) = (Mark::Started, rng.below(longest / 2));
+    let when = When::After { mark, count: rng.between(1, 3) as u32, delay };
+    let fault = rng.pick(&[Fault::ExpireSession, Fault::DeleteCandidate, Fault::HangBoth(longest)]);
+    let mut steps = vec![Step { when, target: Target::Holder, fault }];
+    if let Fault::HangBoth(_) = fault {
+        steps.push(Step { when, target: Target::Holder, fault: Fault::ExpireSession });
+    }
+    for count in 1..=rng.between(1, 8) as u32 {
+        let when = When::After { mark: Mark::WaitBegan, count, delay: rng.below(longest / 2) };
+        let fault = rng.pick(&[
+            Fault::ExpireSession,
+            Fault::ExpireSession,
+            Fault::DeleteCandidate,
+            Fault::RequestStop { twice: false },
+            Fault::Suspend(longest / 4),
+            Fault::Lossy(longest),
+            Fault::DeleteRecord,
+        ]);
+        steps.push(Step { when, target: Target::Waiter, fault });
+        if rng.chance(50) {
+            steps.push(Step { when, target: Target::Waiter, fault: Fault::CrashSupervisor });
+        }
+    }
+    steps
 }
 
 fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {

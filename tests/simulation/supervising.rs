@@ -1,6 +1,6 @@
 //! The supervisor's loop: events in, actions carried out, one timer.
 
-use zk_leader_run::core::action::{Action, Transition};
+use zk_leader_run::core::action::{Action, PhaseName, Transition};
 use zk_leader_run::core::event::{Event, Request};
 use zk_leader_run::core::order::Order;
 use zk_leader_run::core::time::{Now, Timestamp};
@@ -102,7 +102,12 @@ impl World {
             Action::Guard(order) => self.ordered(instance, order),
             Action::EndGuard => self.push(self.now, Occurrence::GuardDies { instance, lethal_timer: false }),
             Action::EndOrphans => self.end_orphans(instance),
-            Action::Announce(Transition { from, to, .. }) => self.coverage.pass(from, to),
+            Action::Announce(Transition { from, to, .. }) => {
+                self.coverage.pass(from, to);
+                if to == PhaseName::Waiting {
+                    self.mark(Mark::WaitBegan);
+                }
+            }
             Action::Exit(_) => self.exits(instance),
         }
     }

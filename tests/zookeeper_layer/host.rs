@@ -118,7 +118,7 @@ impl Host {
     }
 
     pub async fn take_over_on(&mut self, conditions: Conditions, sending: u64) -> Result<(Conditions, i64), No> {
-        self.desk.take_over(FIRST, conditions, self.entry(sending));
+        self.desk.take_over(FIRST, conditions, self.entry(sending), SESSION_TIMEOUT);
         let answer = self.answer(FIRST, Request::TakeOver).await?;
         let Event::TookOver { nonce, version, token, term, .. } = answer else { panic!("not an answer: {answer:?}") };
         assert_eq!(nonce, self.nonce(sending));
@@ -145,7 +145,7 @@ impl Host {
     }
 
     pub fn entry(&self, sending: u64) -> Entry {
-        Entry { nonce: self.nonce(sending), token: None, lease: SESSION_TIMEOUT }
+        Entry { nonce: self.nonce(sending), token: None, lease: SESSION_TIMEOUT, waiting_on: None }
     }
 
     /// The next answer to a request, in whichever way it was answered.

@@ -23,8 +23,8 @@ enum Next {
 
 impl Machine {
     /// A requested stop is not short of time: the lease goes on being renewed. `kill_at` is the guard's.
-    pub(super) fn stopping_deadline(&self) -> Timestamp {
-        let renewal = if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at() };
+    pub(super) fn stopping_deadline(&self, now: Now) -> Timestamp {
+        let renewal = if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at(now) };
         renewal.min(self.start_by)
     }
 
@@ -49,7 +49,7 @@ impl Machine {
     /// When a tree that is stopped before its lease runs out is killed: with the lease, but the pause that
     /// at-least-once allows is far longer than a stop may take.
     pub(super) fn stop_by(&self, now: Now) -> Timestamp {
-        let kill_at = self.tenure.map_or(now.lease, |tenure| tenure.deadlines.kill_at);
+        let kill_at = self.deadlines().map_or(now.lease, |deadlines| deadlines.kill_at);
         if self.at_least_once() { kill_at.min(now.lease.after(self.settings.stop_timeout)) } else { kill_at }
     }
 
@@ -243,14 +243,14 @@ impl Machine {
             return self.leave(now, after, why);
         }
         self.enter_phase(now, Phase::Releasing { until: now.lease.after(RELEASE_LIMIT), after }, why);
-        self.send_release(now);
+        self.send_release();
     }
 
     /// One write under way at a time: a renewal that is still unanswered comes first.
-    pub(super) fn send_release(&mut self, now: Now) {
+    pub(super) fn send_release(&mut self) {
         let (Some(timing), Some(tenure)) = (self.timing().copied(), self.tenure) else { return };
         if self.pending.is_none() {
-            let (conditions, entry) = (tenure.conditions, tenure.entry(now, timing.lease));
+            let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
             self.keeps_candidate = matches!(self.phase, Phase::Releasing { after: After::Stay, .. });
             let (candidacy, keeps_candidate) = (self.candidacy, self.keeps_candidate);
             self.request(Request::Release, Action::Release { candidacy, conditions, entry, keeps_candidate });

@@ -19,8 +19,6 @@ pub(super) struct Standing {
     /// Our candidate was seen: look, rather than enter.
     pub(super) entered: bool,
     pub(super) view: Option<View>,
-    /// The record's present version, and when we first saw it.
-    sighting: Option<(Record, Sighting)>,
     /// The last take-over that was sent in this candidacy.
     pub(super) sending: Option<Sending>,
     /// Something changed while a request was under way.
@@ -183,11 +181,12 @@ impl Machine {
         }
     }
 
-    /// The wait counts from when the present version was *first* seen: every renewal that ever succeeded was sent before.
+    /// The wait counts from when we *first* saw a record under which nobody has run since this version: every renewal that
+    /// ever succeeded was sent before. A record that waits keeps the count, and so does the end of a session of ours.
     fn sight(&mut self, now: Now, record: Record) {
-        let known = self.standing.sighting.is_some_and(|(seen, _)| seen.mzxid == record.mzxid);
-        if !known {
-            self.standing.sighting = Some((record, now.observer));
+        let version = record.last_run_under();
+        if self.sighting.is_none_or(|(seen, _)| seen != version) {
+            self.sighting = Some((version, now.observer));
         }
     }
 
@@ -211,23 +210,27 @@ impl Machine {
             return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
         }
         let Some(timing) = self.timing().copied() else { return };
-        let lease = inherited.map_or(timing.lease, |(lease, _)| lease.max(timing.lease));
+        let waits = now.observer < self.start_from(not_before);
+        // While we wait, the record says whose lease runs, and we have none: whoever comes after us waits for that one.
+        let lease = if waits { view.record.lease } else { timing.lease };
+        let waiting_on = waits.then(|| view.record.last_run_under());
         self.sendings += 1;
         let nonce = Nonce { instance: self.settings.instance, sending: self.sendings };
         let term = view.term_version.wrapping_add(1);
-        self.standing.sending = Some(Sending { nonce, sent_at: now.lease, not_before, lease, term });
+        self.standing.sending = Some(Sending { nonce, sent_at: now.lease, not_before, waits, term });
         let action = Action::TakeOver {
             candidacy: self.candidacy,
             conditions: Conditions { record: view.record.version, term: view.term_version },
-            entry: Entry { nonce, token: None, lease },
+            entry: Entry { nonce, token: None, lease, waiting_on },
+            longest: lease.max(timing.lease),
         };
         self.request(Request::TakeOver, action);
     }
 
-    /// The lease that may still run under the record, and since when we know its present version.
+    /// The lease that may still run under the record, and since when we know that it was not renewed.
     fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
         let over = !record.held || self.finished == Some(record.nonce);
-        self.standing.sighting.filter(|_| !over).map(|(_, seen)| (record.lease, seen))
+        self.sighting.filter(|_| !over).map(|(_, seen)| (record.lease, seen))
     }
 
     /// When the command may start: at-least-once does not wait.
@@ -245,8 +248,9 @@ impl Machine {
     fn begin_tenure(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
         let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
         self.standing.sending = None;
-        let deadlines = timing.deadlines(sent_at);
-        if self.phase != Phase::Following || now.lease >= deadlines.kill_at {
+        let deadlines = (!sending.waits).then(|| timing.deadlines(sent_at));
+        let too_late = deadlines.is_some_and(|deadlines| now.lease >= deadlines.kill_at);
+        if self.phase != Phase::Following || too_late {
             return self.look_again();
         }
         let takeover = match sending.not_before {
@@ -267,8 +271,7 @@ impl Machine {
             acked_sent_at: sent_at,
             deadlines,
             not_before: sending.not_before,
-            longest_lease: sending.lease,
-            renew_at: sent_at.after(timing.renewal_interval),
+            renew_at: if sending.waits { now.lease } else { sent_at.after(timing.renewal_interval) },
             conflict: None,
             is_unfenced: self.settings.preparations.fences && takeover == Takeover::Unclean,
             is_unmarked: self.settings.preparations.marks,
@@ -278,7 +281,7 @@ impl Machine {
         self.backoff.reset();
         if self.bars.is_any() {
             self.resign(now);
-        } else if now.observer < self.start_from(sending.not_before) {
+        } else if sending.waits {
             self.enter_phase(now, Phase::Waiting, Why::TookOver);
         } else {
             self.prepare(now);

@@ -17,14 +17,12 @@ const RETRIES_PER_RENEWAL: u32 = 4;
 impl Machine {
     pub(super) fn waiting_deadline(&self, now: Now) -> Timestamp {
         let Some(tenure) = &self.tenure else { return now.lease };
-        let start_from = self.start_from(tenure.not_before);
-        let start_at =
-            if now.observer < start_from { now.lease.after(now.observer.until(start_from)) } else { Timestamp::NEVER };
-        self.renewal_due_at().min(start_at).min(tenure.deadlines.kill_at).min(self.give_up_at())
+        let kill_at = tenure.deadlines.map_or(Timestamp::NEVER, |deadlines| deadlines.kill_at);
+        self.renewal_due_at(now).min(kill_at).min(self.give_up_at())
     }
 
-    pub(super) fn leading_deadline(&self) -> Timestamp {
-        let Some(tenure) = &self.tenure else { return Timestamp::NEVER };
+    pub(super) fn leading_deadline(&self, now: Now) -> Timestamp {
+        let (Some(tenure), Some(deadlines)) = (&self.tenure, self.deadlines()) else { return Timestamp::NEVER };
         let contact = match (self.phase, self.timing()) {
             (Phase::Leading, Some(timing)) => timing.contact_lost_at(tenure.acked_sent_at),
             (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
@@ -35,8 +33,8 @@ impl Machine {
             Link::Down { retry_at } if self.at_least_once() => retry_at,
             _ => Timestamp::NEVER,
         };
-        let limits = tenure.deadlines.stop_at.min(self.start_by).min(self.run_until);
-        contact.min(limits).min(self.renewal_due_at()).min(retry).min(reconnect)
+        let limits = deadlines.stop_at.min(self.start_by).min(self.run_until);
+        contact.min(limits).min(self.renewal_due_at(now)).min(retry).min(reconnect)
     }
 
     pub(super) fn pass_waiting(&mut self, now: Now) {
@@ -45,23 +43,22 @@ impl Machine {
             let (reason, why) = self.impatience();
             return self.begin_release(now, super::After::Exit(reason), why);
         }
-        if now.lease >= tenure.deadlines.kill_at {
+        let Some(deadlines) = tenure.deadlines else { return self.renew_when_due(now) };
+        if now.lease >= deadlines.kill_at {
             self.lose_tenure(now, Why::LeaseEnding);
             return self.look_again();
         }
         self.renew_when_due(now);
-        if now.observer >= self.start_from(tenure.not_before) {
-            self.prepare(now);
-        }
+        self.prepare(now);
     }
 
     pub(super) fn pass_leading(&mut self, now: Now) {
-        let Some(tenure) = self.tenure else { return };
-        if now.lease >= tenure.deadlines.kill_at {
+        let (Some(tenure), Some(deadlines)) = (self.tenure, self.deadlines()) else { return };
+        if now.lease >= deadlines.kill_at {
             return self.kill_tree(now, Why::LeaseEnding);
         }
-        if now.lease >= tenure.deadlines.stop_at {
-            return self.stop_tree(now, Why::LeaseEnding, tenure.deadlines.kill_at);
+        if now.lease >= deadlines.stop_at {
+            return self.stop_tree(now, Why::LeaseEnding, deadlines.kill_at);
         }
         if now.lease >= self.run_until {
             return self.end_run(now);
@@ -87,11 +84,13 @@ impl Machine {
         self.renew_when_due(now);
     }
 
-    /// Orders the start if the lease has runway (I2): a recent renewal, and `stop_at` ahead.
+    /// Orders the start if the wait is over and the lease has runway (I2): a recent renewal, and `stop_at` ahead.
     pub(super) fn start(&mut self, now: Now) {
         let (Some(tenure), Some(timing)) = (self.tenure, self.timing().copied()) else { return };
+        let Some(deadlines) = tenure.deadlines else { return };
+        let over = now.observer >= self.start_from(tenure.not_before);
         let contact = now.lease < timing.contact_lost_at(tenure.acked_sent_at);
-        if !contact || now.lease >= tenure.deadlines.stop_at || self.run.is_some() {
+        if !over || !contact || now.lease >= deadlines.stop_at || self.run.is_some() {
             match self.phase {
                 Phase::Waiting => {}
                 // What had to be done is done.
@@ -103,8 +102,8 @@ impl Machine {
         self.runs += 1;
         let run = RunId(self.runs);
         self.run = Some(run);
-        self.start_by = tenure.deadlines.stop_at;
-        self.order(Order::Start { run, deadlines: tenure.deadlines, grant: tenure.grant });
+        self.start_by = deadlines.stop_at;
+        self.order(Order::Start { run, deadlines, grant: tenure.grant });
         let why = if tenure.has_started { Why::Restarted } else { Why::Elected };
         self.note_start(now);
         self.enter_phase(now, Phase::Leading, why);
@@ -123,20 +122,20 @@ impl Machine {
         }
     }
 
-    pub(super) fn renewal_due_at(&self) -> Timestamp {
+    pub(super) fn renewal_due_at(&self, now: Now) -> Timestamp {
         let can_renew = self.pending.is_none()
             && self.timing().is_some()
             && self.standing.view.is_some_and(|view| view.place == Place::First);
-        self.tenure.filter(|_| can_renew).map_or(Timestamp::NEVER, |tenure| tenure.renew_at)
+        self.tenure.filter(|_| can_renew).map_or(Timestamp::NEVER, |tenure| tenure.renewal_due_at(now))
     }
 
     pub(super) fn renew_when_due(&mut self, now: Now) {
-        if now.lease < self.renewal_due_at() {
+        if now.lease < self.renewal_due_at(now) {
             return;
         }
         if let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) {
             tenure.renew_at = now.lease.after(timing.renewal_interval);
-            let (conditions, entry) = (tenure.conditions, tenure.entry(now, timing.lease));
+            let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
             self.request(Request::Renew, Action::Renew { candidacy: self.candidacy, conditions, entry });
         }
     }
@@ -147,10 +146,12 @@ impl Machine {
         }
     }
 
-    /// Is the record still ours? A renewal tells at once; under at-least-once, who does not stand first only reads.
+    /// Is the record still ours? A renewal tells at once; who may not renew only reads: while the record waits, and under
+    /// at-least-once without the first place.
     pub(super) fn reassure(&mut self, now: Now) {
         let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
-        if is_first || !self.at_least_once() {
+        let has_lease = self.deadlines().is_some();
+        if has_lease && (is_first || !self.at_least_once()) {
             self.renew_soon(now);
         } else {
             self.look_again();
@@ -166,17 +167,14 @@ impl Machine {
         tenure.conflict = None;
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
-            Phase::Releasing { .. } => return self.send_release(now),
+            Phase::Releasing { .. } => return self.send_release(),
             Phase::Waiting
             | Phase::Preparing { .. }
             | Phase::Leading
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => {}
         }
-        if !tenure.extend(now, sent_at, timing.deadlines(sent_at)) {
-            return;
-        }
-        let deadlines = tenure.deadlines;
+        let Some(deadlines) = tenure.extend(now, sent_at, timing.deadlines(sent_at)) else { return };
         if let Some(run) = self.run {
             self.order(Order::Extend { run, deadlines });
         }
@@ -217,7 +215,7 @@ impl Machine {
             return self.deposed(now);
         }
         match (self.at_least_once(), view.place) {
-            _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(now),
+            _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(),
             (true, Place::First) => self.adopt(now, view.record, view.term_version),
             // Someone stands before our new candidate: the record will tell when it has taken over.
             (true, _) if stale => self.look_again(),
@@ -253,7 +251,7 @@ impl Machine {
             tenure.renew_at = now.lease;
         }
         if matches!(self.phase, Phase::Releasing { .. }) {
-            self.send_release(now);
+            self.send_release();
         }
     }
 

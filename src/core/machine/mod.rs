@@ -20,10 +20,10 @@ use super::action::{Action, PhaseName, Transition, Why};
 use super::backoff::Backoff;
 use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
 use super::lease::{Timing, Wishes};
-use super::order::{ChildStatus, Order, Report, RunId};
+use super::order::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
-use super::time::{Now, Timestamp};
+use super::time::{Now, Sighting, Timestamp};
 
 pub use bars::Bars;
 pub use snapshot::{Held, Snapshot};
@@ -65,6 +65,9 @@ pub struct Machine {
     standing: Standing,
     pending: Option<Request>,
     tenure: Option<Tenure>,
+    /// The last version of the record under which a command may have run, and when we first saw a record of which that is
+    /// true. It outlives our sessions and candidacies: it says nothing about them.
+    sighting: Option<(i64, Sighting)>,
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
@@ -108,6 +111,7 @@ impl Machine {
             standing: Standing::default(),
             pending: None,
             tenure: None,
+            sighting: None,
             run: None,
             runs: 0,
             start_by: Timestamp::NEVER,
@@ -145,9 +149,9 @@ impl Machine {
             Phase::Done => return None,
             Phase::Following => self.following_deadline(),
             Phase::Waiting => self.waiting_deadline(now),
-            Phase::Preparing { .. } => self.preparing_deadline(),
-            Phase::Leading | Phase::Paused { .. } => self.leading_deadline(),
-            Phase::Stopping { .. } => self.stopping_deadline(),
+            Phase::Preparing { .. } => self.preparing_deadline(now),
+            Phase::Leading | Phase::Paused { .. } => self.leading_deadline(now),
+            Phase::Stopping { .. } => self.stopping_deadline(now),
             Phase::Releasing { until, .. } => until,
         };
         (phase < Timestamp::NEVER).then_some(phase)
@@ -290,6 +294,11 @@ impl Machine {
         }
     }
 
+    /// Those of the present term, if it has a lease already.
+    fn deadlines(&self) -> Option<Deadlines> {
+        self.tenure.and_then(|tenure| tenure.deadlines)
+    }
+
     fn at_least_once(&self) -> bool {
         self.settings.guarantee == Guarantee::AtLeastOne
     }
@@ -316,7 +325,7 @@ impl Machine {
             why,
             token: self.tenure.as_ref().map(|tenure| tenure.grant.token),
             grant: self.tenure.as_ref().map(|tenure| tenure.grant),
-            lease_left: self.tenure.as_ref().map(|tenure| now.lease.until(tenure.deadlines.kill_at)),
+            lease_left: self.deadlines().map(|deadlines| now.lease.until(deadlines.kill_at)),
             next_in: self.next_in(now),
         }));
     }

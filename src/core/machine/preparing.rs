@@ -58,23 +58,23 @@ impl Machine {
         }
     }
 
-    pub(super) fn preparing_deadline(&self) -> Timestamp {
-        let Some(tenure) = &self.tenure else { return Timestamp::NEVER };
+    pub(super) fn preparing_deadline(&self, now: Now) -> Timestamp {
+        let (Some(tenure), Some(deadlines)) = (&self.tenure, self.deadlines()) else { return Timestamp::NEVER };
         let step = match self.phase {
             Phase::Preparing { step: Step::Backoff } => self.rest_until,
             Phase::Preparing { step: Step::Mark } if self.pending.is_none() => tenure.mark_at,
             _ => Timestamp::NEVER,
         };
-        step.min(self.renewal_due_at()).min(tenure.deadlines.kill_at).min(self.give_up_at())
+        step.min(self.renewal_due_at(now)).min(deadlines.kill_at).min(self.give_up_at())
     }
 
     pub(super) fn pass_preparing(&mut self, now: Now) {
-        let Some(tenure) = self.tenure else { return };
+        let Some(deadlines) = self.deadlines() else { return };
         if now.lease >= self.give_up_at() {
             let (reason, why) = self.impatience();
             return self.begin_release(now, After::Exit(reason), why);
         }
-        if now.lease >= tenure.deadlines.kill_at {
+        if now.lease >= deadlines.kill_at {
             self.lose_tenure(now, Why::LeaseEnding);
             return self.look_again();
         }
@@ -109,7 +109,7 @@ impl Machine {
             (Phase::Preparing { step: Step::Mark }, Some(_)) => {
                 self.begin_release(now, After::Exit(ExitReason::Duplicate), Why::Duplicate);
             }
-            (Phase::Releasing { .. }, Some(_)) => self.send_release(now),
+            (Phase::Releasing { .. }, Some(_)) => self.send_release(),
             // The tenure was lost meanwhile.
             (Phase::Following, _) => self.look_again(),
             _ => {}
@@ -145,6 +145,7 @@ impl Machine {
     /// For the log: how long a phase that is being entered will rest.
     pub(super) fn next_in(&self, now: Now) -> Option<std::time::Duration> {
         let until = match self.phase {
+            Phase::Waiting => self.tenure.map(|tenure| now.lease.after(now.observer.until(tenure.not_before))),
             Phase::Preparing { step: Step::Backoff } => Some(self.rest_until),
             Phase::Following => self.bars.stand_back_until,
             _ => None,

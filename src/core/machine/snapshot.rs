@@ -34,7 +34,8 @@ pub struct Snapshot {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
     pub grant: Grant,
-    pub deadlines: Deadlines,
+    /// `None`: it waits for the lease before its own, and has none yet.
+    pub deadlines: Option<Deadlines>,
 }
 
 impl Machine {

@@ -15,8 +15,8 @@ pub(super) struct Sending {
     pub sent_at: Timestamp,
     /// The previous lease is over then: `Sighting::ZERO` if there was none.
     pub not_before: Sighting,
-    /// The longest lease that it wrote: ours, or an inherited one.
-    pub lease: Duration,
+    /// It wrote a record that waits: no lease of ours begins with it.
+    pub waits: bool,
     /// The version of the term that it makes.
     pub term: i32,
 }
@@ -30,10 +30,9 @@ pub(super) struct Tenure {
     pub conditions: Conditions,
     /// When the newest acknowledged write was sent.
     pub acked_sent_at: Timestamp,
-    pub deadlines: Deadlines,
+    /// `None`: the record says that we wait, and gives us no lease; the first renewal will.
+    pub deadlines: Option<Deadlines>,
     pub not_before: Sighting,
-    /// What the record must say while the wait is not over.
-    pub longest_lease: Duration,
     /// When the next renewal is due.
     pub renew_at: Timestamp,
     /// A renewal on this version of the record was refused.
@@ -54,20 +53,30 @@ impl Tenure {
         now.observer >= self.not_before
     }
 
-    /// What a renewal writes: chains of take-overs keep the longest lease until one wait has been served.
-    pub fn entry(&self, now: Now, own_lease: Duration) -> Entry {
-        let lease = if self.wait_is_over(now) { own_lease } else { self.longest_lease.max(own_lease) };
-        Entry { nonce: self.nonce, token: Some(self.grant.token), lease }
+    /// When the next renewal may be sent. A record that waits is left alone until the wait is over: it carries the lease
+    /// of somebody else, and the renewal puts ours in its place.
+    pub fn renewal_due_at(&self, now: Now) -> Timestamp {
+        if self.deadlines.is_some() || self.wait_is_over(now) {
+            return self.renew_at;
+        }
+        now.lease.after(now.observer.until(self.not_before)).max(self.renew_at)
     }
 
-    /// A renewal sent at `sent_at` was acknowledged with these deadlines. Returns whether it moved ours: one that is
-    /// answered after `kill_at` counts for nothing (I5), and none brings a deadline closer.
-    pub fn extend(&mut self, now: Now, sent_at: Timestamp, deadlines: Deadlines) -> bool {
-        let counts = now.lease < self.deadlines.kill_at && deadlines.kill_at > self.deadlines.kill_at;
+    /// What a renewal or a release writes.
+    pub fn entry(&self, own_lease: Duration) -> Entry {
+        Entry { nonce: self.nonce, token: Some(self.grant.token), lease: own_lease, waiting_on: None }
+    }
+
+    /// A renewal sent at `sent_at` was acknowledged with these deadlines. Returns ours if it moved them: one that is
+    /// answered after `kill_at` counts for nothing (I5), and none brings a deadline closer. The first ones of a holder that
+    /// has waited are those of its first renewal.
+    pub fn extend(&mut self, now: Now, sent_at: Timestamp, deadlines: Deadlines) -> Option<Deadlines> {
+        let counts =
+            self.deadlines.is_none_or(|present| now.lease < present.kill_at && deadlines.kill_at > present.kill_at);
         if counts {
             self.acked_sent_at = sent_at;
-            self.deadlines = deadlines;
+            self.deadlines = Some(deadlines);
         }
-        counts
+        self.deadlines.filter(|_| counts)
     }
 }

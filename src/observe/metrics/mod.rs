@@ -146,7 +146,7 @@ mod tests {
         let example = leading(now, now.lease);
         let Held { grant, deadlines } = example.snapshot.tenure.unwrap();
         for run in [1, 2].map(RunId) {
-            metrics.heed(&Action::Guard(Order::Start { run, deadlines, grant }));
+            metrics.heed(&Action::Guard(Order::Start { run, deadlines: deadlines.unwrap(), grant }));
         }
         metrics.heed(&Action::Announce(Transition {
             from: PhaseName::Leading,

@@ -1,0 +1,71 @@
+//! How long nobody runs when those who come next lose their places while they wait.
+
+use std::time::Duration;
+
+use zk_leader_run::core::action::PhaseName;
+use zk_leader_run::core::settings::{Guarantee, Recipe};
+
+use crate::clock::{MILLI, Real, SECOND};
+use crate::script::{Fault, HostPlan, Mark, Script, Step, Target, When, tame};
+use crate::world::World;
+
+const LEASE: Real = 4 * SECOND;
+/// When the holder loses its session, under a record that it has just renewed.
+const LOST_AT: Real = 5 * SECOND;
+
+/// So often, whoever waits loses its session after a second.
+struct Chain {
+    recipe: Recipe,
+    hosts: usize,
+    deaths: u32,
+    /// With its session it loses its life.
+    crashes: bool,
+}
+
+impl Chain {
+    fn script(&self) -> Script {
+        let drawn = (0..).map(|seed| Script::draw(seed, Guarantee::AtMostOne));
+        let plans = drawn.flat_map(|script| script.hosts);
+        let plan = plans.into_iter().find(|host| host.session_timeout == Duration::from_secs(4)).unwrap();
+        let plan = HostPlan { drift_ppm: 0, settings: tame(&plan), restarted: false, ..plan };
+        let mut steps = vec![Step { when: When::At(LOST_AT), target: Target::Holder, fault: Fault::ExpireSession }];
+        for count in 1..=self.deaths {
+            let when = When::After { mark: Mark::WaitBegan, count, delay: SECOND };
+            steps.push(Step { when, target: Target::Waiter, fault: Fault::ExpireSession });
+            if self.crashes {
+                steps.push(Step { when, target: Target::Waiter, fault: Fault::CrashSupervisor });
+            }
+        }
+        let hosts = vec![plan; self.hosts];
+        let (recipe, guarantee) = (self.recipe, Guarantee::AtMostOne);
+        Script { seed: 1, recipe, guarantee, hosts, steps, healed_at: 60 * SECOND }
+    }
+
+    /// The second start comes when one wait is over.
+    fn costs_one_wait(&self) {
+        let mut world = World::new(&self.script(), true);
+        world.run_until(LOST_AT - MILLI);
+        assert_eq!(world.oracle.starts, 1, "{:?}", self.recipe);
+        world.run_until(LOST_AT + LEASE + LEASE / 100 + SECOND / 4);
+        let log = world.log.take().unwrap_or_default().join("\n");
+        assert_eq!(world.oracle.violation, None);
+        let waits = world.coverage.passages(PhaseName::Following, PhaseName::Waiting);
+        assert!(waits > u64::from(self.deaths.min(3)), "{log}\nonly {waits} waits, {:?}", self.recipe);
+        assert_eq!(world.oracle.starts, 2, "{log}\n{waits} waits, and nobody runs, {:?}", self.recipe);
+    }
+}
+
+#[test]
+fn one_wait_is_enough_however_many_successors_lose_their_sessions_in_it() {
+    for recipe in [Recipe::Sequential, Recipe::Single] {
+        Chain { recipe, hosts: 4, deaths: 30, crashes: false }.costs_one_wait();
+    }
+}
+
+/// Whoever is behind the next two in line has not seen the record yet, and counts from when it does.
+#[test]
+fn one_wait_is_enough_though_the_successor_dies_in_it() {
+    for recipe in [Recipe::Sequential, Recipe::Single] {
+        Chain { recipe, hosts: 3, deaths: 1, crashes: true }.costs_one_wait();
+    }
+}
