@@ -184,7 +184,7 @@ fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: 
     match watching {
         Watching::Unchanged => {}
         Watching::Only(watches) => contact.watches.set(contact, candidacy, watches),
-        Watching::Also(watch) => contact.watches.add(contact, candidacy, watch),
+        Watching::Also(watches) => contact.watches.add(contact, candidacy, watches),
         Watching::Record(watcher) => contact.watches.keep_record(contact, candidacy, watcher),
     }
 }

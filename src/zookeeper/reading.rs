@@ -32,8 +32,8 @@ pub(super) enum Watching {
     Unchanged,
     /// This and nothing else.
     Only(Vec<Watch>),
-    /// This, too.
-    Also(Watch),
+    /// These, too.
+    Also(Vec<Watch>),
     /// The record, by this watch, which is armed.
     Record(OneshotWatcher),
 }
@@ -107,13 +107,19 @@ pub(super) fn too_many_rounds() -> Fault {
 }
 
 /// What of the record and the base is watched from a place: the next in line watches the record, so that it knows when it
-/// was last renewed; a holder is told by its renewals, and watches that record and term are there at all.
-pub(super) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Option<Watch> {
+/// was last renewed; a holder is told by its renewals, and watches that record and term are there at all. While it waits
+/// it does not renew, and watches the record too.
+pub(super) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
     let ours = record.held && record.nonce.instance == contact.office.settings.instance;
     match place {
-        _ if ours => Some(Watch::BASE),
-        Place::First if !record.held => None,
-        Place::First | Place::Next => Some(Watch::record(record.mzxid)),
-        Place::Behind(_) => None,
+        _ if ours => of_a_holder(record.mzxid, record.waiting_on.is_some()),
+        Place::First if !record.held => Vec::new(),
+        Place::First | Place::Next => vec![Watch::record(record.mzxid)],
+        Place::Behind(_) => Vec::new(),
     }
+}
+
+pub(super) fn of_a_holder(mzxid: i64, waits: bool) -> Vec<Watch> {
+    let record = waits.then(|| Watch::record(mzxid));
+    record.into_iter().chain([Watch::BASE]).collect()
 }

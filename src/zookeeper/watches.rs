@@ -75,9 +75,10 @@ impl Watches {
         }
     }
 
-    /// Arms one more.
-    pub fn add(&self, contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) {
-        if let Some(mut armed) = self.lock(candidacy) {
+    /// Arms these, too, where they are not armed yet.
+    pub fn add(&self, contact: &Arc<Contact>, candidacy: Candidacy, more: Vec<Watch>) {
+        let Some(mut armed) = self.lock(candidacy) else { return };
+        for watch in more {
             armed.spawn(contact, candidacy, watch);
         }
     }

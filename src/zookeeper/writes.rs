@@ -11,10 +11,9 @@ use std::time::Duration;
 use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
 
 use super::fault::{Fault, Part};
-use super::reading::{Answer, Watching};
+use super::reading::{Answer, Watching, of_a_holder};
 use super::records;
 use super::session::Contact;
-use super::watches::Watch;
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event};
@@ -45,7 +44,7 @@ pub(super) async fn take_over(
     };
     let (version, token) = (record.version, term.mzxid);
     let event = Event::TookOver { candidacy, nonce: entry.nonce, sent_at, version, token, term: term.version };
-    Ok(Answer { event, watches: Watching::Also(Watch::BASE) })
+    Ok(Answer { event, watches: Watching::Also(of_a_holder(token, entry.waiting_on.is_some())) })
 }
 
 /// Checks the candidate, checks the term, sets the record.
