@@ -99,6 +99,8 @@ pub struct Instance {
     pub host: usize,
     pub settings: Settings,
     pub machine: Machine,
+    /// Before the event that it has heard last.
+    pub was_barred: bool,
     pub supervisor: Process,
     pub inbox: VecDeque<Event>,
     pub generation: u32,
@@ -116,6 +118,7 @@ impl Instance {
             host,
             settings: *settings,
             machine,
+            was_barred: false,
             supervisor: Process::Running,
             inbox: VecDeque::new(),
             generation: 0,

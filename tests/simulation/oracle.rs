@@ -96,7 +96,8 @@ impl Oracle {
             Action::Guard(Order::Start { deadlines, .. }) if now.lease >= deadlines.stop_at => {
                 self.fail(format!("I2: instance {instance} starts without runway"));
             }
-            Action::Guard(Order::Start { .. }) if this.machine.bars().is_any() => {
+            // What it has heard just now, it has heard after the clock.
+            Action::Guard(Order::Start { .. }) if this.was_barred && this.machine.bars().is_any() => {
                 self.fail(format!("instance {instance} starts though it is barred: {:?}", this.machine.bars()));
             }
             Action::Guard(Order::Start { .. }) if lives => {
