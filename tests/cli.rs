@@ -151,7 +151,7 @@ fn words_signals_and_statuses_that_do_not_exist_are_refused() {
         typed(&["--contain", "docker", "true"], 64, ["--contain:", "'docker'", "subreaper, cgroup or pid-namespace"]),
         typed(&["--on-exit", "stay", "true"], 64, ["--on-exit:", "'stay'", "exit, rejoin or restart"]),
         typed(&["--on-loss", "cry", "true"], 64, ["--on-loss:", "'cry'", "rejoin or exit"]),
-        typed(&["--log-format", "xml", "true"], 64, ["--log-format:", "'xml'", "human or json"]),
+        typed(&["--log-format", "xml", "true"], 64, ["--log-format:", "'xml'", "human, json or journald"]),
         typed(&["--log-level", "warning", "true"], 64, ["--log-level:", "'warning'", "did you mean warn?"]),
         typed(&["--stop-signal", "SIGTREM", "true"], 64, ["--stop-signal:", "'SIGTREM'", "did you mean TERM?"]),
         typed(&["--stop-signal", "0", "true"], 64, ["--stop-signal:", "'0'", "1 to 31"]),

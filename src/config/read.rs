@@ -27,7 +27,7 @@ const GUARANTEES: [(&str, Guarantee); 2] =
     [("at-most-one", Guarantee::AtMostOne), ("at-least-one", Guarantee::AtLeastOne)];
 const RECIPES: [(&str, Recipe); 2] = [("sequential", Recipe::Sequential), ("single", Recipe::Single)];
 const LOSSES: [(&str, OnLoss); 2] = [("rejoin", OnLoss::Rejoin), ("exit", OnLoss::Exit)];
-const FORMATS: [(&str, Format); 2] = [("human", Format::Human), ("json", Format::Json)];
+const FORMATS: [(&str, Format); 3] = [("human", Format::Human), ("json", Format::Json), ("journald", Format::Journald)];
 const CONTAINMENTS: [(&str, Contain); 4] = [
     ("auto", Contain::Auto),
     ("subreaper", Contain::Subreaper),

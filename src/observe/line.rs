@@ -1,8 +1,8 @@
-//! One event becomes one line: for people, or one JSON object.
+//! One event becomes one line: for people, one JSON object, or one entry of the journal.
 //!
 //! Never: a line break inside a line; an escape sequence that came from outside.
 
-use std::fmt::{self, Debug, Write as _};
+use std::fmt::{self, Debug};
 
 use serde::Serializer as _;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::journal;
 use super::log::Format;
 
 /// Fields of a transition that its sentence already says to people.
@@ -40,6 +41,7 @@ where
         match self.format {
             Format::Human => line.write_str(&human(&time, *metadata.level(), &told, self.coloured))?,
             Format::Json => line.write_str(&json(&time, *metadata.level(), told)?)?,
+            Format::Journald => return line.write_str(&journald(*metadata.level(), &told)),
         }
         line.write_char('\n')
     }
@@ -105,12 +107,32 @@ fn human(time: &str, level: Level, told: &Told, coloured: bool) -> String {
         Level::WARN => line.push_str(&paint("33", " warning:")),
         _ => {}
     }
-    let _ = write!(line, " {}", printable(&told.message));
-    for (name, value) in told.fields.iter().filter(|(name, _)| !SAID.contains(name)) {
-        line.push_str(&paint("2", &format!(" {name}=")));
-        line.push_str(&field(value));
-    }
+    line.push(' ');
+    line.push_str(&sentence(told, paint));
     line
+}
+
+/// The message, and what it does not say already.
+fn sentence(told: &Told, paint: impl Fn(&str, &str) -> String) -> String {
+    let mut sentence = printable(&told.message);
+    for (name, value) in told.fields.iter().filter(|(name, _)| !SAID.contains(name)) {
+        sentence.push_str(&paint("2", &format!(" {name}=")));
+        sentence.push_str(&field(value));
+    }
+    sentence
+}
+
+/// The priorities of `syslog(3)`.
+fn journald(level: Level, told: &Told) -> String {
+    let priority = match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        _ => 7,
+    };
+    let fields =
+        told.fields.iter().map(|(name, value)| (*name, value.as_str().map_or_else(|| value.to_string(), printable)));
+    journal::entry(priority, &sentence(told, |_, text| text.to_owned()), fields)
 }
 
 fn field(value: &Value) -> String {

@@ -9,10 +9,11 @@ use std::time::SystemTime;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry;
 
+use super::journal::Journal;
 use super::line::Lines;
 use super::stderr::Stderr;
 use super::words;
@@ -24,15 +25,23 @@ pub enum Format {
     #[default]
     Human,
     Json,
+    /// To journald, with fields.
+    Journald,
 }
 
 /// Starts the log of this process, of its panics too. A second start changes nothing.
 pub fn start(format: Format, level: LevelFilter) {
     let lines = Lines { format, coloured: format == Format::Human && colour_is_welcome(), time: time_of_day };
-    let log = fmt::layer().with_writer(Stderr).log_internal_errors(false).event_format(lines);
-    let subscriber = registry().with(log.with_filter(wanted(level)));
-    let _ = subscriber.try_init();
+    match format {
+        Format::Human | Format::Json => begin(Stderr, lines, level),
+        Format::Journald => begin(Journal, lines, level),
+    }
     std::panic::set_hook(Box::new(|panic| tracing::error!("Internal error: {panic}")));
+}
+
+fn begin<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W, lines: Lines, level: LevelFilter) {
+    let log = fmt::layer().with_writer(writer).log_internal_errors(false).event_format(lines);
+    let _ = registry().with(log.with_filter(wanted(level))).try_init();
 }
 
 /// Other crates speak up from a warning on, and without limit at trace.
@@ -185,6 +194,20 @@ mod tests {
                 "token": 4_294_967_301_i64, "lease_left": "9.025s",
             })
         );
+    }
+
+    #[test]
+    fn a_transition_is_one_entry_of_the_journal() {
+        let entry = written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED));
+        assert_eq!(
+            entry,
+            "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
+             MESSAGE=leading -> paused: contact with ZooKeeper is lost token=4294967301 lease_left=9.025s\n\
+             ZK_LEADER_FROM=leading\nZK_LEADER_TO=paused\nZK_LEADER_WHY=contact-lost\nZK_LEADER_TOKEN=4294967301\n\
+             ZK_LEADER_LEASE_LEFT=9.025s\n"
+        );
+        let entry = written(Format::Journald, false, LevelFilter::INFO, || tracing::info!(id = "a\nMESSAGE=b", "x\ny"));
+        assert_eq!(entry.lines().count(), 4, "{entry}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Never: a decision.
 
 pub mod http;
+pub mod journal;
 pub mod line;
 pub mod log;
 pub mod lookout;

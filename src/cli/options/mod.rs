@@ -181,7 +181,10 @@ pub struct Typed {
     #[command(flatten)]
     pub watching: Watching,
 
-    /// Log lines on standard error: human or json
+    /// Log as human or json lines on standard error, or to journald
+    ///
+    /// journald: straight to systemd's journal, with PRIORITY and ZK_LEADER_TOKEN, _FROM, _TO, _WHY and so on as fields:
+    /// journalctl ZK_LEADER_TOKEN=... finds a term on every host. Should the journal be gone, lines go to standard error.
     #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = LOG)]
     pub log_format: Option<OsString>,
 
