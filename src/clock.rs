@@ -22,6 +22,13 @@ pub fn now() -> Now {
     Now { lease: Timestamp::ZERO.after(observer.saturating_add(suspended())), observer: Sighting::ZERO.after(observer) }
 }
 
+/// Milliseconds since 1970, for people to read.
+#[expect(clippy::disallowed_methods, reason = "shown to people, and decides nothing")]
+pub fn time_of_day() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// Time spent in suspend since boot: BOOTTIME − MONOTONIC (`clock_gettime(2)`).
 fn suspended() -> Duration {
     let mut offset = Duration::ZERO;

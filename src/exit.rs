@@ -58,7 +58,11 @@ const MEANINGS: [Meaning; 14] = [
     row("128+n", "", "the command was killed by signal n"),
     row("0", "", "a requested stop: the command exited 0, died of the stop signal, or was not running"),
     row("0", "", "nothing was run: too late for --start-deadline"),
-    row("64", "USAGE", "an option, an argument or a variable cannot be understood, or contradicts another"),
+    row(
+        "64",
+        "USAGE",
+        "an option, an argument or a variable cannot be understood, or contradicts another; another participant has our --id",
+    ),
     row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout"),
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
@@ -96,6 +100,7 @@ pub fn status(reason: &ExitReason, choices: Choices) -> u8 {
         ExitReason::Unreachable => Status::Unavailable.code(),
         ExitReason::Forbidden => Status::NoPermission.code(),
         ExitReason::BadTiming(_) | ExitReason::Disagreement => Status::Configuration.code(),
+        ExitReason::IdTaken => Status::Usage.code(),
         ExitReason::GuardGone => Status::Software.code(),
     }
 }
@@ -119,7 +124,11 @@ pub const fn not_executed(error: Errno) -> Status {
 /// Whether somebody has to mend something, and must read the sentence for it at any log level.
 pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
     match reason {
-        ExitReason::BadTiming(_) | ExitReason::Disagreement | ExitReason::Forbidden | ExitReason::GuardGone => true,
+        ExitReason::BadTiming(_)
+        | ExitReason::Disagreement
+        | ExitReason::IdTaken
+        | ExitReason::Forbidden
+        | ExitReason::GuardGone => true,
         ExitReason::CommandEnded(_)
         | ExitReason::StopRequested(_)
         | ExitReason::NotElected
@@ -147,6 +156,7 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::BadTiming(error) => {
             format!("the timings do not fit the session timeout that the ensemble granted: {}", words::misfit(&error))
         }
+        ExitReason::IdTaken => "another live participant has our id; give each its own with --id".into(),
         ExitReason::Disagreement => {
             "the contenders disagree: --guarantee, --recipe and the number of leaders must be the same on every host"
                 .into()

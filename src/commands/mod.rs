@@ -13,12 +13,13 @@ mod verdict;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
 use crate::cli::{Stop, Stream};
+use crate::clock;
 use crate::config::ctl::{Asked, Format, Place, Question};
 use crate::config::refusal::quoted;
 use crate::exit::Status;
@@ -168,12 +169,5 @@ fn paper_for(format: Format) -> paper::Paper {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     let coloured = format == Format::Table && std::io::stdout().is_terminal() && !no_colour && !dumb;
-    paper::Paper { format, coloured, now: time_of_day() }
-}
-
-/// Milliseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "ages are shown to people, and decide nothing")]
-fn time_of_day() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    paper::Paper { format, coloured, now: clock::time_of_day() }
 }

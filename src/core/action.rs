@@ -119,6 +119,8 @@ pub enum Why {
     FenceFailed,
     /// The health command says that we may not lead.
     Unhealthy,
+    /// An operator ordered a handover.
+    HandingOver,
     /// The eligibility command says that we may not lead.
     Ineligible,
     /// We resigned a short while ago.
@@ -181,5 +183,7 @@ pub enum ExitReason {
     BadTiming(TimingError),
     /// The record's guarantee, recipe or number of leaders is not ours.
     Disagreement,
+    /// Another live participant has our id.
+    IdTaken,
     GuardGone,
 }

@@ -97,6 +97,8 @@ pub enum Bar {
     Ineligible,
     /// An operator wants nobody to run the command: everyone keeps his place.
     Disabled,
+    /// An operator moves the leadership: the leader stops and stands at the end of the queue, others make room.
+    HandingOver,
 }
 
 /// A definite "no" of the server.
@@ -151,6 +153,9 @@ pub enum Event {
     Denied { candidacy: Candidacy, request: Request, denial: Denial },
     /// The outcome is unknown: applied, not applied, or still to be applied.
     Unanswered { candidacy: Candidacy, request: Request },
+
+    /// Another live participant has our id.
+    IdTaken,
 
     /// The fence command of the term with this token has ended: well, or with a failure or out of time.
     Fenced { token: i64, is_fenced: bool },

@@ -1,6 +1,7 @@
 //! The decisions, and nothing else: std only, no I/O, no clock, no logging, no async.
 pub mod action;
 pub mod backoff;
+pub mod docket;
 pub mod event;
 pub mod health;
 pub mod hooks;

@@ -121,6 +121,7 @@ const fn level(why: Why) -> Level {
         | Why::Restarted
         | Why::Duplicate
         | Why::Ineligible
+        | Why::HandingOver
         | Why::StandingBack
         | Why::BarsLifted
         | Why::TreeEmpty

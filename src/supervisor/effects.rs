@@ -66,6 +66,10 @@ impl Effects {
         None
     }
 
+    pub(super) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
     /// A guard that takes no orders is none.
     fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");

@@ -5,6 +5,7 @@
 mod effects;
 pub mod errands;
 mod fuse;
+mod reporter;
 mod signals;
 
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::clock::{self, SuspendWatch};
 use crate::core::action::ExitReason;
+use crate::core::docket::{Docket, Orders};
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::time::Now;
@@ -27,6 +29,7 @@ use crate::zookeeper::{self, Desk};
 
 use effects::Effects;
 use errands::{Errands, Guards};
+use reporter::Reporter;
 use signals::SignalStream;
 
 /// How long closing the session may take at the end; then it is left to expiry.
@@ -70,8 +73,10 @@ pub async fn run(
     let desk = Desk::new(ensemble, sender);
     let (errands, guard) = Errands::new(company.errands, guards)?;
     invite(company.onlookers, &lookout, &desk, &guard)?;
+    let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());
-    let mut stage = Stage { machine, lookout, effects, errands };
+    let (docket, reporter) = (Docket::default(), Reporter::default());
+    let mut stage = Stage { machine, lookout, effects, errands, docket, reporter };
     for event in stage.errands.opening() {
         stage.play(clock::now(), event);
     }
@@ -89,9 +94,11 @@ pub async fn run(
             biased;
             event = signals.next() => event,
             event = stage.effects.guard_event() => event,
+            // Before the answers, so that nobody leads against orders that are known.
+            Ok(()) = orders.changed() => stage.hear(*orders.borrow_and_update()),
             Some(event) = answers.recv() => event,
             event = stage.errands.next() => event,
-            () = until_deadline(&stage.machine, clock::now()) => Event::Ticked,
+            () = until_deadline(&stage.machine, &stage.docket, clock::now()) => Event::Ticked,
             () = stage.lookout.pulse().asked() => Event::Ticked,
         };
     }
@@ -103,17 +110,38 @@ struct Stage {
     lookout: Lookout,
     effects: Effects,
     errands: Errands,
+    docket: Docket,
+    reporter: Reporter,
 }
 
 impl Stage {
     /// One event and what follows from it, the orders to the guard before everything else; the reason to exit, if it is one.
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
+        let mut exit = self.turn(now, event);
+        let token = self.machine.snapshot().tenure.map(|held| held.grant.token);
+        for barred in self.docket.judge(now.lease, token).into_iter().flatten() {
+            exit = exit.or(self.turn(now, barred));
+        }
+        exit
+    }
+
+    /// What operators order; what follows from it comes with the next turn.
+    fn hear(&mut self, orders: Orders) -> Event {
+        self.docket.hear(clock::now().lease, orders);
+        Event::Ticked
+    }
+
+    fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let actions = self.lookout.watch(&mut self.machine, now, event);
         if !waiting::waits(self.machine.phase()) {
             status_line::hide();
         }
         let exit = self.effects.carry_out_all(&actions);
         self.errands.note(now.lease, &event, &actions);
+        let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
+        let news = self.reporter.turn(clock::time_of_day(), &snapshot, bars, &actions);
+        news.account.into_iter().for_each(|account| self.effects.desk().describe(account));
+        news.terms.into_iter().for_each(|term| self.effects.desk().write_down(term));
         exit
     }
 
@@ -148,8 +176,9 @@ fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk, guard: &Handle) 
 
 /// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
 /// machine is asked again), and what may not be late is the guard's.
-async fn until_deadline(machine: &Machine, now: Now) {
-    match machine.next_deadline(now) {
+async fn until_deadline(machine: &Machine, docket: &Docket, now: Now) {
+    let deadlines = [machine.next_deadline(now), docket.next_deadline(now.lease)];
+    match deadlines.into_iter().flatten().min() {
         Some(deadline) => tokio::time::sleep(now.lease.until(deadline)).await,
         None => std::future::pending().await,
     }

@@ -10,7 +10,9 @@
 //!
 //! Never: a decision about leadership; a write that nobody ordered; a request without an answer.
 
+mod board;
 mod candidate;
+mod chronicle;
 mod fault;
 pub mod history;
 mod layout;
@@ -21,6 +23,7 @@ pub mod orders;
 mod reading;
 mod records;
 pub mod releaser;
+mod roster;
 mod seat;
 mod service;
 mod session;
@@ -40,10 +43,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
+use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::settings::Recipe;
 use fault::Fault;
@@ -52,6 +57,8 @@ use reading::{Answer, Watching};
 use service::Service;
 use session::{Contact, Session};
 
+pub use board::Account;
+pub use history::Term;
 pub use settings::Settings;
 pub use survey::{Leader, Survey, Surveyor};
 
@@ -123,8 +130,28 @@ impl Desk {
         self.ask(candidacy, Request::Release, work);
     }
 
+    /// What others shall read about us, soon.
+    pub fn describe(&self, account: Account) {
+        self.office.board.describe(account);
+    }
+
+    /// What shall be written into the history, soon.
+    pub fn write_down(&self, term: Term) {
+        let settings = &self.office.settings;
+        self.office.board.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
+    }
+
+    /// The orders of operators, as they come.
+    pub fn orders(&self) -> watch::Receiver<Orders> {
+        self.office.board.orders()
+    }
+
     /// Closes all sessions. Whether the servers have confirmed it within that time; if not, they will expire.
     pub async fn close(&mut self, within: Duration) -> bool {
+        if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
+            // The end of a term, if one has just ended; the record is free already.
+            let _ = timeout(within.min(LAST_WORDS), in_peace(chronicle::put(&contact))).await;
+        }
         self.retire();
         let closed = async {
             for service in &mut self.closing {
@@ -166,6 +193,14 @@ impl Desk {
             }
         });
     }
+}
+
+/// Closing a session waits no longer than this for the history.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What becomes of it is nobody's business any more.
+async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
+    let _ = AssertUnwindSafe(work).catch_unwind().await;
 }
 
 /// The client library panics on replies that are too short: that is no answer, and no reason to wait for ever.

@@ -9,6 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 use zookeeper_client::{Error, Stat};
 
+use super::board::Board;
 use super::fault::Fault;
 use super::layout::Paths;
 use super::records;
@@ -21,6 +22,7 @@ use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 pub(super) struct Office {
     pub settings: Settings,
     pub paths: Paths,
+    pub board: Board,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
     /// The newest session that was opened, while anyone else has a use for it.
@@ -70,6 +72,7 @@ impl Office {
     pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
         Self {
             paths: Paths::new(&settings),
+            board: Board::default(),
             settings,
             events,
             candidate: Mutex::default(),

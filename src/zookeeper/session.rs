@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
+use super::board;
 use super::office::Office;
 use super::service::{self, Service};
 use super::silence::Silence;
@@ -118,7 +119,9 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     tracing::info!(%session, ?negotiated, servers, "Session was opened");
     office.reached();
     let contact = Arc::new(contact);
+    board::begin(&contact).await;
     office.greet(&contact);
+    let board = board::keep(Arc::downgrade(&contact));
     let _ = slot.set(contact);
     drop(slot);
     office.tell(Event::Connected { session: number, negotiated });
@@ -126,6 +129,7 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
         biased;
         () = retired.wait() => {}
         () = follow(&office, number, states) => {}
+        () = board => {}
         // It says so by a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");

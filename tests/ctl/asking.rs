@@ -78,6 +78,9 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
         })
         .collect();
     election.diary.until_started(1);
+    let ids = ["h0", "h1", "h2"];
+    let have_told = || ids.iter().all(|id| election.admin.exists(&election.path(&format!("members/{id}"))));
+    wait::until("all have said who they are", have_told);
     let said = ctl(&["status", &election.name, "--json"]).json();
     let term = election.term();
     assert_eq!(
@@ -92,7 +95,12 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
     );
     assert_eq!(office["since"].as_i64(), Some(term.mtime));
     let line: Vec<_> = said["contenders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    assert_eq!(line, ["h0", "h1", "h2"]);
+    assert_eq!(line, ids);
+    for (index, host) in hosts.iter().enumerate() {
+        let one = &said["contenders"][index];
+        let phase = if index == 0 { "leading" } else { "following" };
+        assert_eq!((one["pid"].as_i64(), &one["phase"]), (Some(host.pid().into()), &phase.into()), "{one}");
+    }
 
     let plain = ctl(&["status", &election.name, "-o", "plain"]).output;
     assert!(plain.contains(&format!("term\t{}, token {}\n", term.version, term.mzxid)), "{plain}");

@@ -180,6 +180,7 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
             return Some(Event::Fenced { token, is_fenced: said.word(0) == "well" });
         }
         "barred" | "unbarred" => return Some(Event::Barred { bar: bar(said.word(0)), on: said.name == "barred" }),
+        "id-taken" => return Some(Event::IdTaken),
         "guard-gone" => return Some(Event::GuardGone),
         "orphans-ended" => return Some(Event::OrphansEnded),
         _ => return None,
@@ -212,6 +213,7 @@ fn bar(word: &str) -> Bar {
         "unhealthy" => Bar::Unhealthy,
         "ineligible" => Bar::Ineligible,
         "disabled" => Bar::Disabled,
+        "handing-over" => Bar::HandingOver,
         _ => panic!("unknown bar: {word}"),
     }
 }

@@ -129,8 +129,14 @@ impl Onlooker {
                 }
                 Action::Fence { grant } => self.ids.token = grant.token,
                 Action::Announce(Transition { to: PhaseName::Stopping, why, .. }) => {
-                    let with_a_lease =
-                        [Why::StopRequested, Why::TimedOut, Why::Unhealthy, Why::Ineligible, Why::Disabled];
+                    let with_a_lease = [
+                        Why::StopRequested,
+                        Why::TimedOut,
+                        Why::Unhealthy,
+                        Why::Ineligible,
+                        Why::Disabled,
+                        Why::HandingOver,
+                    ];
                     self.lapsed = !with_a_lease.contains(&why);
                 }
                 Action::Exit(_) => self.done = true,

@@ -164,7 +164,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
 }
 
 fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
-    let bar = [Bar::Unhealthy, Bar::Ineligible, Bar::Disabled, Bar::Disabled][usize::from(place & 3)];
+    let bar = [Bar::Unhealthy, Bar::Ineligible, Bar::HandingOver, Bar::Disabled][usize::from(place & 3)];
     match kind % 28 {
         22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },
         23 => Event::Barred { bar, on: true },

@@ -91,6 +91,7 @@ fn name_of(event: &Event) -> &'static str {
         Event::Fenced { .. } => "fenced",
         Event::Barred { on: true, .. } => "barred",
         Event::Barred { on: false, .. } => "unbarred",
+        Event::IdTaken => "id-taken",
         Event::Denied { denial: Denial::Conflict, .. } => "denied-conflict",
         Event::Denied { denial: Denial::CandidateGone, .. } => "denied-candidate-gone",
         Event::Denied { denial: Denial::Forbidden, .. } => "denied-forbidden",

@@ -300,7 +300,7 @@ fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {
         19 => Fault::RequestStop { twice: rng.chance(30) },
         20 => Fault::Signal,
         21 => Fault::DeleteCandidate,
-        22 | 23 => Fault::Bar(rng.pick(&[Bar::Unhealthy, Bar::Ineligible]), length),
+        22 | 23 => Fault::Bar(rng.pick(&[Bar::Unhealthy, Bar::Ineligible, Bar::HandingOver]), length),
         24 => Fault::Disable(length),
         _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord]),
     }

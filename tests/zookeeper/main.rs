@@ -21,6 +21,7 @@ mod http;
 mod idle;
 mod load_balancer;
 mod lost_answers;
+mod members;
 mod operators;
 mod partition;
 mod pauses;

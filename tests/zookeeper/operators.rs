@@ -130,7 +130,11 @@ fn a_leader_whose_whole_base_is_deleted_stops_at_once() {
     let host = election.host("a").session_timeout("20s").witness(&election.diary, &["ignore-term"]).spawn();
     let start = election.diary.until_started(1);
     let base = election.path("").trim_end_matches('/').to_owned();
-    let below = ["election", "lease", "term"].map(|name| election.path(name));
+    // Not before it has said who it is: what is deleted must be all that there is.
+    wait::until("all is written", || {
+        ["members/a", "history"].iter().all(|name| election.admin.exists(&election.path(name)))
+    });
+    let below = ["election", "lease", "term", "members/a", "members", "history"].map(|name| election.path(name));
     let deleted_at = diary::now();
     election.admin.delete_at_once(&[[election.first()].as_slice(), &below, &[base]].concat());
     election.diary.until_started(2);

@@ -16,11 +16,13 @@ use crate::core::order::Order;
 use crate::core::time::{Now, Timestamp};
 
 /// What bars us now.
+#[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own, and all may hold at once")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bars {
     pub unhealthy: bool,
     pub ineligible: bool,
     pub disabled: bool,
+    pub handing_over: bool,
     /// We resigned, and it is another host's turn until then.
     pub stand_back_until: Option<Timestamp>,
 }
@@ -31,12 +33,13 @@ impl Bars {
             Bar::Unhealthy => self.unhealthy = on,
             Bar::Ineligible => self.ineligible = on,
             Bar::Disabled => self.disabled = on,
+            Bar::HandingOver => self.handing_over = on,
         }
     }
 
     /// Whether we may not stand in line.
     pub fn keep_out(&self) -> bool {
-        self.unhealthy || self.ineligible || self.stand_back_until.is_some()
+        self.unhealthy || self.ineligible || self.handing_over || self.stand_back_until.is_some()
     }
 
     pub fn is_any(&self) -> bool {
@@ -48,6 +51,7 @@ impl Bars {
         match self {
             Self { unhealthy: true, .. } => Why::Unhealthy,
             Self { ineligible: true, .. } => Why::Ineligible,
+            Self { handing_over: true, .. } => Why::HandingOver,
             Self { stand_back_until: Some(_), .. } => Why::StandingBack,
             _ => Why::Disabled,
         }
@@ -74,6 +78,21 @@ impl Machine {
                 self.resign(now);
             }
             _ => {}
+        }
+    }
+
+    /// Who came later goes; but no command is ended for the sake of a name.
+    pub(super) fn id_taken(&mut self, now: Now) {
+        let exit = After::Exit(ExitReason::IdTaken);
+        match self.phase {
+            Phase::Following => self.leave(now, exit, Why::Misconfigured),
+            Phase::Waiting => self.begin_release(now, exit, Why::Misconfigured),
+            Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. }
+            | Phase::Releasing { .. }
+            | Phase::Done => {}
         }
     }
 

@@ -193,16 +193,21 @@ impl Machine {
             }
             Event::Fenced { token, is_fenced } => self.fenced(now, token, is_fenced),
             Event::Barred { bar, on } => self.barred(now, bar, on),
+            Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
             Event::OrphansEnded => self.orphans_ended(now),
             Event::StopRequested => self.stop_was_requested(now),
-            Event::SignalReceived { signal } => match self.run {
-                Some(run) => self.order(Order::Signal { run, signal }),
-                // The terminal is gone, and nobody else is there to hear of it (T5).
-                None if signal == HANGUP => self.stop_was_requested(now),
-                None => {}
-            },
+            Event::SignalReceived { signal } => self.signal_received(now, signal),
+        }
+    }
+
+    fn signal_received(&mut self, now: Now, signal: i32) {
+        match self.run {
+            Some(run) => self.order(Order::Signal { run, signal }),
+            // The terminal is gone, and nobody else is there to hear of it (T5).
+            None if signal == HANGUP => self.stop_was_requested(now),
+            None => {}
         }
     }
 

@@ -1,0 +1,196 @@
+//! The orders of operators that are in force here, and what bars us because of them.
+//!
+//! Each order counts from our own first sight of it, so that no host's clock matters. An order can only bar: it stops, and
+//! it delays.
+//!
+//! Never: an order that outlives its time; one that counts for another term than its own.
+
+use std::time::Duration;
+
+use super::event::{Bar, Event};
+use super::time::Timestamp;
+
+/// What `<base>/control` says, as far as it concerns us. Ids tell one order from every other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Orders {
+    pub disabled: Option<Disabled>,
+    pub handover: Option<Handover>,
+}
+
+/// Nobody may run the command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Disabled {
+    pub id: u64,
+    /// `None`: until it is taken back.
+    pub lasts: Option<Duration>,
+}
+
+/// The leader of one term is to stop, and to stand at the end of the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handover {
+    pub id: u64,
+    pub lasts: Duration,
+    /// Of the term that is to end.
+    pub token: i64,
+    pub target: Target,
+    /// The leader is to stop now; until then the others make room.
+    pub stop: bool,
+}
+
+/// Who is to lead next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Whoever is next in line.
+    Anyone,
+    Us,
+    /// Somebody else, before whom we must not stand.
+    Another,
+}
+
+/// See the module's page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Docket {
+    orders: Orders,
+    disabled_until: Option<Timestamp>,
+    handover_until: Option<Timestamp>,
+    /// The handover that we were the leader of: we come back right behind its target.
+    ours: Option<u64>,
+    disabled: bool,
+    handing_over: bool,
+}
+
+impl Docket {
+    /// Takes note of the present orders.
+    pub fn hear(&mut self, now: Timestamp, orders: Orders) {
+        if orders.disabled.map(|order| order.id) != self.orders.disabled.map(|order| order.id) {
+            self.disabled_until = orders.disabled.and_then(|order| order.lasts).map(|lasts| now.after(lasts));
+        }
+        if orders.handover.map(|order| order.id) != self.orders.handover.map(|order| order.id) {
+            self.handover_until = orders.handover.map(|order| now.after(order.lasts));
+        }
+        self.orders = orders;
+    }
+
+    /// What has changed for us, who hold the term with this token, or none.
+    pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 2] {
+        let disabled = self.orders.disabled.is_some() && !is_over(self.disabled_until, now);
+        let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
+        let handing_over = handover.is_some_and(|order| self.gives_way(order, token));
+        let changed = |was: &mut bool, on, bar| {
+            let changed = std::mem::replace(was, on) != on;
+            changed.then_some(Event::Barred { bar, on })
+        };
+        [
+            changed(&mut self.disabled, disabled, Bar::Disabled),
+            changed(&mut self.handing_over, handing_over, Bar::HandingOver),
+        ]
+    }
+
+    /// When an order's time is over.
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let ends = [self.disabled_until, self.handover_until].into_iter().flatten();
+        ends.filter(|end| *end > now).min()
+    }
+
+    fn gives_way(&mut self, order: Handover, token: Option<i64>) -> bool {
+        match token {
+            Some(token) if token == order.token => {
+                if order.stop {
+                    self.ours = Some(order.id);
+                }
+                order.stop
+            }
+            // A later term: the order has done its work, or came too late.
+            Some(_) => false,
+            None => order.target == Target::Another && self.ours != Some(order.id),
+        }
+    }
+}
+
+fn is_over(until: Option<Timestamp>, now: Timestamp) -> bool {
+    until.is_some_and(|until| now >= until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const TOKEN: i64 = 7;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::ZERO.after(Duration::from_secs(seconds))
+    }
+
+    fn disabled(id: u64, lasts: Option<Duration>) -> Orders {
+        Orders { disabled: Some(Disabled { id, lasts }), handover: None }
+    }
+
+    fn handover(target: Target, stop: bool) -> Orders {
+        let order = Handover { id: 1, lasts: HOUR, token: TOKEN, target, stop };
+        Orders { disabled: None, handover: Some(order) }
+    }
+
+    fn barred(bar: Bar, on: bool) -> Event {
+        Event::Barred { bar, on }
+    }
+
+    fn docket(orders: Orders) -> Docket {
+        let mut docket = Docket::default();
+        docket.hear(at(0), orders);
+        docket
+    }
+
+    #[test]
+    fn disabled_bars_everyone_until_it_is_taken_back() {
+        for token in [None, Some(TOKEN)] {
+            let mut docket = docket(disabled(1, None));
+            assert_eq!(docket.judge(at(1), token), [Some(barred(Bar::Disabled, true)), None]);
+            assert_eq!(docket.judge(at(1_000_000), token), [None, None], "said once");
+            docket.hear(at(1_000_001), Orders::default());
+            assert_eq!(docket.judge(at(1_000_001), token), [Some(barred(Bar::Disabled, false)), None]);
+        }
+    }
+
+    #[test]
+    fn an_order_ends_so_long_after_it_was_first_seen_and_not_after_the_znode_was_written_again() {
+        let mut docket = docket(disabled(1, Some(HOUR)));
+        assert_eq!(docket.judge(at(0), None)[0], Some(barred(Bar::Disabled, true)));
+        assert_eq!(docket.next_deadline(at(0)), Some(at(3600)));
+        docket.hear(at(3000), Orders { handover: handover(Target::Us, false).handover, ..disabled(1, Some(HOUR)) });
+        assert_eq!(docket.judge(at(3599), None), [None, None]);
+        assert_eq!(docket.judge(at(3600), None)[0], Some(barred(Bar::Disabled, false)));
+        docket.hear(at(4000), disabled(2, Some(HOUR)));
+        assert_eq!(docket.judge(at(4000), None)[0], Some(barred(Bar::Disabled, true)), "another order");
+    }
+
+    #[test]
+    fn the_leader_of_that_very_term_gives_way_when_it_is_told_to_stop_and_comes_back() {
+        let mut docket = docket(handover(Target::Another, false));
+        assert_eq!(docket.judge(at(1), Some(TOKEN)), [None, None], "the others make room first");
+        docket.hear(at(2), handover(Target::Another, true));
+        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(barred(Bar::HandingOver, true))]);
+        assert_eq!(docket.judge(at(3), None), [None, Some(barred(Bar::HandingOver, false))], "behind the target");
+        assert_eq!(docket.judge(at(4), Some(TOKEN + 1)), [None, None], "the order is not for a later term");
+    }
+
+    #[test]
+    fn the_others_stand_back_for_a_target_and_for_nobody_else() {
+        for (target, stands_back) in [(Target::Anyone, false), (Target::Us, false), (Target::Another, true)] {
+            for stop in [false, true] {
+                let mut docket = docket(handover(target, stop));
+                assert_eq!(docket.judge(at(1), None)[1].is_some(), stands_back);
+                docket.hear(at(2), Orders::default());
+                assert_eq!(docket.judge(at(2), None)[1].is_some(), stands_back, "and come back");
+            }
+        }
+    }
+
+    #[test]
+    fn a_handover_that_is_out_of_time_bars_nobody() {
+        let mut docket = docket(handover(Target::Another, true));
+        assert!(docket.judge(at(0), None)[1].is_some());
+        assert_eq!(docket.judge(at(3600), None)[1], Some(barred(Bar::HandingOver, false)));
+        assert_eq!(docket.judge(at(3601), Some(TOKEN)), [None, None]);
+    }
+}

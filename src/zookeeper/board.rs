@@ -1,0 +1,202 @@
+//! What is told and heard beside the election: our member's znode is kept up to date, the last terms are written down, and
+//! the orders of operators are followed. All of it waits behind the election's own requests, and is tried again.
+//!
+//! Never: a request that the election waits for; a znode under a base that has no record yet.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use zookeeper_client::{Error, OneshotWatcher};
+
+use super::chronicle;
+use super::fault::Fault;
+use super::history::Term;
+use super::orders::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
+use super::roster::{self, Roster};
+use super::session::Contact;
+use crate::core::docket::{Disabled, Handover, Orders, Target};
+
+/// What comes within this is one change: nobody needs every phase of a quick sequence.
+const COALESCED: Duration = Duration::from_millis(150);
+/// After a failure.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// What the supervisor says about itself, for people.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Account {
+    pub role: &'static str,
+    pub phase: &'static str,
+    /// Milliseconds since 1970, when the phase began.
+    pub since: i64,
+    pub why_not: Vec<&'static str>,
+    pub token: Option<i64>,
+}
+
+/// What outlives a session.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub account: watch::Sender<Option<Account>>,
+    orders: watch::Sender<Orders>,
+    /// What is to be written into the history.
+    pub terms: Mutex<Vec<Term>>,
+    complained_of: Mutex<i64>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        let (account, orders) = (watch::Sender::new(None), watch::Sender::new(Orders::default()));
+        Self { account, orders, terms: Mutex::default(), complained_of: Mutex::default() }
+    }
+}
+
+impl Board {
+    pub fn orders(&self) -> watch::Receiver<Orders> {
+        self.orders.subscribe()
+    }
+
+    /// An account or a term to be written: whoever writes is told.
+    pub fn describe(&self, account: Account) {
+        self.account.send_replace(Some(account));
+    }
+
+    pub fn write_down(&self, term: Term) {
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner).push(term);
+        self.account.send_modify(|_| {});
+    }
+}
+
+/// Reads the orders before anything else is done in a session, so that nobody leads against them. Whatever keeps us from
+/// it, the election goes on without: [`keep`] tries again.
+pub(super) async fn begin(contact: &Contact) {
+    let read = AssertUnwindSafe(read_orders(contact)).catch_unwind();
+    let answer = tokio::time::timeout(contact.negotiated / 4, read).await;
+    if !matches!(answer, Ok(Ok(Ok(_)))) {
+        tracing::debug!("Orders could not be read yet");
+    }
+}
+
+/// Keeps everything up to date, until it is dropped.
+pub(super) async fn keep(contact: Weak<Contact>) {
+    tokio::join!(follow_orders(contact.clone()), write(contact));
+}
+
+async fn follow_orders(contact: Weak<Contact>) {
+    while let Some(present) = contact.upgrade() {
+        let read = AssertUnwindSafe(read_orders(&present)).catch_unwind().await;
+        drop(present);
+        match read {
+            Ok(Ok(watcher)) => drop(watcher.changed().await),
+            Ok(Err(fault)) => {
+                tracing::debug!(?fault, "Orders could not be read");
+                sleep(RETRY).await;
+            }
+            Err(_) => sleep(RETRY).await,
+        }
+    }
+}
+
+/// The watch is armed by the request before the read, so it reports all that comes after what was read.
+async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
+    let path = format!("{}/{CONTROL}", contact.office.paths.base);
+    let found = contact.client.check_and_watch_stat(&path);
+    let read = contact.client.get_data(&path);
+    let (found, read) = tokio::join!(found, read);
+    let (_, watcher) = found?;
+    let orders = match read {
+        Ok((data, stat)) => understood(contact, &data, stat.mzxid),
+        Err(Error::NoNode) => Orders::default(),
+        Err(error) => return Err(error.into()),
+    };
+    contact.office.board.orders.send_if_modified(|known| std::mem::replace(known, orders) != orders);
+    Ok(watcher)
+}
+
+/// What cannot be read orders nothing, and is reported once.
+fn understood(contact: &Contact, data: &[u8], mzxid: i64) -> Orders {
+    let board = &contact.office.board;
+    match OrdersJson::read(data) {
+        Ok(json) => for_us(&json, &contact.office.settings.id),
+        Err(complaint) => {
+            let mut last = board.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
+            if std::mem::replace(&mut *last, mzxid) != mzxid {
+                tracing::warn!(complaint, "The operators' orders could not be read, and are ignored");
+            }
+            Orders::default()
+        }
+    }
+}
+
+fn for_us(json: &OrdersJson, own_id: &str) -> Orders {
+    let handover = |order: &HandoverOrder| Handover {
+        id: number(&order.order),
+        lasts: order.lasts(),
+        token: order.token,
+        target: match order.to.as_deref() {
+            None => Target::Anyone,
+            Some(id) if id == own_id => Target::Us,
+            Some(_) => Target::Another,
+        },
+        stop: order.stop,
+    };
+    Orders {
+        disabled: json.disabled.as_ref().map(|order| Disabled { id: number(&order.order), lasts: order.lasts() }),
+        handover: json.handover.as_ref().map(handover),
+    }
+}
+
+/// Tells one order from another.
+fn number(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}
+
+async fn write(contact: Weak<Contact>) {
+    let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
+    let mut changes = office.board.account.subscribe();
+    let mut roster = Roster::default();
+    loop {
+        sleep(COALESCED).await;
+        let account = changes.borrow_and_update().clone();
+        let Some(present) = contact.upgrade() else { return };
+        let both = async {
+            let noted = match &account {
+                Some(account) => roster::put(&present, &mut roster, account).await,
+                None => Ok(()),
+            };
+            noted.and(chronicle::put(&present).await)
+        };
+        let written = AssertUnwindSafe(both).catch_unwind().await;
+        drop(present);
+        match written {
+            Ok(Ok(())) => drop(changes.changed().await),
+            Ok(Err(fault)) => {
+                tracing::debug!(?fault, "Member could not be written");
+                sleep(RETRY).await;
+            }
+            Err(_) => sleep(RETRY).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_for_us_by_our_id() {
+        let to = |to: Option<&str>| {
+            let order =
+                HandoverOrder { order: "x".into(), to: to.map(str::to_owned), for_ms: 5, ..HandoverOrder::default() };
+            for_us(&OrdersJson { handover: Some(order), ..OrdersJson::default() }, "us").handover.unwrap().target
+        };
+        assert_eq!([to(None), to(Some("us")), to(Some("b"))], [Target::Anyone, Target::Us, Target::Another]);
+        assert_ne!(number("x"), number("y"));
+    }
+}

@@ -1,0 +1,113 @@
+//! What each contender says about itself, and the terms that are written down.
+
+use serde_json::Value;
+
+use super::election;
+use crate::support::{Election, wait};
+
+fn member(election: &Election, id: &str) -> Option<Value> {
+    let (text, _) = election.admin.find(&election.path(&format!("members/{id}")))?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+fn phase(election: &Election, id: &str) -> String {
+    member(election, id).map_or_else(String::new, |member| member["phase"].as_str().unwrap().to_owned())
+}
+
+fn history(election: &Election) -> Vec<Value> {
+    let text = election.admin.find(&election.path("history")).map(|(text, _)| text);
+    let json: Option<Value> = text.map(|text| serde_json::from_str(&text).unwrap());
+    json.map_or_else(Vec::new, |json| json["terms"].as_array().unwrap().clone())
+}
+
+#[test]
+fn each_contender_says_who_it_is_and_what_it_does() {
+    let election = election();
+    let mut first = election.host("a").spawn();
+    election.diary.until_started(1);
+    let _second = election.host("b").spawn();
+    wait::until("both have said it", || phase(&election, "a") == "leading" && phase(&election, "b") == "following");
+    let said = member(&election, "a").unwrap();
+    assert_eq!((said["pid"].as_i64(), said["token"].as_i64()), (Some(first.pid().into()), Some(election.term().mzxid)));
+    assert_eq!((&said["role"], &said["eligible"]), (&"leader".into(), &true.into()));
+    let stat = election.admin.stat(&election.path("members/a")).unwrap();
+    assert_ne!(stat.ephemeral_owner, 0, "it goes with its session");
+
+    first.signal(nix::sys::signal::Signal::SIGTERM);
+    first.code();
+    wait::until("it is gone, and the other one leads", || {
+        member(&election, "a").is_none() && phase(&election, "b") == "leading"
+    });
+}
+
+#[test]
+fn a_second_participant_with_the_id_of_a_live_one_is_refused_and_the_first_goes_on() {
+    let election = election();
+    let first = election.host("same").session_timeout("2s").spawn();
+    election.diary.until_started(1);
+    wait::until("it has said who it is", || phase(&election, "same") == "leading");
+    let written = || election.admin.stat(&election.path("members/same")).unwrap().mzxid;
+    let before = written();
+    let mut second = election.host("same").session_timeout("2s").spawn();
+    assert_eq!(second.code(), 64);
+    second.until_logged("Another live participant has our id; give each its own with --id");
+    second.until_logged(&format!("pid={}", first.pid()));
+    assert_eq!(written(), before, "neither deletes nor writes the other's");
+    election.until_candidates(1);
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
+#[test]
+fn a_process_that_is_started_again_at_once_with_its_old_id_is_not_refused() {
+    let election = election();
+    let first = election.host("same").session_timeout("2s").spawn();
+    election.diary.until_started(1);
+    wait::until("it has said who it is", || phase(&election, "same") == "leading");
+    first.kill();
+    let second = election.host("same").session_timeout("2s").spawn();
+    election.diary.until_started(2);
+    wait::until("the znode is its own", || {
+        member(&election, "same").is_some_and(|member| member["pid"].as_i64() == Some(second.pid().into()))
+    });
+    assert!(!second.log().contains("Another live participant"), "{}", second.log());
+}
+
+#[test]
+fn a_base_that_was_made_by_hand_costs_no_wait() {
+    let election = election();
+    election.admin.create_all(election.path("").trim_end_matches('/'));
+    let _host = election.host("a").spawn();
+    assert_eq!(election.diary.until_started(1).told[1], "first");
+    wait::until("it has said who it is", || phase(&election, "a") == "leading");
+}
+
+#[test]
+fn every_term_is_written_down_with_its_end() {
+    let election = election();
+    assert_eq!(election.host("a").command(&["true"]).spawn().code(), 0);
+    let terms = history(&election);
+    assert_eq!(terms.len(), 1, "at the exit, at the latest: {terms:?}");
+    assert_eq!((&terms[0]["id"], &terms[0]["ended"]), (&"a".into(), &"command-ended".into()));
+    assert_eq!(terms[0]["token"].as_i64(), Some(election.term().mzxid));
+
+    // Frozen with its guard until its session and its lease are over: nobody can write its end.
+    let frozen = election.host("b").session_timeout("2s").spawn();
+    election.diary.until_started(1);
+    wait::until("its beginning is written", || history(&election).len() == 2);
+    frozen.signal(nix::sys::signal::Signal::SIGSTOP);
+    let _next = election.host("c").spawn();
+    election.diary.until_started(2);
+    wait::until("its successor has written it", || history(&election).len() == 3);
+    let terms = history(&election);
+    assert_eq!((&terms[1]["id"], &terms[1]["ended"]), (&"b".into(), &"unclean".into()), "{terms:?}");
+    assert_eq!((&terms[2]["id"], &terms[2]["ended"]), (&"c".into(), &Value::Null));
+}
+
+#[test]
+fn a_history_that_cannot_be_read_is_begun_again() {
+    let election = election();
+    election.prepare();
+    election.admin.set(&election.path("history"), "garbage");
+    election.prepare();
+    assert_eq!(history(&election).len(), 1);
+}
