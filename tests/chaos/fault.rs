@@ -208,7 +208,7 @@ fn throw(dice: &mut Dice, kind: Kind, session_timeout: Duration) -> Fault {
     Fault {
         kind,
         also,
-        at_holder: dice.percent(95),
+        at_holder: dice.percent(97),
         length: dice.between(*range.start(), *range.end()),
         rest: dice.between(Duration::from_millis(50), Duration::from_millis(700)),
         waits_for_a_holder: dice.percent(75),

@@ -181,8 +181,11 @@ impl Timeline<'_> {
             let also = strike.also.map(|also| format!(" + {}", also.name())).unwrap_or_default();
             let label = format!("{}{also}", strike.kind.name());
             let width = LETTER * f64::from(u32::try_from(label.len()).unwrap()) + 6.0;
-            let line = (0..free.len()).find(|&line| free[line] <= x).unwrap_or(free.len() - 1);
-            free[line] = x + width;
+            // To the right of its mark, or to the left where there is no room.
+            let turned = x + width > RIGHT;
+            let left = if turned { x - width } else { x };
+            let line = line_for(&free, left);
+            free[line] = left + width;
             let y = 9.0 + 10.0 * f64::from(u32::try_from(line).unwrap());
             writeln!(
                 svg,
@@ -191,7 +194,7 @@ impl Timeline<'_> {
                 LABELS + lane(self.lanes())
             )
             .unwrap();
-            let (shift, anchor) = if x + width > RIGHT { (-2.0, "end") } else { (2.0, "start") };
+            let (shift, anchor) = if turned { (-2.0, "end") } else { (2.0, "start") };
             text(svg, x + shift, y, &format!("fill=\"#a02a18\" text-anchor=\"{anchor}\""), &label);
         }
     }
@@ -237,6 +240,12 @@ impl Window {
         let (begin, end) = (begin.max(self.from), end.min(self.to));
         (begin < end).then(|| (self.x(begin), (self.x(end) - self.x(begin)).max(0.6)))
     }
+}
+
+/// The first line that is free from there on, else the one that will be free next.
+fn line_for(free: &[f64], left: f64) -> usize {
+    let first = free.iter().position(|&end| end <= left);
+    first.or_else(|| (0..free.len()).min_by(|&one, &other| free[one].total_cmp(&free[other]))).unwrap_or(0)
 }
 
 fn lane(index: usize) -> f64 {
