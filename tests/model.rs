@@ -20,8 +20,6 @@ mod mistakes;
 mod moves;
 #[path = "model/properties.rs"]
 mod properties;
-#[path = "model/proposal.rs"]
-mod proposal;
 #[path = "model/reach.rs"]
 mod reach;
 #[path = "model/rules.rs"]
@@ -30,6 +28,8 @@ mod rules;
 mod trace;
 #[path = "model/verdict.rs"]
 mod verdict;
+#[path = "model/waiting.rs"]
+mod waiting;
 #[path = "model/world.rs"]
 mod world;
 

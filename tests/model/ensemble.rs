@@ -84,7 +84,7 @@ pub fn apply(rules: &Rules, world: &mut World, write: &Write, round: bool) -> Co
     Condition::PRESENT
 }
 
-/// What the wait counts from: in the protocol as it is, each version; in the proposal, each version that is not *waiting*.
+/// What the wait counts from: in the earlier protocol, each version; under decision 6, each version that is not *waiting*.
 fn restart_counts(rules: &Rules, world: &mut World, write: &Write) {
     let was_waiting = world.record.is_some_and(|record| record.state == State::Waiting);
     let goes_on = write.puts.state == State::Waiting || rules.is(Mutation::HeldKeepsTheCount) && was_waiting;

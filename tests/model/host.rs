@@ -93,7 +93,7 @@ pub fn begin_tenure(rules: &Rules, world: &mut World, host: usize, taken: (Recor
     };
 }
 
-/// A renewal. In the proposal the first one turns *waiting* into *held*, once the wait is over.
+/// A renewal. Under decision 6 the first one turns *waiting* into *held*, once the wait is over.
 pub fn renew(rules: &Rules, world: &mut World, host: usize) {
     let Some(tenure) = world.tenure(host) else { return };
     let own = rules.leases[host];

@@ -1,5 +1,5 @@
 //! How long the command runs nowhere: not at all after a release; and when successors die while they wait, the hole, and how
-//! the proposal closes it.
+//! decision 6 closes it.
 
 use crate::moves::{Move, after, moves};
 use crate::rules::{Protocol, Rules};
@@ -80,13 +80,13 @@ fn waits_of_c(protocol: Protocol, deaths: usize) -> (Vec<u8>, Story) {
 }
 
 #[test]
-fn today_each_successor_that_dies_while_it_waits_starts_the_wait_again() {
+fn in_the_earlier_protocol_each_successor_that_dies_while_it_waits_starts_the_wait_again() {
     let (waits, _) = waits_of_c(Protocol::Held, 6);
     assert_eq!(waits, [3, 2, 2, 2, 2, 2, 2]);
 }
 
 #[test]
-fn with_the_proposal_one_wait_is_enough_however_many_successors_die() {
+fn with_decision_6_one_wait_is_enough_however_many_successors_die() {
     let (waits, mut story) = waits_of_c(Protocol::Waiting, 3);
     assert_eq!(waits, [3, 2, 1, 0]);
     story.takes_over(C);

@@ -26,7 +26,7 @@ pub struct Rules {
 pub enum Protocol {
     /// SPEC section 3: *held* from the take-over on.
     Held,
-    /// The proposal of decision 6: *waiting* until the previous lease is over, then *held* by one more write.
+    /// Decision 6, as the product does it: *waiting* until the previous lease is over, then *held* by one more write.
     Waiting,
 }
 
@@ -53,7 +53,7 @@ pub enum Mutation {
     TermKeepsOwnLease,
     TermNotChecked,
     TermReadAfterTheRecord,
-    // Only of the proposal:
+    // Only of decision 6:
     StartedWhileWaiting,
     HeldKeepsTheCount,
     WaitingCarriesOwnLease,
@@ -101,7 +101,7 @@ impl Rules {
         Self { late_writes, ..self }
     }
 
-    /// Every host follows the proposal.
+    /// Every host follows decision 6.
     pub const fn proposed(self) -> Self {
         self.upgraded([Protocol::Waiting; HOSTS])
     }

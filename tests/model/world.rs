@@ -37,7 +37,7 @@ pub struct Record {
 pub enum State {
     Free,
     Held,
-    /// Only in the proposal: taken over, and no tree was started since the last *held* version.
+    /// Only under decision 6: taken over, and no tree was started since the last *held* version.
     Waiting,
 }
 
@@ -135,7 +135,7 @@ pub enum Role {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tenure {
-    /// How long the tree may live; `None`: no write was acknowledged yet that gives a lease (the proposal only).
+    /// How long the tree may live; `None`: no write was acknowledged yet that gives a lease (decision 6 only).
     pub kill_at: Option<u8>,
     /// How long the previous lease may still run.
     pub not_before: u8,

@@ -32,6 +32,7 @@ mod releaser;
 mod services;
 mod shutdown;
 mod signals;
+mod successive_waits;
 mod systemd;
 mod terminal;
 mod waiting;

@@ -8,32 +8,32 @@ use crate::verdict::{breaks, holds, holds_within_bounds};
 const TWO_LEASES: Rules = Rules::new([1, 2, 0]).proposed();
 
 #[test]
-fn the_proposal_keeps_the_promise_for_two_hosts_whatever_their_leases() {
+fn decision_6_keeps_the_promise_for_two_hosts_whatever_their_leases() {
     for leases in [[1, 1, 0], [1, 2, 0], [2, 2, 0], [2, 3, 0]] {
         holds(Rules::new(leases).proposed());
     }
 }
 
 #[test]
-fn the_proposal_keeps_the_promise_though_clocks_drift() {
+fn decision_6_keeps_the_promise_though_clocks_drift() {
     holds(Rules::new([1, 1, 0]).with_drift().proposed());
     holds_within_bounds(Rules::new([1, 2, 0]).with_drift().proposed());
 }
 
 #[test]
-fn the_proposal_keeps_the_promise_though_an_operator_deletes_the_record() {
+fn decision_6_keeps_the_promise_though_an_operator_deletes_the_record() {
     holds(Rules::new([1, 1, 0]).with_deletions().proposed());
     holds_within_bounds(Rules::new([1, 2, 0]).with_deletions().proposed());
 }
 
 #[test]
-fn the_proposal_keeps_the_promise_for_three_hosts() {
+fn decision_6_keeps_the_promise_for_three_hosts() {
     holds(Rules::new([1, 1, 1]).proposed());
     holds_within_bounds(Rules::new([1, 2, 2]).proposed());
 }
 
 #[test]
-fn hosts_with_and_without_the_proposal_may_share_an_election() {
+fn hosts_with_and_without_decision_6_may_share_an_election() {
     use Protocol::{Held, Waiting};
     for protocols in [[Held, Waiting, Waiting], [Waiting, Held, Held]] {
         holds(Rules::new([1, 2, 0]).upgraded(protocols));
@@ -71,7 +71,7 @@ fn a_waiting_record_taken_for_free_is_caught() {
 }
 
 #[test]
-fn what_is_wrong_without_the_proposal_is_wrong_with_it() {
+fn what_is_wrong_without_decision_6_is_wrong_with_it() {
     for mutation in [
         NoWait,
         LeaseCountedFromTheReply,
