@@ -30,3 +30,8 @@ docs:
 	cargo doc --no-deps
 install: build
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/zk-leader-run target/release/zk-leaderctl
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/*.1
+	for program in zk-leader-run zk-leaderctl; do \
+	  install -D -m 644 packaging/completions/$$program.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$program; done
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions packaging/completions/_*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d packaging/completions/*.fish

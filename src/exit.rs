@@ -68,7 +68,7 @@ const MEANINGS: [Meaning; 14] = [
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit"),
     row("77", "NOPERM", "ZooKeeper refused the credentials, or an ACL forbids it"),
-    row("78", "CONFIG", "the timings do not fit, others contend otherwise, or --http or journald cannot be had"),
+    row("78", "CONFIG", "the configuration file, timings, --http or journald cannot work, or contenders disagree"),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),
     row("127", "", "the command was not found"),

@@ -1,8 +1,12 @@
 //! The command line from outside: what is refused and how, what help and the reference say, which layer of settings wins.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "cli/completions.rs"]
+mod completions;
 #[path = "cli/file.rs"]
 mod file;
+#[path = "cli/man.rs"]
+mod man;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

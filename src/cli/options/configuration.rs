@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::LOG;
 
@@ -15,7 +15,7 @@ pub struct Configuration {
     /// Each option is a key: session-timeout = "15s". Settings of one election stand below [election.NAME]. An option wins
     /// over its variable, the variable over the file. It is read once, at the start. /dev/null: no file. It is refused if
     /// everybody may write it.
-    #[arg(long, value_name = "FILE", help_heading = LOG)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = LOG)]
     pub config: Option<OsString>,
 
     /// Print every setting and where it came from, and touch nothing

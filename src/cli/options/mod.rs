@@ -9,7 +9,7 @@ mod watching;
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::configuration::Configuration;
 pub use errands::{HealthOptions, HookOptions};
@@ -208,7 +208,7 @@ pub struct Typed {
     version: Option<bool>,
 
     /// The command and its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, hide = true)]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, hide = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 

@@ -1,0 +1,52 @@
+# bash completion for zk-leader-run: its options and their choices, then the command as if it stood alone.
+_zk_leader_run() {
+    local cur=${COMP_WORDS[COMP_CWORD]} at=1 option='' ended=''
+    COMPREPLY=()
+    while ((at < COMP_CWORD)); do
+        option=${COMP_WORDS[at]}
+        ((at++))
+        case $option in
+        --)
+            ended=1
+            break
+            ;;
+        -z|--connect|--name|--path|--id|--recipe|--wait|--conflict-exit-code|--connect-timeout|--session-timeout|--lease|--stop-reserve|--guarantee|--max-pause|--grace|--on-pause|--on-resume|--contain|--stop-signal|--stop-timeout|--on-exit|--on-loss|--restart|--restart-delay|--restart-max-delay|--max-restarts|--restart-window|--stand-back|--no-restart-status|--min-start-interval|--timeout|--start-deadline|--takeover-delay|--health-cmd|--health-interval|--health-timeout|--health-failures|--health-grace|--eligible-cmd|--eligible-timeout|--hook|--hook-timeout|--http|--ready-on|--log-format|--log-level|--config)
+            [[ ${COMP_WORDS[at]} == = ]] && ((at++))
+            # A value with colons is several words to readline.
+            while [[ ${COMP_WORDS[at + 1]} == [:=]* ]]; do ((at += 2)); done
+            if ((at >= COMP_CWORD)); then
+                cur=${cur#=}
+                case $option in
+                --recipe) COMPREPLY=($(compgen -W 'sequential single' -- "$cur")) ;;
+                --guarantee) COMPREPLY=($(compgen -W 'at-most-one at-least-one' -- "$cur")) ;;
+                --contain) COMPREPLY=($(compgen -W 'auto subreaper cgroup pid-namespace' -- "$cur")) ;;
+                --on-exit) COMPREPLY=($(compgen -W 'exit rejoin restart' -- "$cur")) ;;
+                --on-loss) COMPREPLY=($(compgen -W 'rejoin exit' -- "$cur")) ;;
+                --restart) COMPREPLY=($(compgen -W 'on-failure always' -- "$cur")) ;;
+                --ready-on) COMPREPLY=($(compgen -W 'contending leading' -- "$cur")) ;;
+                --log-format) COMPREPLY=($(compgen -W 'human json journald' -- "$cur")) ;;
+                --log-level) COMPREPLY=($(compgen -W 'error warn info debug trace' -- "$cur")) ;;
+                --config) COMPREPLY=($(compgen -f -- "$cur")) ;;
+                esac
+                return
+            fi
+            ((at++))
+            ;;
+        -*) ;;
+        *)
+            ((at--))
+            break
+            ;;
+        esac
+    done
+    if [[ -z $ended && $cur == -* ]] && ((at == COMP_CWORD)); then
+        COMPREPLY=($(compgen -W '--connect --name --path --id --recipe --wait --conflict-exit-code --connect-timeout --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --foreground --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --hook --hook-timeout --http --ready-on --log-format --log-level --config --print-config --dry-run --help --version' -- "$cur"))
+    elif declare -F _command_offset >/dev/null; then
+        _command_offset "$at"
+    elif ((at == COMP_CWORD)); then
+        COMPREPLY=($(compgen -c -- "$cur"))
+    else
+        COMPREPLY=($(compgen -f -- "$cur"))
+    fi
+}
+complete -F _zk_leader_run zk-leader-run

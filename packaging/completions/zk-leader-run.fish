@@ -1,0 +1,68 @@
+complete -c zk-leader-run -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leader-run -l name -d 'Name of the election; hosts with the same name take turns [default: the command\'s file name]' -r
+complete -c zk-leader-run -l path -d 'Znode under which everything is kept [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leader-run -l id -d 'How this participant is shown to others [default: <hostname>:<pid>]' -r
+complete -c zk-leader-run -l recipe -d 'How candidates line up: sequential or single' -r -f -a "sequential\t''
+single\t''"
+complete -c zk-leader-run -l wait -d 'How long to wait for leadership; 0: only if free now [default: for ever]' -r
+complete -c zk-leader-run -l conflict-exit-code -d 'Exit status when not elected within --wait' -r
+complete -c zk-leader-run -l connect-timeout -d 'How long to try to reach the ensemble [default: for ever, or see --wait]' -r
+complete -c zk-leader-run -l session-timeout -d 'ZooKeeper session timeout to ask for' -r
+complete -c zk-leader-run -l lease -d 'How long one renewal entitles the leader to run, at most 2m [default: the session timeout]' -r
+complete -c zk-leader-run -l stop-reserve -d 'Time kept for the stop signal before the lease ends [default: a quarter of the lease]' -r
+complete -c zk-leader-run -l guarantee -d 'at-most-one or at-least-one command at a time' -r -f -a "at-most-one\t''
+at-least-one\t''"
+complete -c zk-leader-run -l max-pause -d 'With at-least-one: how long the command runs on without contact [default: 10 session timeouts]' -r
+complete -c zk-leader-run -l grace -d 'How long contact may be lost before the command is stopped; 0: at once [default: all the lease allows]' -r
+complete -c zk-leader-run -l on-pause -d 'What the command does while contact is lost: run, freeze or a SIGNAL to send it' -r
+complete -c zk-leader-run -l on-resume -d 'Signal to send the command when contact is back, after a signal of --on-pause' -r
+complete -c zk-leader-run -l contain -d 'What holds the process tree together: auto, subreaper, cgroup or pid-namespace' -r -f -a "auto\t''
+subreaper\t''
+cgroup\t''
+pid-namespace\t''"
+complete -c zk-leader-run -l stop-signal -d 'Signal that asks the command to end' -r
+complete -c zk-leader-run -l stop-timeout -d 'How long the command may take to end when we are asked to stop; then SIGKILL' -r
+complete -c zk-leader-run -l on-exit -d 'When the command ends by itself: exit, rejoin or restart' -r -f -a "exit\t''
+rejoin\t''
+restart\t''"
+complete -c zk-leader-run -l on-loss -d 'When leadership is lost: rejoin or exit (status 76)' -r -f -a "rejoin\t''
+exit\t''"
+complete -c zk-leader-run -l restart -d 'With --on-exit restart: start the command again on-failure or always' -r -f -a "on-failure\t''
+always\t''"
+complete -c zk-leader-run -l restart-delay -d 'Pause before the first restart; it doubles with each failure in a row' -r
+complete -c zk-leader-run -l restart-max-delay -d 'The longest pause before a restart' -r
+complete -c zk-leader-run -l max-restarts -d 'How many failures within --restart-window are followed by a restart here, or unlimited' -r
+complete -c zk-leader-run -l restart-window -d 'For how long a failure counts' -r
+complete -c zk-leader-run -l stand-back -d 'How long we stay out of the line after we resigned' -r
+complete -c zk-leader-run -l no-restart-status -d 'Exit statuses after which the command is not started again, like 2,78: release, and exit with it' -r
+complete -c zk-leader-run -l min-start-interval -d 'The least time from one start of the command here to the next; 0: none' -r
+complete -c zk-leader-run -l timeout -d 'How long one run may take; then it is stopped, with status 124 [default: for ever]' -r
+complete -c zk-leader-run -l start-deadline -d 'Skip this run if it could not start within this time: exit 0 [default: never]' -r
+complete -c zk-leader-run -l takeover-delay -d 'How much longer to wait for a leader that did not release; 0: for its lease only' -r
+complete -c zk-leader-run -l health-cmd -d 'Shell command that says, by exit status 0, that this host may lead' -r
+complete -c zk-leader-run -l health-interval -d 'From the end of one health check to the start of the next' -r
+complete -c zk-leader-run -l health-timeout -d 'How long a health check may take; then its whole tree is killed, and it has failed' -r
+complete -c zk-leader-run -l health-failures -d 'So many failures in a row make a host unhealthy' -r
+complete -c zk-leader-run -l health-grace -d 'Start-up period: so long after each start of the command, failures do not count' -r
+complete -c zk-leader-run -l eligible-cmd -d 'Shell command that says once, by exit status 0, that this host may contend' -r
+complete -c zk-leader-run -l eligible-timeout -d 'How long the eligibility command may take; then its whole tree is killed, and it has refused' -r
+complete -c zk-leader-run -l hook -d 'Shell command to run at every change of our part in the election' -r
+complete -c zk-leader-run -l hook-timeout -d 'How long one hook may take; then its whole tree is killed' -r
+complete -c zk-leader-run -l http -d 'Serve health, status and metrics over HTTP at this address [default: nowhere]' -r
+complete -c zk-leader-run -l ready-on -d 'When systemd is told that we are ready: contending or leading' -r -f -a "contending\t''
+leading\t''"
+complete -c zk-leader-run -l log-format -d 'Log as human or json lines on standard error, or to journald' -r -f -a "human\t''
+json\t''
+journald\t''"
+complete -c zk-leader-run -l log-level -d 'How much to log: error, warn, info, debug or trace' -r -f -a "error\t''
+warn\t''
+info\t''
+debug\t''
+trace\t''"
+complete -c zk-leader-run -l config -d 'TOML file of settings [default: /etc/zk-leader-run/config.toml, if it exists]' -r -F
+complete -c zk-leader-run -l foreground -d 'Let the command use the terminal: read from it, and be interrupted by Ctrl-C'
+complete -c zk-leader-run -l print-config -d 'Print every setting and where it came from, and touch nothing'
+complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
+complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leader-run -s V -l version -d 'Print the version'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --wait --conflict-exit-code --connect-timeout --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --hook --hook-timeout --http --ready-on --log-format --log-level --config)'

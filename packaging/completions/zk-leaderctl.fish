@@ -1,0 +1,86 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_zk_leaderctl_global_optspecs
+    string join \n z/connect= path= config= connect-timeout= o/output= json h/help V/version
+end
+
+function __fish_zk_leaderctl_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_zk_leaderctl_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_zk_leaderctl_using_subcommand
+    set -l cmd (__fish_zk_leaderctl_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s V -l version -d 'Print the version'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "status" -d 'Show who leads, since when, who is next, and who may not be elected and why'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "list" -d 'List all elections below /zk-leader-run, or below --path'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "history" -d 'Show the last terms: who led, from when to when, and how it ended'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "token-check" -d 'Tell whether a fencing token is still the newest'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d 'Write a znode of yours, if a fencing token is still the newest at that very moment'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "doctor" -d 'Look for what is wrong, or could be better, with the ensemble and an election'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l token -d 'The fencing token [default: ZK_LEADER_TOKEN]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l name -d 'Name of the election [default: the one of ZK_LEADER_PATH, or the only one]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l fenced -d 'Write only under the newest token; there is no other way to write'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l create -d 'Create the znode if it does not exist; its parent must'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s h -l help -d 'Print this help; -h is short, --help tells more'
