@@ -7,7 +7,7 @@ mod service;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::config::Config;
+use crate::config::{Config, runs};
 use crate::core::lease::{connection_timeout, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use crate::core::time::Timestamp;
@@ -169,6 +169,7 @@ fn command(config: &Config) -> Rows {
     let mut rows = vec![
         ("command", words.join(" ")),
         ("terminal", if config.foreground { "the command's (--foreground)" } else { "not the command's" }.to_owned()),
+        ("runs", runs::sentence(config.once.as_ref())),
         ("containment", contain.to_owned()),
         ("a requested stop", stop),
         ("when it ends by itself", ended),

@@ -53,11 +53,12 @@ const fn row(status: &'static str, name: &'static str, meaning: &'static str) ->
     Meaning { status, name, meaning }
 }
 
-const MEANINGS: [Meaning; 14] = [
+const MEANINGS: [Meaning; 15] = [
     row("0-255", "", "the command ended by itself: its own status, unchanged"),
     row("128+n", "", "the command was killed by signal n"),
     row("0", "", "a requested stop: the command exited 0, died of the stop signal, or was not running"),
     row("0", "", "nothing was run: too late for --start-deadline"),
+    row("0", "", "nothing was run: the job of this --slot or --once-per has its run already"),
     row(
         "64",
         "USAGE",
@@ -66,7 +67,7 @@ const MEANINGS: [Meaning; 14] = [
     row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout"),
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
-    row("76", "PROTOCOL", "leadership was lost, with --on-loss exit"),
+    row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
     row("77", "NOPERM", "ZooKeeper refused the credentials, or an ACL forbids it"),
     row("78", "CONFIG", "the configuration file, timings, --http or journald cannot work, or contenders disagree"),
     row("124", "", "the command was stopped because it took longer than --timeout"),
@@ -150,7 +151,9 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::TimedOut => "the command took longer than --timeout".into(),
         ExitReason::TooLate => "not elected within --start-deadline; this run is skipped".into(),
         ExitReason::Duplicate => "another host's run counts for this one; nothing was run".into(),
-        ExitReason::LeadershipLost => "leadership was lost, and --on-loss is exit".into(),
+        ExitReason::LeadershipLost => {
+            "leadership was lost, with --on-loss exit or in a job that runs at most once".into()
+        }
         ExitReason::Unreachable => "the ensemble was not reached within --connect-timeout".into(),
         ExitReason::Forbidden => "ZooKeeper refused the credentials, or an ACL forbids the election".into(),
         ExitReason::BadTiming(error) => {

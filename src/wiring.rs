@@ -78,7 +78,7 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         connect_timeout: config.connect_timeout,
         stop_timeout: config.stop_timeout,
         service: config.service,
-        preparations: Preparations::default(),
+        preparations: Preparations { marks: config.once.is_some(), ..Preparations::default() },
         instance,
     }
 }
@@ -98,6 +98,7 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         host: host(),
         pid: std::process::id(),
         instance,
+        once: config.once.clone(),
     }
 }
 

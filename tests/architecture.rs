@@ -27,7 +27,17 @@ const PLACES: &[Place] = &[
     (
         "zookeeper",
         &["core", "clock"],
-        &["zookeeper_client", "tokio", "futures_util", "spawns_core", "tracing", "serde", "serde_json", "uuid"],
+        &[
+            "zookeeper_client",
+            "tokio",
+            "futures_util",
+            "spawns_core",
+            "tracing",
+            "serde",
+            "serde_json",
+            "uuid",
+            "humantime",
+        ],
     ),
     // L3: the loop, and its onlookers.
     (

@@ -193,6 +193,39 @@ fn options_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn what_does_not_go_with_a_job_that_runs_once_is_refused() {
+    each_is_refused(&[
+        typed(&["--slot", "", "true"], 64, ["--slot:", "''", "2026-11-21"]),
+        typed(&["--slot", "a\nb", "true"], 64, ["--slot:", r"'a\nb'", "control character"]),
+        typed(&["--once-per", "0", "true"], 64, ["--once-per:", "'0'", "1h"]),
+        typed(&["--slot", "k", "--once-per", "1h", "true"], 64, ["--once-per:", "'1h'", "one of the two"]),
+        typed(&["--retry-failed", "true"], 64, ["--retry-failed:", "goes only with", "--slot or --once-per"]),
+        typed(&["--slot", "k", "--keep-slots", "0", "true"], 64, ["--keep-slots:", "'0'", "from 1 to"]),
+        typed(&["--slot", "k", "--on-exit", "rejoin", "true"], 64, ["--on-exit:", "'rejoin'", "write exit"]),
+        typed(&["--slot", "k", "--on-loss", "rejoin", "true"], 64, ["--on-loss:", "'rejoin'", "--retry-failed"]),
+        typed(
+            &["--slot", "k", "--guarantee", "at-least-one", "true"],
+            64,
+            ["--slot:", "--guarantee at-least-one", "--retry-failed"],
+        ),
+        typed(&["--once-per", "1h", "--recipe", "single", "true"], 64, ["--once-per:", "--recipe single", "--slot"]),
+        variable(
+            &[("ZK_LEADER_RUN_RETRY_FAILED", "true")],
+            64,
+            ["ZK_LEADER_RUN_RETRY_FAILED:", "--slot", "leave it out"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_lost_run_ends_the_process_unless_it_is_retried() {
+    let on_loss = |typed: &[&str]| parse(typed, &[]).unwrap().on_loss;
+    assert_eq!(on_loss(&["--slot", "k", "true"]), OnLoss::Exit);
+    assert_eq!(on_loss(&["--slot", "k", "--retry-failed", "true"]), OnLoss::Rejoin);
+    assert_eq!(on_loss(&["--once-per", "1h", "--retry-failed", "--on-loss", "exit", "true"]), OnLoss::Exit);
+}
+
+#[test]
 fn timings_that_do_not_fit_are_refused_with_the_sum_and_the_way_out() {
     each_is_refused(&[
         typed(&["--stop-reserve", "10s", "true"], 78, ["--stop-reserve:", "= 4.65s, but", "at most 4.9s"]),

@@ -51,6 +51,9 @@ complete -c zk-leader-run -l hook-timeout -d 'How long one hook may take; then i
 complete -c zk-leader-run -l http -d 'Serve health, status and metrics over HTTP at this address [default: nowhere]' -r
 complete -c zk-leader-run -l ready-on -d 'When systemd is told that we are ready: contending or leading' -r -f -a "contending\t''
 leading\t''"
+complete -c zk-leader-run -l slot -d 'Run at most once for this key, whichever host runs it' -r
+complete -c zk-leader-run -l once-per -d 'Run at most once in this length of time, whichever host runs it' -r
+complete -c zk-leader-run -l keep-slots -d 'With --slot: how many markers to keep' -r
 complete -c zk-leader-run -l log-format -d 'Log as human or json lines on standard error, or to journald' -r -f -a "human\t''
 json\t''
 journald\t''"
@@ -61,8 +64,9 @@ debug\t''
 trace\t''"
 complete -c zk-leader-run -l config -d 'TOML file of settings [default: /etc/zk-leader-run/config.toml, if it exists]' -r -F
 complete -c zk-leader-run -l foreground -d 'Let the command use the terminal: read from it, and be interrupted by Ctrl-C'
+complete -c zk-leader-run -l retry-failed -d 'Let a run that failed or was interrupted not count: at least once, instead of at most once'
 complete -c zk-leader-run -l print-config -d 'Print every setting and where it came from, and touch nothing'
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --wait --conflict-exit-code --connect-timeout --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --hook --hook-timeout --http --ready-on --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --wait --conflict-exit-code --connect-timeout --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

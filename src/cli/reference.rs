@@ -12,8 +12,11 @@ use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\
 Examples:
-  A cron job on every host; while it runs on one, the others leave at once:
-    zk-leader-run -z zk1:2181,zk2:2181,zk3:2181 --wait 0 --conflict-exit-code 0 -- nightly.sh
+  A nightly job in the crontabs of all hosts, which runs on one of them:
+    zk-leader-run -z zk1:2181,zk2:2181,zk3:2181 --slot $(date +%F) -- nightly.sh
+
+  The same, if the others shall not wait until it is done:
+    zk-leader-run -z zk1,zk2,zk3 --slot $(date +%F) --wait 0 --conflict-exit-code 0 -- nightly.sh
 
   A service that follows the leadership from host to host for ever:
     zk-leader-run -z zk1,zk2,zk3/prod --on-exit rejoin -- my-service --port 8080

@@ -12,6 +12,7 @@ pub mod file;
 pub mod given;
 mod read;
 pub mod refusal;
+pub mod runs;
 mod service;
 mod signal;
 mod timing;
@@ -30,6 +31,7 @@ use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
 use crate::observe::log::Format;
+use crate::zookeeper::Once;
 
 /// Everything that the rest of the program needs to know of its user's wishes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,6 +67,8 @@ pub struct Config {
     pub on_exit: OnExit,
     pub on_loss: OnLoss,
     pub service: Service,
+    /// `None`: the command runs whenever we lead.
+    pub once: Option<Once>,
     /// Never empty.
     pub command: Vec<OsString>,
 

@@ -12,7 +12,7 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, connect, errands, executable, service, signal, timing, watching, znode};
+use super::{Config, connect, errands, executable, runs, service, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
@@ -48,12 +48,20 @@ const LEVELS: [(&str, LevelFilter); 5] = [
 /// The first value, or the first sum of values, that cannot work.
 pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
     let program = program(typed)?;
+    let mut config = values(typed, layers, program)?;
+    config.notices.append(&mut config.errands.notices);
+    runs::settle(&mut config, typed, layers)?;
+    executable::check(program, layers.surroundings.variable("PATH"))?;
+    Ok(config)
+}
+
+fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
     let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
     let place = place(typed, layers, program)?;
     let lease = lease(typed, layers)?;
     let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
-    let mut config = Config {
+    Ok(Config {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
         name: place.name,
@@ -74,6 +82,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         on_exit,
         on_loss: layers.required("on-loss", typed.on_loss.as_ref())?.one_of(&LOSSES)?,
         service,
+        once: None,
         command: typed.command.clone(),
         watching: watching::read(&typed.watching, layers)?,
         errands: errands::read(typed, layers)?,
@@ -83,10 +92,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         file: None,
         notices: [lease.notices, notices].concat(),
-    };
-    config.notices.append(&mut config.errands.notices);
-    executable::check(program, layers.surroundings.variable("PATH"))?;
-    Ok(config)
+    })
 }
 
 fn program(typed: &Typed) -> Result<&OsString, Refusal> {

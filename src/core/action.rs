@@ -43,8 +43,11 @@ pub enum Action {
     TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration },
     /// One multi: check the candidate, check the term, set the record.
     Renew { candidacy: Candidacy, conditions: Conditions, entry: Entry },
-    /// One multi: check the candidate, check the term, write the marker of this run's slot.
-    Mark { candidacy: Candidacy, conditions: Conditions },
+    /// Read the markers of runs, then one multi: check the candidate, check the term, write the marker of this run.
+    /// `is_first`: nothing was started by this process yet.
+    Mark { candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool },
+    /// The marked run has ended: completed with the release that follows. `ok`: by itself, and well.
+    EndRun { status: ChildStatus, ok: bool },
     /// One multi: check the term, set the record free, delete the candidate (unless it is to keep its place).
     Release { candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool },
     /// Run the fence command. Answer: `Fenced` with this grant's token.

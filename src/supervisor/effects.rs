@@ -51,7 +51,10 @@ impl Effects {
                 self.desk.take_over(candidacy, conditions, entry, longest);
             }
             Action::Renew { candidacy, conditions, entry } => self.desk.renew(candidacy, conditions, entry),
-            Action::Mark { candidacy, conditions } => self.desk.mark(candidacy, conditions),
+            Action::Mark { candidacy, conditions, entry, is_first } => {
+                self.desk.mark(candidacy, conditions, entry, is_first);
+            }
+            Action::EndRun { status, ok } => self.desk.end_run(status, ok),
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {
                 self.desk.release(candidacy, conditions, entry, keeps_candidate);
             }

@@ -67,7 +67,10 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     let books = reading::books(contact);
     let (created, children, books) = tokio::join!(created, children, books);
     let znode = match created {
-        Ok((stat, sequence)) => Znode { name: format!("{prefix}{sequence}"), czxid: stat.czxid },
+        Ok((stat, sequence)) => {
+            contact.office.joined(&stat);
+            Znode { name: format!("{prefix}{sequence}"), czxid: stat.czxid }
+        }
         Err(Error::NoNode) => {
             contact.office.forget(candidate.candidacy);
             return Ok(None);
@@ -101,6 +104,7 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
         if let Some(stat) = client.check_stat(&paths.candidate(&name)).await?
             && stat.ephemeral_owner == contact.id()
         {
+            contact.office.joined(&stat);
             tracing::debug!(name, "Candidate was found again after a lost reply");
             candidate.znode = Some(Znode { name, czxid: stat.czxid });
             contact.office.remember(candidate);

@@ -14,6 +14,7 @@ use crate::core::lease::LEASE_LONGEST;
 
 const LEASE: &str = "lease";
 const TERM: &str = "term";
+const RUNS: &str = "runs";
 
 /// Full paths, the chroot included.
 #[derive(Clone, Debug)]
@@ -22,13 +23,17 @@ pub(super) struct Paths {
     pub election: String,
     pub lease: String,
     pub term: String,
+    /// The directory of the runs' markers.
+    pub runs: String,
+    pub last_run: String,
 }
 
 impl Paths {
     pub fn new(settings: &Settings) -> Self {
         let base = format!("{}{}", settings.chroot, settings.base);
         let election = format!("{}{}", settings.chroot, settings.election);
-        Self { lease: format!("{base}/{LEASE}"), term: format!("{base}/{TERM}"), base, election }
+        let (lease, term, runs) = (format!("{base}/{LEASE}"), format!("{base}/{TERM}"), format!("{base}/{RUNS}"));
+        Self { lease, term, last_run: format!("{runs}/last"), runs, base, election }
     }
 
     /// Whether the record and the term are among these children of the base.
@@ -38,6 +43,11 @@ impl Paths {
 
     pub fn candidate(&self, name: &str) -> String {
         format!("{}/{name}", self.election)
+    }
+
+    /// The marker of this name.
+    pub fn run(&self, name: &str) -> String {
+        format!("{}/{name}", self.runs)
     }
 
     /// Whether the election directory is a child of the base, and so can be created in one multi with it.
@@ -192,7 +202,7 @@ async fn create(
 }
 
 /// Znodes that outlive every session.
-fn persistent() -> CreateOptions<'static> {
+pub(super) fn persistent() -> CreateOptions<'static> {
     CreateMode::Persistent.with_acls(Acls::anyone_all())
 }
 

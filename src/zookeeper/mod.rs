@@ -17,13 +17,16 @@ mod fault;
 pub mod history;
 mod layout;
 mod line;
+mod mark;
 pub mod member;
 mod office;
+mod once;
 pub mod orders;
 mod reading;
 mod records;
 pub mod releaser;
 mod roster;
+mod runs;
 mod seat;
 mod service;
 mod session;
@@ -50,6 +53,7 @@ use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
+use crate::core::order::ChildStatus;
 use crate::core::settings::Recipe;
 use fault::Fault;
 use office::Office;
@@ -59,6 +63,7 @@ use session::{Contact, Session};
 
 pub use board::Account;
 pub use history::Term;
+pub use once::{Once, Per};
 pub use settings::Settings;
 pub use survey::{Leader, Survey, Surveyor};
 
@@ -119,9 +124,15 @@ impl Desk {
         self.ask(candidacy, Request::Renew, |contact| writes::renew(contact, candidacy, conditions, entry));
     }
 
-    /// Answer: `Marked`. No setting asks for a marker yet.
-    pub fn mark(&self, candidacy: Candidacy, _conditions: Conditions) {
-        self.office.tell(Event::Marked { candidacy, is_fresh: true });
+    /// Writes the marker of the run that is to start, unless it has run already. Answer: `Marked`.
+    pub fn mark(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool) {
+        let work = |contact| mark::mark(contact, candidacy, conditions, entry, is_first);
+        self.ask(candidacy, Request::Mark, work);
+    }
+
+    /// How the marked run ended, for the marker that is completed with the release.
+    pub fn end_run(&self, status: ChildStatus, ok: bool) {
+        self.office.end_run(status, ok);
     }
 
     /// Answer: `Released`.

@@ -3,7 +3,7 @@
 //! Never: a lock held over an await.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
@@ -12,10 +12,12 @@ use zookeeper_client::{Error, Stat};
 use super::board::Board;
 use super::fault::Fault;
 use super::layout::Paths;
+use super::mark::OpenRun;
 use super::records;
 use super::session::Contact;
 use super::settings::Settings;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
+use crate::core::order::ChildStatus;
 
 /// Shared by all sessions.
 #[derive(Debug)]
@@ -27,6 +29,10 @@ pub(super) struct Office {
     candidate: Mutex<Option<Candidate>>,
     /// The newest session that was opened, while anyone else has a use for it.
     contact: Mutex<Weak<Contact>>,
+    /// The ctime of our first candidate, in whatever session: when this call joined, by `ZooKeeper`'s clock.
+    joined_ms: OnceLock<i64>,
+    /// The run of the present term, if it was marked.
+    run: Mutex<Option<OpenRun>>,
     /// The mzxid of the last record that was complained about.
     complained_of: AtomicI64,
     foreign_reported: AtomicBool,
@@ -77,6 +83,8 @@ impl Office {
             events,
             candidate: Mutex::default(),
             contact: Mutex::default(),
+            joined_ms: OnceLock::new(),
+            run: Mutex::default(),
             complained_of: AtomicI64::new(0),
             foreign_reported: AtomicBool::new(false),
             last_error: Mutex::default(),
@@ -147,6 +155,39 @@ impl Office {
         if let Some(known) = self.lock().as_mut().filter(|known| known.candidacy == candidacy) {
             (known.tried, known.znode) = (false, None);
         }
+    }
+
+    /// A candidate of ours was created: the first one tells when we joined.
+    pub fn joined(&self, created: &Stat) {
+        self.joined_ms.get_or_init(|| created.ctime);
+    }
+
+    /// Without a candidate there is no turn; if it were asked all the same, every run would count.
+    pub fn joined_ms(&self) -> i64 {
+        self.joined_ms.get().copied().unwrap_or(i64::MIN)
+    }
+
+    pub fn open_run(&self, run: OpenRun) {
+        *self.lock_run() = Some(run);
+    }
+
+    pub fn end_run(&self, status: ChildStatus, ok: bool) {
+        if let Some(run) = self.lock_run().as_mut() {
+            run.end(status, ok);
+        }
+    }
+
+    /// The run, if there is one whose end is to be written down.
+    pub fn ended_run(&self) -> Option<OpenRun> {
+        self.lock_run().clone()
+    }
+
+    pub fn close_run(&self) {
+        *self.lock_run() = None;
+    }
+
+    fn lock_run(&self) -> MutexGuard<'_, Option<OpenRun>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a lease record; an unreadable one is reported once.

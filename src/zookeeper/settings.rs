@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::once::Once;
 use crate::core::settings::{Guarantee, Recipe};
 
 /// Where the ensemble is, where our znodes are, and who we are.
@@ -29,6 +30,8 @@ pub struct Settings {
     pub pid: u32,
     /// Drawn at random when the process starts; never zero.
     pub instance: u64,
+    /// `None`: the command runs whenever we lead.
+    pub once: Option<Once>,
 }
 
 impl Settings {

@@ -22,6 +22,7 @@ pub(super) fn settings() -> Settings {
         host: "host".to_owned(),
         pid: 1,
         instance: 0xfeed_0000_0000_0001,
+        once: None,
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
 
 use super::fault::{Fault, Part};
+use super::mark;
 use super::reading::{Answer, Watching, of_a_holder};
 use super::records;
 use super::session::Contact;
@@ -21,7 +22,7 @@ use crate::core::settings::Recipe;
 use crate::core::time::Timestamp;
 
 /// A check for any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
-const ANY_VERSION: i32 = -1;
+pub(super) const ANY_VERSION: i32 = -1;
 
 /// Checks the candidate, sets the term, sets the record.
 pub(super) async fn take_over(
@@ -78,11 +79,13 @@ pub(super) async fn release(
     entry: Entry,
     keeps_candidate: bool,
 ) -> Result<Answer, Fault> {
+    let closing = mark::close(&contact);
     let candidate = if keeps_candidate { None } else { candidate_to_delete(&contact, candidacy).await? };
     let outcome = match free(&contact, conditions, &entry, candidate.as_deref()).await {
         Err(Fault::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
         outcome => outcome,
     };
+    closing.await;
     match outcome {
         Err(Fault::Denied(Denial::Conflict)) if was_freed_by_us(&contact, &entry).await? => {
             tracing::debug!("Record was free already: the reply to an earlier release was lost");

@@ -37,9 +37,10 @@ pub fn action(action: &Action) -> String {
             written("take-over", candidacy.0, *conditions, entry) + &term
         }
         Action::Renew { candidacy, conditions, entry } => written("renew", candidacy.0, *conditions, entry),
-        Action::Mark { candidacy, conditions } => {
-            format!("mark candidacy={} record={} term={}", candidacy.0, conditions.record, conditions.term)
+        Action::Mark { candidacy, conditions, entry, is_first } => {
+            written(if *is_first { "mark" } else { "mark again" }, candidacy.0, *conditions, entry)
         }
+        Action::EndRun { status, ok } => format!("end-run {status:?} ok={ok}"),
         Action::Release { candidacy, conditions, entry, keeps_candidate: false } => {
             written("release", candidacy.0, *conditions, entry)
         }

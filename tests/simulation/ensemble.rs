@@ -8,6 +8,8 @@ use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Denial, Nonce, Place};
 use zk_leader_run::core::settings::Recipe;
 
+use crate::runs::Marker;
+
 /// How many states back a server may lag.
 const HISTORY: usize = 12;
 
@@ -55,6 +57,7 @@ pub struct State {
     pub next_sequence: u64,
     pub term: Option<Term>,
     pub record: Option<StoredRecord>,
+    pub runs: Vec<Marker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +106,8 @@ pub struct Ensemble {
 
 impl Ensemble {
     pub fn new(recipe: Recipe) -> Self {
-        let first = State { zxid: 1, candidates: Vec::new(), next_sequence: 0, term: None, record: None };
+        let first =
+            State { zxid: 1, candidates: Vec::new(), next_sequence: 0, term: None, record: None, runs: Vec::new() };
         Self { recipe, sessions: Vec::new(), states: VecDeque::from([first]), watches: Vec::new(), fired: Vec::new() }
     }
 
@@ -260,6 +264,14 @@ impl Ensemble {
         }
         let term = self.state().term.is_some_and(|term| term.version == conditions.term);
         if term { Ok(()) } else { Err(Denial::Conflict) }
+    }
+
+    /// Writes the marker of a run.
+    pub fn set_run(&mut self, marker: Marker) {
+        self.commit(|state| {
+            state.runs.retain(|other| other.slot != marker.slot);
+            state.runs.push(marker);
+        });
     }
 
     /// Frees the record, and deletes the candidate if it is there and not to be kept.

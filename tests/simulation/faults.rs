@@ -2,7 +2,6 @@
 
 use zk_leader_run::core::action::PhaseName;
 use zk_leader_run::core::event::{Bar, Event};
-use zk_leader_run::core::order::ChildStatus;
 
 use crate::clock::{MILLI, Real};
 use crate::host::{Instance, Process, Weather};
@@ -88,7 +87,7 @@ impl World {
             Fault::KillGuard => self.guard_dies(instance, false),
             Fault::CommandEnds => {
                 if let Some(tree) = self.instances[instance].tree {
-                    let status = ChildStatus::Exited(0);
+                    let status = self.own_end(instance);
                     self.push(self.now, Occurrence::CommandEnds { instance, run: tree.run, status });
                 }
             }

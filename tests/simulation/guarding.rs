@@ -111,13 +111,20 @@ impl World {
         };
         self.oracle.spawned(&self.instances, &self.hosts, instance, &tree, self.now, self.script.guarantee);
         self.instances[instance].tree = Some(tree);
+        self.run_started(instance);
         self.mark(Mark::Started);
         let pid = 1_000 + instance as i32;
         self.push(self.now + MILLI, Occurrence::GuardTold { instance, input: Input::Executed { pid } });
         if let Some(delay) = ends_in {
-            let status = ChildStatus::Exited(0);
+            let status = self.own_end(instance);
             self.push(self.now + delay, Occurrence::CommandEnds { instance, run, status });
         }
+    }
+
+    /// How a command ends by itself: jobs that run once fail now and then.
+    pub fn own_end(&mut self, instance: usize) -> ChildStatus {
+        let fails = self.script.once.is_some() && self.rng(instance).chance(30);
+        ChildStatus::Exited(u8::from(fails))
     }
 
     fn stop_signalled(&mut self, instance: usize) {
@@ -155,6 +162,9 @@ impl World {
             return;
         }
         tree.command_lives = false;
+        if status == ChildStatus::Exited(0) {
+            self.run_succeeded(instance);
+        }
         self.note(|| format!("tree {instance}: the command ends: {status:?}"));
         self.mark(Mark::CommandEnded);
         self.oracle.may_have_died(&self.instances[instance], self.hosts_clock(instance));

@@ -12,6 +12,7 @@ use zk_leader_run::guard::policy::{Input, Policy};
 use crate::clock::{HostClock, Real};
 use crate::ensemble::SessionKey;
 use crate::rng::Rng;
+use crate::runs::Slot;
 
 /// What is wrong on a host, and until when.
 #[derive(Clone, Copy, Default, Debug)]
@@ -110,10 +111,14 @@ pub struct Instance {
     pub guard: Guard,
     pub tree: Option<Tree>,
     pub stops_requested: u32,
+    /// What it was called for.
+    pub slot: Slot,
+    /// How its run ended, as it said.
+    pub ended: Option<bool>,
 }
 
 impl Instance {
-    pub fn new(host: usize, settings: &Settings, machine: Machine) -> Self {
+    pub fn new(host: usize, settings: &Settings, machine: Machine, slot: Slot) -> Self {
         Self {
             host,
             settings: *settings,
@@ -136,6 +141,8 @@ impl Instance {
             },
             tree: None,
             stops_requested: 0,
+            slot,
+            ended: None,
         }
     }
 

@@ -27,6 +27,7 @@ mod oracle;
 mod release;
 mod requests;
 mod rng;
+mod runs;
 mod script;
 mod sessions;
 mod supervising;
@@ -127,7 +128,7 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
         }
     }
     assert!(coverage.visits(PhaseName::Stopping, "orphans-ended") > 0);
-    for event in ["marked", "fenced"] {
+    for event in ["marked", "duplicate", "fenced"] {
         assert!(coverage.visits(PhaseName::Preparing, event) > 0, "{event} was never read in time");
     }
     for phase in [PhaseName::Following, PhaseName::Waiting, PhaseName::Preparing, PhaseName::Leading, PhaseName::Paused]

@@ -9,6 +9,7 @@ use zk_leader_run::guard::policy::Input;
 
 use crate::clock::Real;
 use crate::host::{Host, Instance, Tree};
+use crate::runs::Facts;
 
 #[derive(Debug, Default)]
 pub struct Oracle {
@@ -17,6 +18,7 @@ pub struct Oracle {
     pub starts: u64,
     newest_token: i64,
     newest_instance: Option<usize>,
+    pub facts: Facts,
 }
 
 impl Oracle {

@@ -210,14 +210,15 @@ impl World {
                 .ensemble
                 .renew(session, candidacy.0, conditions, entry, None)
                 .map(|version| Event::Renewed { candidacy, sent_at, version }),
-            Action::Mark { conditions, .. } => self
-                .ensemble
-                .check(session, candidacy.0, conditions)
-                .map(|()| Event::Marked { candidacy, is_fresh: true }),
-            Action::Release { conditions, entry, keeps_candidate, .. } => self
-                .ensemble
-                .release(session, candidacy.0, conditions, entry, keeps_candidate)
-                .map(|()| Event::Released { candidacy }),
+            Action::Mark { conditions, entry, is_first, .. } => self
+                .mark_run((instance, session, candidacy.0), conditions, entry, is_first)
+                .map(|is_fresh| Event::Marked { candidacy, is_fresh }),
+            Action::Release { conditions, entry, keeps_candidate, .. } => {
+                self.complete_run(instance, conditions, entry);
+                self.ensemble
+                    .release(session, candidacy.0, conditions, entry, keeps_candidate)
+                    .map(|()| Event::Released { candidacy })
+            }
             _ => return,
         };
         match outcome {

@@ -10,6 +10,7 @@ use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparat
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::rng::Rng;
+use crate::runs::Once;
 
 /// One host: its clock and how its supervisors are started.
 #[derive(Clone, Debug)]
@@ -118,6 +119,8 @@ pub struct Script {
     pub seed: u64,
     pub recipe: Recipe,
     pub guarantee: Guarantee,
+    /// Every host's job runs once for each slot.
+    pub once: Option<Once>,
     pub hosts: Vec<HostPlan>,
     pub steps: Vec<Step>,
     /// All faults end and everyone is restarted.
@@ -136,6 +139,9 @@ impl Script {
         };
         let hosts = rng.pick(&[2, 2, 3, 3, 4]);
         let hosts: Vec<HostPlan> = (0..hosts).map(|_| draw_host(&mut rng, guarantee, timeouts)).collect();
+        let once = (guarantee == Guarantee::AtMostOne && rng.chance(25))
+            .then(|| rng.pick(&[Once::AtMost, Once::AtMost, Once::RetryFailed]));
+        let hosts: Vec<HostPlan> = hosts.into_iter().map(|host| host.of_jobs(once)).collect();
         let longest = hosts.iter().map(|host| host.session_timeout.as_nanos() as Real).max().unwrap_or(0);
         let healed_at = rng.between(longest, 4 * longest);
         let mut steps: Vec<Step> =
@@ -143,7 +149,21 @@ impl Script {
         if rng.chance(20) {
             steps.extend(draw_chain(&mut rng, longest));
         }
-        Self { seed, recipe, guarantee, hosts, steps, healed_at }
+        Self { seed, recipe, guarantee, once, hosts, steps, healed_at }
+    }
+}
+
+impl HostPlan {
+    /// As `config::runs` has it.
+    fn of_jobs(mut self, once: Option<Once>) -> Self {
+        let settings = &mut self.settings;
+        settings.preparations.marks &= settings.guarantee == Guarantee::AtLeastOne;
+        if let Some(once) = once {
+            settings.preparations.marks = true;
+            settings.on_exit = OnExit::Exit;
+            settings.on_loss = if once == Once::AtMost { OnLoss::Exit } else { settings.on_loss };
+        }
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! The supervisor's loop: events in, actions carried out, one timer.
 
-use zk_leader_run::core::action::{Action, PhaseName, Transition};
+use zk_leader_run::core::action::{Action, ExitReason, PhaseName, Transition};
 use zk_leader_run::core::event::{Event, Request};
 use zk_leader_run::core::order::Order;
 use zk_leader_run::core::time::{Now, Timestamp};
@@ -96,6 +96,7 @@ impl World {
                 self.tell(instance, Event::Fenced { token: grant.token, is_fenced }, delay);
             }
             Action::EndFence => {}
+            Action::EndRun { ok, .. } => self.instances[instance].ended = Some(ok),
             Action::Release { candidacy, .. } => {
                 self.mark(Mark::ReleaseSent);
                 self.send(instance, candidacy, Request::Release, action);
@@ -109,7 +110,7 @@ impl World {
                     self.mark(Mark::WaitBegan);
                 }
             }
-            Action::Exit(_) => self.exits(instance),
+            Action::Exit(reason) => self.exits(instance, reason),
         }
     }
 
@@ -120,7 +121,8 @@ impl World {
         self.order(instance, order);
     }
 
-    fn exits(&mut self, instance: usize) {
+    fn exits(&mut self, instance: usize, reason: ExitReason) {
+        self.run_was_given_up(instance, reason);
         self.note(|| format!("instance {instance} exits"));
         self.close_client(instance);
         self.supervisor_ends(instance);

@@ -38,7 +38,7 @@ impl Chain {
         }
         let hosts = vec![plan; self.hosts];
         let (recipe, guarantee) = (self.recipe, Guarantee::AtMostOne);
-        Script { seed: 1, recipe, guarantee, hosts, steps, healed_at: 60 * SECOND }
+        Script { seed: 1, recipe, guarantee, once: None, hosts, steps, healed_at: 60 * SECOND }
     }
 
     /// The second start comes when one wait is over.

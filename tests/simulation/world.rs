@@ -17,6 +17,7 @@ use crate::host::{Call, Client, Host, Instance, Process, Weather};
 use crate::oracle::Oracle;
 use crate::release::Releaser;
 use crate::rng::Rng;
+use crate::runs::slot_at;
 use crate::script::{Mark, Script, When};
 
 /// Something that is going to happen.
@@ -246,7 +247,7 @@ impl World {
         let index = self.instances.len();
         let settings = Settings { instance: index as u64 + 1, ..*settings };
         let machine = Machine::new(settings, self.hosts[host].clock.now(self.now));
-        self.instances.push(Instance::new(host, &settings, machine));
+        self.instances.push(Instance::new(host, &settings, machine, slot_at(self.now)));
         self.hosts[host].instance = Some(index);
         self.note(|| format!("host {host}: instance {index} starts"));
         self.tell(index, Event::Ticked, 0);

@@ -26,6 +26,11 @@ impl Election {
         Self { name, diary: Diary::new(), admin: Admin::to(servers), servers: servers.to_owned() }
     }
 
+    /// Where the ensemble is.
+    pub fn servers(&self) -> &str {
+        &self.servers
+    }
+
     /// A host with the witness as its command, not yet started.
     pub fn host(&self, id: &str) -> Subject {
         self.host_at(&self.servers, id)

@@ -10,6 +10,8 @@
 mod support;
 
 mod containment;
+mod cron;
+mod crontab;
 mod election;
 mod ensemble_faults;
 mod exits;

@@ -38,6 +38,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         host: format!("host{instance}"),
         pid: 1,
         instance,
+        once: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod bootstrap;
 mod host;
 mod line;
 mod lossy;
+mod runs;
 mod sessions;
 mod single;
 mod watches;

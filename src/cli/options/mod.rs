@@ -4,6 +4,7 @@
 
 mod configuration;
 mod errands;
+mod runs;
 mod service;
 mod watching;
 
@@ -13,6 +14,7 @@ use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::configuration::Configuration;
 pub use errands::{HealthOptions, HookOptions};
+use runs::RunOptions;
 use service::ServiceOptions;
 pub use watching::Watching;
 
@@ -180,6 +182,9 @@ pub struct Typed {
 
     #[command(flatten)]
     pub watching: Watching,
+
+    #[command(flatten)]
+    pub runs: RunOptions,
 
     /// Log as human or json lines on standard error, or to journald
     ///

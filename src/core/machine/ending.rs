@@ -150,6 +150,10 @@ impl Machine {
 
     pub(super) fn tree_ended(&mut self, now: Now, status: ChildStatus, cause: Cause) {
         self.status = Some(status);
+        if self.settings.preparations.marks {
+            let ok = cause == Cause::ItsOwn && status == ChildStatus::Exited(0);
+            self.actions.push(Action::EndRun { status, ok });
+        }
         let next = self.after_tree(now, status, cause);
         self.tree_is_empty(now);
         match next {

@@ -93,8 +93,11 @@ impl Machine {
         let Some(tenure) = self.tenure.filter(|tenure| tenure.is_unmarked && now.lease >= tenure.mark_at) else {
             return;
         };
-        if self.pending.is_none() && matches!(self.link, Link::Open(_)) {
-            let action = Action::Mark { candidacy: self.candidacy, conditions: tenure.conditions };
+        if self.pending.is_none()
+            && let Link::Open(timing) = self.link
+        {
+            let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
+            let action = Action::Mark { candidacy: self.candidacy, conditions, entry, is_first: self.runs == 0 };
             self.request(Request::Mark, action);
         }
     }
@@ -107,7 +110,10 @@ impl Machine {
                 self.prepare(now);
             }
             (Phase::Preparing { step: Step::Mark }, Some(_)) => {
-                self.begin_release(now, After::Exit(ExitReason::Duplicate), Why::Duplicate);
+                // Our own run, which was taken from us and is not to be repeated, is no success.
+                let own = self.runs > 0 && self.settings.on_loss == OnLoss::Exit;
+                let reason = if own { ExitReason::LeadershipLost } else { ExitReason::Duplicate };
+                self.begin_release(now, After::Exit(reason), Why::Duplicate);
             }
             (Phase::Releasing { .. }, Some(_)) => self.send_release(),
             // The tenure was lost meanwhile.

@@ -1,0 +1,121 @@
+//! What the options of jobs that run once mean, and what they do not go with.
+//!
+//! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
+
+use super::Config;
+use super::duration::{self, Zero};
+use super::given::{Given, Origin};
+use super::refusal::{Refusal, quoted};
+use crate::cli::{Layers, Typed};
+use crate::core::settings::{Guarantee, OnExit, OnLoss, Recipe};
+use crate::observe::words;
+use crate::zookeeper::{Once, Per};
+
+const LONGEST_KEY: usize = 128;
+const MOST_SLOTS: usize = 10_000;
+
+/// Reads the options, the others being settled.
+pub(super) fn settle(config: &mut Config, typed: &Typed, layers: &Layers) -> Result<(), Refusal> {
+    let slot = layers.given("slot", typed.runs.slot.as_ref())?;
+    let period = layers.given("once-per", typed.runs.once_per.as_ref())?;
+    let retry_failed = layers.flag("retry-failed", typed.runs.retry_failed)?;
+    let keep = layers.required("keep-slots", typed.runs.keep_slots.as_ref())?;
+    let keep_slots = count(&keep)?;
+    if slot.is_none() && matches!(keep.origin, Origin::Option(_)) {
+        config.notices.push(format!("{} has no effect without --slot", keep.origin));
+    }
+    let (given, per) = match (slot, period) {
+        (Some(_), Some(period)) => {
+            return Err(
+                period.refused("does not go with --slot, which tells runs apart by itself; write one of the two")
+            );
+        }
+        (Some(slot), None) => (slot.clone(), Per::Slot(key(&slot)?)),
+        (None, Some(period)) => {
+            let length = duration::parse(&period, Zero::Senseless("write the distance of two runs, like 1h"))?;
+            (period, Per::Period(length))
+        }
+        (None, None) if retry_failed => {
+            let complaint = "goes only with --slot or --once-per; add one of them, or leave it out";
+            return Err(Refusal::usage(layers.name_of("retry-failed"), complaint));
+        }
+        (None, None) => return Ok(()),
+    };
+    let once = Once { per, retry_failed, keep_slots };
+    let on_exit = layers.required("on-exit", typed.on_exit.as_ref())?;
+    agree(&given, &once, config, &on_exit)?;
+    config.on_loss = on_loss(&given, &once, config.on_loss, &layers.required("on-loss", typed.on_loss.as_ref())?)?;
+    config.once = Some(once);
+    Ok(())
+}
+
+/// Refuses what does not go together.
+fn agree(given: &Given, once: &Once, config: &Config, on_exit: &Given) -> Result<(), Refusal> {
+    if config.guarantee == Guarantee::AtLeastOne {
+        return Err(given.refused(
+            "does not go with --guarantee at-least-one, under which two commands may run at once, for one slot, too; leave \
+             that out, and add --retry-failed for a job that must not be missed",
+        ));
+    }
+    if config.recipe == Recipe::Single && matches!(once.per, Per::Period(_)) {
+        return Err(given.refused(
+            "does not go with --recipe single, where nothing tells when a call joined; leave that out, or write --slot",
+        ));
+    }
+    if config.on_exit != OnExit::Exit {
+        let option = &given.origin;
+        let complaint = format!("does not go with {option}: after one run all that follows is a duplicate; write exit");
+        return Err(on_exit.refused(complaint));
+    }
+    Ok(())
+}
+
+/// At most once, a run that was lost is not repeated, so there is nothing to stay for.
+fn on_loss(given: &Given, once: &Once, chosen: OnLoss, typed: &Given) -> Result<OnLoss, Refusal> {
+    match chosen {
+        _ if once.retry_failed => Ok(chosen),
+        OnLoss::Rejoin if !matches!(typed.origin, Origin::Default(_)) => Err(typed.refused(format_args!(
+            "does not go with {}: a run that was lost is not repeated; write exit, or add --retry-failed",
+            given.origin
+        ))),
+        OnLoss::Rejoin | OnLoss::Exit => Ok(OnLoss::Exit),
+    }
+}
+
+/// How often the command runs, for `--dry-run`.
+pub fn sentence(once: Option<&Once>) -> String {
+    let per = match once.map(|once| &once.per) {
+        None => return "whenever this host leads".to_owned(),
+        Some(Per::Slot(key)) => format!("for slot {}", quoted(key)),
+        Some(Per::Period(period)) => {
+            let (period, half) = (words::length(*period), words::length(*period / 2));
+            format!("per {period}: not if a run started later than {half} before this call joined")
+        }
+    };
+    if once.is_some_and(|once| once.retry_failed) {
+        format!("at least once {per}; one that failed or was interrupted does not count")
+    } else {
+        format!("at most once {per}; one that failed or was interrupted is not repeated")
+    }
+}
+
+fn key(given: &Given) -> Result<String, Refusal> {
+    match given.text.as_str() {
+        "" => Err(given.refused("is empty; write a key like 2026-11-21, made from the scheduled time")),
+        text if text.len() > LONGEST_KEY => {
+            Err(given.refused(format_args!("is longer than {LONGEST_KEY} bytes; write a shorter one")))
+        }
+        text if text.chars().any(char::is_control) => {
+            Err(given.refused("holds a control character; write a key without it"))
+        }
+        text => Ok(text.to_owned()),
+    }
+}
+
+fn count(given: &Given) -> Result<usize, Refusal> {
+    let digits = given.text.bytes().all(|byte| byte.is_ascii_digit());
+    match given.text.parse() {
+        Ok(count) if digits && (1..=MOST_SLOTS).contains(&count) => Ok(count),
+        _ => Err(given.refused(format_args!("is not a number of slots; write one from 1 to {MOST_SLOTS}"))),
+    }
+}

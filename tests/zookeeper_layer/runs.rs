@@ -1,0 +1,252 @@
+//! The marker of a run: written before the start or not at all, found again after a lost reply, completed with the release.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use zk_leader_run::core::action::{Conditions, Entry};
+use zk_leader_run::core::event::{Denial, Event, Request};
+use zk_leader_run::core::order::ChildStatus;
+use zk_leader_run::zookeeper::{Once, Per, Settings};
+
+use crate::host::{ELECTION, FIRST, Host, No, settings};
+use crate::support::{Admin, Ensemble, Proxy, wait};
+
+const RUNS: &str = "/zk-leader-run/job/runs";
+const LAST: &str = "/zk-leader-run/job/runs/last";
+const SLOT: &str = "/zk-leader-run/job/runs/slot-noon";
+
+fn slot(key: &str) -> Once {
+    Once { per: Per::Slot(key.to_owned()), retry_failed: false, keep_slots: 100 }
+}
+
+fn retrying(once: Once) -> Once {
+    Once { retry_failed: true, ..once }
+}
+
+fn every(period: Duration) -> Once {
+    Once { per: Per::Period(period), ..slot("") }
+}
+
+fn of(servers: &str, instance: u64, once: &Once) -> Settings {
+    Settings { once: Some(once.clone()), ..settings(servers, instance) }
+}
+
+/// May it run?
+async fn mark(host: &mut Host, conditions: Conditions) -> Result<bool, No> {
+    let entry = Entry { token: Some(9), ..host.entry(1) };
+    host.desk.mark(FIRST, conditions, entry, true);
+    match host.answer(FIRST, Request::Mark).await? {
+        Event::Marked { is_fresh, .. } => Ok(is_fresh),
+        other => panic!("not an answer: {other:?}"),
+    }
+}
+
+/// A whole call: lines up, marks, ends with this status if it may run, and releases.
+async fn call(settings: Settings, status: Option<u8>) -> bool {
+    let (mut host, _, conditions) = Host::leading(settings).await;
+    let may_run = mark(&mut host, conditions).await.unwrap();
+    if let Some(status) = status.filter(|_| may_run) {
+        host.desk.end_run(ChildStatus::Exited(status), status == 0);
+    }
+    host.release(conditions).await.unwrap();
+    assert!(host.desk.close(wait::LIMIT).await);
+    may_run
+}
+
+fn json(admin: &Admin, path: &str) -> Value {
+    serde_json::from_str(&admin.read(path)).unwrap()
+}
+
+#[tokio::test]
+async fn a_slot_runs_once_whatever_became_of_it_and_the_next_slot_runs() {
+    let ensemble = Ensemble::single();
+    let servers = ensemble.connect_string();
+    for (key, status) in [("well", Some(0)), ("ill", Some(3)), ("never ended", None)] {
+        assert!(call(of(&servers, 1, &slot(key)), status).await, "{key}");
+        assert!(!call(of(&servers, 2, &slot(key)), Some(0)).await, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn with_failures_retried_a_slot_runs_until_it_has_succeeded() {
+    let ensemble = Ensemble::single();
+    let servers = ensemble.connect_string();
+    let once = retrying(slot("noon"));
+    assert!(call(of(&servers, 1, &once), Some(3)).await);
+    assert!(call(of(&servers, 2, &once), None).await);
+    assert!(call(of(&servers, 3, &once), Some(0)).await);
+    assert!(!call(of(&servers, 4, &once), Some(0)).await);
+}
+
+#[tokio::test]
+async fn the_markers_tell_who_ran_when_by_the_servers_clock_and_how_it_ended() {
+    let ensemble = Ensemble::single();
+    let admin = Admin::to(&ensemble.connect_string());
+    let (mut host, _, conditions) = Host::leading(of(&ensemble.connect_string(), 1, &slot("noon"))).await;
+    assert!(mark(&mut host, conditions).await.unwrap());
+    let begun = admin.stat(LAST).unwrap().mtime;
+    for path in [SLOT, LAST] {
+        let run = &json(&admin, path)["run"];
+        assert_eq!(
+            (run["id"].as_str(), run["slot"].as_str(), run["token"].as_i64()),
+            (Some("host1:1"), Some("noon"), Some(9))
+        );
+        assert!(run.get("ok").is_none() && admin.stat(path).unwrap().mtime == begun);
+    }
+    host.desk.end_run(ChildStatus::Signaled(9), false);
+    host.release(conditions).await.unwrap();
+    for path in [SLOT, LAST] {
+        let run = &json(&admin, path)["run"];
+        assert_eq!(
+            (run["ok"].as_bool(), run["status"].as_u64(), run["started_ms"].as_i64()),
+            (Some(false), Some(137), Some(begun))
+        );
+    }
+    let ended = admin.stat(LAST).unwrap().mtime;
+    assert!(call(of(&ensemble.connect_string(), 2, &slot("one")), Some(0)).await);
+    let earlier = &json(&admin, LAST)["earlier"][0];
+    assert_eq!((earlier["slot"].as_str(), earlier["ended_ms"].as_i64()), (Some("noon"), Some(ended)));
+}
+
+#[tokio::test]
+async fn no_marker_is_written_without_our_candidate_or_under_another_term() {
+    let ensemble = Ensemble::single();
+    let admin = Admin::to(&ensemble.connect_string());
+    let (mut host, view, conditions) = Host::leading(of(&ensemble.connect_string(), 1, &slot("noon"))).await;
+    let wrong = Conditions { term: conditions.term - 1, ..conditions };
+    assert_eq!(mark(&mut host, wrong).await, Err(No::Denied(Denial::Conflict)));
+    admin.delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
+    assert_eq!(mark(&mut host, conditions).await, Err(No::Denied(Denial::CandidateGone)));
+    assert!(!admin.exists(SLOT) && json(&admin, LAST)["run"].is_null());
+}
+
+#[tokio::test]
+async fn a_marker_whose_reply_was_lost_is_ours_whichever_reply_it_was() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let admin = Admin::to(&ensemble.connect_string());
+    for (way, once) in [slot("noon"), every(Duration::from_secs(60))].into_iter().enumerate() {
+        for spared in 0.. {
+            let base = format!("/lossy/{way}-{spared}/job");
+            let election = format!("{base}/election");
+            let settings = Settings { election, base: base.clone(), ..of(&proxy.connect_string(), 1, &once) };
+            let (mut host, _, conditions) = Host::leading(settings).await;
+            host.hints_within(wait::SETTLED).await;
+            let before = proxy.replies_dropped();
+            proxy.drop_reply_after(spared);
+            let mut marked = mark(&mut host, conditions).await;
+            let lost = proxy.replies_dropped() > before;
+            proxy.drop_no_reply();
+            while marked == Err(No::Unanswered) {
+                marked = mark(&mut host, conditions).await;
+            }
+            assert_eq!(marked, Ok(true), "after the loss of reply {spared}");
+            host.desk.end_run(ChildStatus::Exited(0), true);
+            // The reply that is lost may be one to the trimming.
+            while host.release(conditions).await == Err(No::Unanswered) {}
+            let written = json(&admin, &format!("{base}/runs/last"));
+            assert_eq!((written["run"]["ok"].as_bool(), written["earlier"].is_null()), (Some(true), true), "{written}");
+            assert!(host.desk.close(wait::LIMIT).await);
+            if !lost {
+                assert!(spared >= 4, "only {spared} requests were sent");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_that_a_lost_reply_hid_is_written_down_with_the_next_try() {
+    let ensemble = Ensemble::single();
+    let admin = Admin::to(&ensemble.connect_string());
+    let proxy = Proxy::to(ensemble.server(0).address());
+    for spared in 0..2 {
+        let key = format!("noon{spared}");
+        let (mut host, _, conditions) = Host::leading(of(&proxy.connect_string(), 1, &slot(&key))).await;
+        assert!(mark(&mut host, conditions).await.unwrap());
+        host.hints_within(wait::SETTLED).await;
+        host.desk.end_run(ChildStatus::Exited(0), true);
+        let before = proxy.replies_dropped();
+        proxy.drop_reply_after(spared);
+        let mut released = host.release(conditions).await;
+        assert_eq!(proxy.replies_dropped(), before + 1);
+        while released == Err(No::Unanswered) {
+            released = host.release(conditions).await;
+        }
+        assert_eq!(released, Ok(()));
+        assert_eq!(json(&admin, LAST)["run"]["ok"].as_bool(), Some(true), "reply {spared} was lost");
+        assert!(host.desk.close(wait::LIMIT).await);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_began_within_half_a_period_before_a_call_joined_makes_it_a_duplicate() {
+    let ensemble = Ensemble::single();
+    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let once = every(Duration::from_secs(4));
+    // It joins now, and waits behind the first.
+    let (mut first, _, conditions) = Host::leading(of(&servers, 1, &once)).await;
+    let (mut second, _) = Host::entered(of(&servers, 2, &once)).await;
+    assert!(mark(&mut first, conditions).await.unwrap());
+    let started = admin.stat(LAST).unwrap().mtime;
+    first.desk.end_run(ChildStatus::Exited(0), true);
+    first.release(conditions).await.unwrap();
+    // Long after the first began: what counts is when it joined.
+    wait::until("half the period is over", || {
+        let path = format!("{RUNS}/clock");
+        admin.create(&path, "");
+        let now = admin.stat(&path).unwrap().mtime;
+        admin.delete(&path);
+        now > started + 2_500
+    });
+    let view = second.look(FIRST).await.unwrap();
+    let (conditions, _) = second.take_over(&view, 1).await.unwrap();
+    assert!(!mark(&mut second, conditions).await.unwrap());
+    second.release(conditions).await.unwrap();
+    assert!(call(of(&servers, 3, &once), Some(0)).await, "a call that joins now is one of the next period");
+    assert!(!call(of(&servers, 4, &once), Some(0)).await);
+    assert!(!call(of(&servers, 5, &once), Some(0)).await);
+}
+
+#[tokio::test]
+async fn a_candidate_of_a_later_session_joined_when_the_first_did() {
+    let ensemble = Ensemble::single();
+    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let once = every(Duration::from_secs(600));
+    let (mut host, _) = Host::entered(of(&servers, 1, &once)).await;
+    let joined = admin.stat(&format!("{ELECTION}/{}", admin.children(ELECTION)[0])).unwrap().ctime;
+    host.connect(2).await;
+    let view = host.enter(FIRST).await.unwrap();
+    let (conditions, _) = host.take_over(&view, 1).await.unwrap();
+    // A run that began just too early to count for the first candidate would count for a later one.
+    admin.create(RUNS, "");
+    admin.create(LAST, &format!(r#"{{"v":1,"run":{{"id":"x","ok":true,"started_ms":{}}}}}"#, joined - 300_000));
+    assert!(mark(&mut host, conditions).await.unwrap());
+}
+
+#[tokio::test]
+async fn old_slots_are_trimmed_and_the_newest_are_not() {
+    let ensemble = Ensemble::single();
+    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    for turn in 0_i32..6 {
+        let once = Once { keep_slots: 3, ..slot(&format!("{turn}")) };
+        assert!(call(of(&servers, 1, &once), Some(0)).await);
+        let expected = ((turn - 2).max(0)..=turn).map(|turn| format!("slot-{turn}"));
+        let expected: Vec<_> = ["last".to_owned()].into_iter().chain(expected).collect();
+        wait::until("they are trimmed", || admin.children(RUNS) == expected);
+    }
+    assert_eq!(json(&admin, LAST)["earlier"].as_array().unwrap().len(), 5, "the history remembers them");
+}
+
+#[tokio::test]
+async fn an_unreadable_marker_is_a_run_that_was() {
+    let ensemble = Ensemble::single();
+    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    assert!(call(of(&servers, 1, &slot("other")), Some(0)).await);
+    admin.create(SLOT, "garbage");
+    assert!(!call(of(&servers, 2, &slot("noon")), Some(0)).await);
+    assert!(call(of(&servers, 3, &retrying(slot("noon"))), Some(0)).await);
+    admin.set(LAST, "garbage");
+    assert!(!call(of(&servers, 4, &every(Duration::from_secs(600))), Some(0)).await);
+    assert!(call(of(&servers, 5, &slot("one")), Some(0)).await, "another slot is not held up by the history");
+}
