@@ -37,7 +37,9 @@ impl Releaser {
     pub fn replace_this_process(&self, grant: &Grant) -> Errno {
         let mut environment = environment::of_term(&self.identity, grant);
         environment.extend(environment::kept(std::env::vars_os()));
-        sys::default_every_signal();
+        // What ends a whole group or cgroup (Ctrl-C, systemd after the supervisor's death) came to the guard as well, and is
+        // pending. The releaser ends by itself, within the session timeout.
+        sys::ignore_every_signal();
         if let Err(errno) = SigSet::empty().thread_set_mask() {
             return errno;
         }

@@ -89,6 +89,14 @@ pub fn default_every_signal() {
     }
 }
 
+/// Every signal that can be is ignored, and what was pending of it is thrown away (`signal(7)`); `execve(2)` keeps that.
+pub fn ignore_every_signal() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_IGN is no handler. SIGKILL, SIGSTOP and the two that libc keeps for itself are refused.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// SIGCHLD back to its default: where it is inherited as ignored, children vanish without a status (`wait(2)`).
 pub fn default_sigchld() {
     // SAFETY: SIG_DFL is no handler.

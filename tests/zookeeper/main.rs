@@ -36,6 +36,7 @@ mod shutdown;
 mod signals;
 mod successive_waits;
 mod systemd;
+mod systemd_box;
 mod terminal;
 mod waiting;
 

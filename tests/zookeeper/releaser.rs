@@ -1,5 +1,7 @@
 //! The supervisor is killed: what the guard starts in its place frees the lease when the tree is gone, and nothing else.
 
+use nix::sys::signal::Signal;
+
 use super::{election, link, millis, secs};
 use crate::support::proxy::request;
 use crate::support::{Subject, diary, subject, wait};
@@ -99,4 +101,20 @@ fn a_releaser_that_comes_late_does_not_touch_the_next_term() {
     assert_eq!(start.told[1], "unclean");
     assert!(start.at.saturating_sub(gone_at) > secs(5), "it served its wait");
     election.diary.assert_no_overlap();
+}
+
+/// systemd and Ctrl-C signal a whole group: the guard, too.
+#[test]
+fn signals_that_came_to_the_guard_do_not_end_its_releaser() {
+    let election = election();
+    let host = election.host("a").session_timeout("20s").spawn();
+    election.diary.until_started(1);
+    let guard = host.guard_pid();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1] {
+        host.signal_guard(signal);
+    }
+    host.kill();
+    drop(host);
+    wait::until("the releaser has done its work", || !subject::is_alive(guard));
+    assert_eq!(election.state(), "free");
 }
