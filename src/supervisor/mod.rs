@@ -71,7 +71,7 @@ pub async fn run(
     let Identity { name, id, .. } = &company.onlookers.identity;
     let lookout = Lookout::new(clock::now(), machine.snapshot(), Metrics::new(name, id));
     let desk = Desk::new(ensemble, sender);
-    let (errands, guard) = Errands::new(company.errands, guards)?;
+    let (errands, guard) = Errands::new(company.errands, guards, &lookout.metrics())?;
     invite(company.onlookers, &lookout, &desk, &guard)?;
     let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());

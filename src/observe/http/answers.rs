@@ -112,6 +112,7 @@ fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
         "role": role,
         "phase": words::phase(snapshot.phase),
         "why": status.why.map(words::reason_code),
+        "barred": snapshot.barred.map(words::reason_code),
         "seconds_in_phase": seconds(status.since.until(now.lease)),
         "connected": status.in_contact,
         "ready": status.is_ready(now),

@@ -24,6 +24,9 @@ const ACKNOWLEDGED: Labels<1> = [("outcome", "acknowledged")];
 const DENIED: Labels<1> = [("outcome", "denied")];
 const UNANSWERED: Labels<1> = [("outcome", "unanswered")];
 
+/// The usual ones.
+const ERRAND_OUTCOMES: [&str; 3] = ["succeeded", "failed", "timed-out"];
+
 #[derive(Debug)]
 pub(super) struct Counters {
     transitions: Family<Labels<3>, Counter>,
@@ -37,6 +40,7 @@ pub(super) struct Counters {
     restarts: Counter,
     ends: Family<Labels<1>, Counter>,
     stuck_reports: Counter,
+    errands: Family<Labels<2>, Counter>,
     /// The token of the last start: another one of the same term is a restart.
     last_token: AtomicI64,
 }
@@ -55,6 +59,7 @@ impl Counters {
             restarts: Counter::default(),
             ends: Family::default(),
             stuck_reports: Counter::default(),
+            errands: Family::default(),
             last_token: AtomicI64::new(0),
         };
         let mut add = |name: &str, help: &str, counter: &Counter| registry.register(name, help, counter.clone());
@@ -71,6 +76,8 @@ impl Counters {
         let ends = "Ends of the command's process tree, by their cause; deadline: the guard ended it before another host \
                     could start its own";
         registry.register("command_ends", ends, counters.ends.clone());
+        let errands = "Runs of hooks, health, eligibility and fence commands, by how they ended";
+        registry.register("errands", errands, counters.errands.clone());
         let latency = "From the sending of a renewal to the news of its acknowledgement";
         registry.register_with_unit("renewal_latency", latency, Unit::Seconds, counters.renewal_latency.clone());
         counters.begin_at_zero();
@@ -85,6 +92,17 @@ impl Counters {
         for cause in [Cause::ItsOwn, Cause::Ordered, Cause::Deadline, Cause::SupervisorGone] {
             drop(self.ends.get_or_create(&ended_by(cause)));
         }
+    }
+
+    /// An auxiliary command will be run from time to time.
+    pub fn expect_errand(&self, errand: &'static str) {
+        for outcome in ERRAND_OUTCOMES {
+            drop(self.errands.get_or_create(&[("errand", errand), ("outcome", outcome)]));
+        }
+    }
+
+    pub fn errand_ended(&self, errand: &'static str, outcome: &'static str) {
+        count(&self.errands.get_or_create(&[("errand", errand), ("outcome", outcome)]));
     }
 
     pub fn hear(&self, now: Now, event: &Event) {

@@ -10,6 +10,7 @@ mod runner;
 
 use std::ffi::{CString, OsString};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::action::Action;
@@ -19,6 +20,7 @@ use crate::core::order::{Grant, Order, Report};
 use crate::core::time::Timestamp;
 use crate::guard::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
+use crate::observe::metrics::Metrics;
 
 use eligibility::Eligibility;
 use health::HealthWatch;
@@ -91,7 +93,7 @@ impl Errands {
     ///
     /// # Errors
     /// When a guard's socket cannot be listened to.
-    pub fn new(settings: Settings, guards: Guards) -> io::Result<(Self, Handle)> {
+    pub fn new(settings: Settings, guards: Guards, metrics: &Arc<Metrics>) -> io::Result<(Self, Handle)> {
         let command = guards.command.into_handle()?;
         let identity = || settings.identity.clone();
         let mut errands = Self { hooks: None, health: None, eligibility: None, grant: None, guards: vec![] };
@@ -110,6 +112,7 @@ impl Errands {
         errands.guards = errands.runners().map(|runner| runner.guard_pid()).collect();
         let all = [&[command.pid()], &errands.guards[..]].concat();
         errands.runners().for_each(|runner| runner.spare(&all));
+        errands.runners().for_each(|runner| runner.report_to(Arc::clone(metrics)));
         Ok((errands, command))
     }
 

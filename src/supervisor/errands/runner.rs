@@ -4,12 +4,14 @@
 //! Never: a wait that holds up the machine; a run without a deadline.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::order::{Cause, ChildStatus, Deadlines, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{Briefing, Errand};
 use crate::guard::handle::Handle;
+use crate::observe::metrics::Metrics;
 use crate::observe::words;
 
 /// SIGTERM comes so long before SIGKILL, but at most a tenth of the whole time.
@@ -26,6 +28,7 @@ pub(super) struct Runner {
     state: State,
     /// Our children that are none of its tree: every guard.
     guards: Vec<i32>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,9 +51,21 @@ pub(super) enum Outcome {
     GuardGone,
 }
 
+impl Outcome {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed(_) => "failed",
+            Self::TimedOut => "timed-out",
+            Self::Stopped => "stopped",
+            Self::GuardGone => "guard-gone",
+        }
+    }
+}
+
 impl Runner {
     pub(super) fn new(name: &'static str, guard: Handle, timeout: Duration) -> Self {
-        Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards: Vec::new() }
+        Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards: Vec::new(), metrics: None }
     }
 
     pub(super) fn guard_pid(&self) -> i32 {
@@ -60,6 +75,12 @@ impl Runner {
     /// Whoever these are, their trees are not ours to end.
     pub(super) fn spare(&mut self, guards: &[i32]) {
         self.guards = guards.to_vec();
+    }
+
+    /// Where its runs are counted.
+    pub(super) fn report_to(&mut self, metrics: Arc<Metrics>) {
+        metrics.expect_errand(self.name);
+        self.metrics = Some(metrics);
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -94,6 +115,12 @@ impl Runner {
 
     /// The end of the present run; while there is none, nothing. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Outcome {
+        let outcome = self.end().await;
+        self.metrics.iter().for_each(|metrics| metrics.errand_ended(self.name, outcome.word()));
+        outcome
+    }
+
+    async fn end(&mut self) -> Outcome {
         loop {
             match self.state {
                 State::Idle | State::Gone => std::future::pending().await,
