@@ -100,6 +100,8 @@ pub enum Order {
     Freeze { run: RunId },
     /// Let a frozen tree run again.
     Thaw { run: RunId },
+    /// The term of this run, whose tree is gone, is over: nothing is to be released for it any more.
+    Retire { run: RunId },
 }
 
 /// Why a tree came to its end.

@@ -35,6 +35,9 @@ pub fn encode_order(order: &Order) -> [u8; ORDER_SIZE] {
         Order::Thaw { run } => {
             record.tag(7).run(run);
         }
+        Order::Retire { run } => {
+            record.tag(8).run(run);
+        }
     }
     record.bytes
 }
@@ -49,6 +52,7 @@ pub fn decode_order(record: &[u8]) -> Option<Order> {
         5 => Order::Signal { run: record.run()?, signal: i32::from_ne_bytes(record.take()?) },
         6 => Order::Freeze { run: record.run()? },
         7 => Order::Thaw { run: record.run()? },
+        8 => Order::Retire { run: record.run()? },
         _ => return None,
     };
     record.is_spent().then_some(order)
@@ -271,6 +275,7 @@ mod tests {
             (run(), any::<i32>()).prop_map(|(run, signal)| Order::Signal { run, signal }),
             run().prop_map(|run| Order::Freeze { run }),
             run().prop_map(|run| Order::Thaw { run }),
+            run().prop_map(|run| Order::Retire { run }),
         ]
     }
 

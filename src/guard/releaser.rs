@@ -1,4 +1,4 @@
-//! The guard's last act after the supervisor died and the tree is empty: it becomes the releaser, which frees the lease
+//! The guard's last act after the supervisor died and the tree is empty (or was, between two runs of one term): it becomes the releaser, which frees the lease
 //! record, so that the successor starts at once and not after the lease.
 //!
 //! Never: a releaser while a process of the tree lives, or for a term that started no tree.

@@ -80,6 +80,7 @@ fn ordered(order: &Order) -> String {
         Order::Signal { run, signal } => format!("guard: signal run={} {signal}", run.0),
         Order::Freeze { run } => format!("guard: freeze run={}", run.0),
         Order::Thaw { run } => format!("guard: thaw run={}", run.0),
+        Order::Retire { run } => format!("guard: retire run={}", run.0),
     }
 }
 

@@ -17,8 +17,9 @@ fn crashing(election: &Election, id: &str) -> Subject {
 }
 
 /// One that has failed, and rests for longer than the test lasts.
-fn resting(election: &Election, id: &str) -> crate::support::Running {
-    let host = crashing(election, id).option("--restart-delay", "10m").option("--restart-max-delay", "10m").spawn();
+fn resting(election: &Election, id: &str, session_timeout: &str) -> crate::support::Running {
+    let host = crashing(election, id).option("--restart-delay", "10m").option("--restart-max-delay", "10m");
+    let host = host.session_timeout(session_timeout).spawn();
     host.until_logged("leading -> preparing");
     host
 }
@@ -69,23 +70,27 @@ fn a_restart_costs_neither_the_lease_nor_the_token() {
 #[test]
 fn a_stop_in_a_back_off_ends_us_at_once_with_the_record_freed() {
     let election = election();
-    let mut host = resting(&election, "a");
+    let mut host = resting(&election, "a", "3s");
     let asked_at = diary::now();
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());
     assert!(diary::now().saturating_sub(asked_at) < secs(5));
     assert_eq!((election.state().as_str(), election.candidates().len()), ("free", 0));
+    assert!(!host.log().contains("killed supervisor"), "nobody was killed: {}", host.log());
 }
 
+/// T9: there is no tree to be ended, but a lease to be freed.
 #[test]
-fn a_supervisor_that_is_killed_in_a_back_off_leaves_nothing_but_its_lease() {
+fn a_supervisor_that_is_killed_in_a_back_off_costs_its_successor_no_wait() {
     let election = election();
-    let host = resting(&election, "a");
-    let _next = election.host("b").spawn();
+    let host = resting(&election, "a", "20s");
+    let _next = election.host("b").session_timeout("20s").spawn();
     election.until_candidates(2);
+    let killed_at = diary::now();
     host.kill();
     let second = election.diary.until_started(2);
-    assert_eq!((second.id.as_str(), second.told[1].as_str()), ("b", "unclean"));
+    assert_eq!((second.id.as_str(), second.told[1].as_str()), ("b", "clean"));
+    assert!(second.at < killed_at + secs(10), "the lease would have run for 17 s and more: {second:?}");
     election.diary.assert_no_overlap();
 }
 

@@ -6,7 +6,7 @@ use super::Machine;
 use super::phase::{After, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::{Denial, Place, Request};
-use crate::core::order::{Cause, ChildStatus, Order};
+use crate::core::order::{Cause, ChildStatus, Order, RunId};
 use crate::core::restart::{Ending, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};
@@ -299,6 +299,7 @@ impl Machine {
 
     /// To what follows, with no tree alive.
     pub(super) fn leave(&mut self, now: Now, after: After, why: Why) {
+        self.retire();
         match after {
             After::Exit(reason) => {
                 self.enter_phase(now, Phase::Done, why);
@@ -314,6 +315,14 @@ impl Machine {
             }
         }
         self.tenure = None;
+    }
+
+    /// Our term is over: should we die from now on, the guard has nothing to release.
+    pub(super) fn retire(&mut self) {
+        let has_led = self.tenure.is_some_and(|tenure| tenure.has_started);
+        if has_led && self.run.is_none() && !self.guard_gone {
+            self.order(Order::Retire { run: RunId(self.runs) });
+        }
     }
 
     fn rejoin(&mut self, now: Now, why: Why) {

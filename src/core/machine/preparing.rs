@@ -144,6 +144,7 @@ impl Machine {
         if has_led && self.settings.on_loss == OnLoss::Exit {
             return self.leave(now, After::Exit(ExitReason::LeadershipLost), why);
         }
+        self.retire();
         self.enter_phase(now, Phase::Following, why);
         self.tenure = None;
     }

@@ -77,7 +77,7 @@ pub enum Step {
     Report(Report),
     /// End the guard. Always the last step.
     Quit {
-        /// The supervisor died while a tree of this term lived, and the tree is empty: its record may be freed.
+        /// The supervisor died in this term, whose tree is empty: its record may be freed.
         release: Option<Grant>,
     },
 }
@@ -124,6 +124,8 @@ struct Life {
 pub struct Policy {
     life: Option<Life>,
     last_run: Option<RunId>,
+    /// The term of the last tree, which is gone; until the supervisor says that the term is over, too.
+    rests: Option<Grant>,
     is_supervisor_gone: bool,
 }
 
@@ -226,6 +228,9 @@ impl Policy {
         if let Order::Start { run, deadlines, grant } = order {
             return self.start(now, run, deadlines, grant, steps);
         }
+        if order == (Order::Retire { run: self.last_run.unwrap_or_default() }) && self.life.is_none() {
+            self.rests = None;
+        }
         let Some(life) = self.life.as_mut().filter(|life| life.is_of(&order)) else { return };
         match (order, life.stage) {
             (Order::Extend { deadlines, .. }, Stage::Running | Stage::Stopping { lapsed: false, .. }) => {
@@ -245,14 +250,15 @@ impl Policy {
             }
             (Order::Thaw { .. }, _) => life.thaw(steps),
             // Too late, or done already: a renewal after a lapse (I5), a freeze of what is being stopped,
-            // anything for what is being killed. (`Start` was taken above.)
+            // anything for what is being killed. (`Start` and `Retire` were taken above.)
             (
                 Order::Start { .. }
                 | Order::Extend { .. }
                 | Order::Stop { .. }
                 | Order::Kill { .. }
                 | Order::Signal { .. }
-                | Order::Freeze { .. },
+                | Order::Freeze { .. }
+                | Order::Retire { .. },
                 _,
             ) => {}
         }
@@ -264,6 +270,7 @@ impl Policy {
             return;
         }
         self.last_run = Some(run);
+        self.rests = None;
         if now >= deadlines.stop_at.min(deadlines.kill_at) {
             let status = ChildStatus::NotExecuted(ETIME);
             return steps.push(Step::Report(Report::TreeEnded { run, status, cause: Cause::Deadline }));
@@ -303,8 +310,9 @@ impl Policy {
         let status = status.unwrap_or(ChildStatus::Signaled(SIGKILL));
         let cause = life.cause.unwrap_or(Cause::ItsOwn);
         steps.push(Step::Report(Report::TreeEnded { run: life.run, status, cause }));
+        self.rests = Some(life.grant);
         if self.is_supervisor_gone {
-            steps.push(Step::Quit { release: Some(life.grant) });
+            steps.push(Step::Quit { release: self.rests });
         }
     }
 
@@ -314,7 +322,7 @@ impl Policy {
         }
         match self.life.as_mut() {
             Some(life) => life.kill(now, Cause::SupervisorGone, steps),
-            None => steps.push(Step::Quit { release: None }),
+            None => steps.push(Step::Quit { release: self.rests }),
         }
     }
 }
@@ -327,7 +335,8 @@ impl Life {
         | Order::Kill { run }
         | Order::Signal { run, .. }
         | Order::Freeze { run }
-        | Order::Thaw { run }) = *order;
+        | Order::Thaw { run }
+        | Order::Retire { run }) = *order;
         run == self.run
     }
 

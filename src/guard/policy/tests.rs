@@ -172,6 +172,7 @@ fn i6_an_order_for_another_run_changes_nothing() {
             Order::Signal { run, signal: 1 },
             Order::Freeze { run },
             Order::Thaw { run },
+            Order::Retire { run },
             Order::Start { run, deadlines: far, grant: GRANT },
         ] {
             assert_eq!(guard.order(1_100, order), NOTHING, "{order:?}");
@@ -233,6 +234,20 @@ fn without_a_supervisor_the_tree_is_killed_and_then_the_guard_quits() {
     let mut guard = Guard(Policy::new());
     assert_eq!(guard.at(1_100, Input::SupervisorGone), [Step::Quit { release: None }]);
     assert_eq!(guard.order(1_101, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
+}
+
+/// Between two runs of one term, or before the release.
+#[test]
+fn a_supervisor_that_dies_after_its_tree_leaves_a_term_to_be_released_unless_it_was_retired() {
+    for (retired, release) in [(None, Some(GRANT)), (Some(RunId(6)), Some(GRANT)), (Some(RUN), None)] {
+        let mut guard = Guard::started();
+        guard.at(1_100, Input::CommandEnded(ChildStatus::Exited(1)));
+        guard.at(1_101, Input::TreeEmpty);
+        if let Some(run) = retired {
+            assert_eq!(guard.order(1_102, Order::Retire { run }), NOTHING);
+        }
+        assert_eq!(guard.at(1_200, Input::SupervisorGone), [Step::Quit { release }], "{retired:?}");
+    }
 }
 
 #[test]
@@ -307,6 +322,7 @@ fn inputs() -> impl Strategy<Value = (u64, Input)> {
         1 => (run(), any::<i32>()).prop_map(|(run, signal)| Order::Signal { run, signal }),
         1 => run().prop_map(|run| Order::Freeze { run }),
         1 => run().prop_map(|run| Order::Thaw { run }),
+        1 => run().prop_map(|run| Order::Retire { run }),
     ];
     let input = prop_oneof![
         4 => Just(Input::Ticked),
