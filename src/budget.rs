@@ -51,6 +51,10 @@ fn election(config: &Config) -> Rows {
         Recipe::Sequential => "sequential",
         Recipe::Single => "single",
     };
+    let leaders = match config.crowd.leaders {
+        1 => "one at a time".to_owned(),
+        most => format!("up to {most} at a time, in slots 0 to {}", most - 1),
+    };
     let wait = match config.wait {
         None => "for ever".to_owned(),
         Some(Duration::ZERO) => format!("only if free now, else status {}", config.conflict_exit_code),
@@ -65,6 +69,8 @@ fn election(config: &Config) -> Rows {
         ("chroot", chroot),
         ("path", config.base.to_string()),
         ("recipe", recipe.to_owned()),
+        ("leaders", leaders),
+        ("priority", config.crowd.priority.to_string()),
         ("try the ensemble", reach),
         ("wait for leadership", wait),
     ]

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::config::errands::Errands;
 use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
+use crate::core::order::Slot;
 use crate::core::settings::{Guarantee, Preparations};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
@@ -64,7 +65,8 @@ pub fn orphaned() -> Option<Orphaned> {
     let variable = |name| std::env::var(name).ok();
     let (token, candidate) = (variable("ZK_LEADER_TOKEN")?.parse().ok()?, variable("ZK_LEADER_CANDIDATE")?);
     let session = u64::from_str_radix(variable("ZK_LEADER_SESSION")?.strip_prefix("0x")?, 16).ok()?.cast_signed();
-    (name == RELEASER).then_some(Orphaned { token, candidate, session })
+    let slot = Slot(variable("ZK_LEADER_SLOT")?.parse().ok()?);
+    (name == RELEASER).then_some(Orphaned { slot, token, candidate, session })
 }
 
 pub fn machine(config: &Config, instance: u64) -> machine::Settings {
@@ -93,7 +95,8 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         election: config.base.join("election").as_str().to_owned(),
         recipe: config.recipe,
         guarantee: config.guarantee,
-        leaders: 1,
+        leaders: config.crowd.leaders,
+        priority: config.crowd.priority,
         id: config.id.clone(),
         host: host(),
         pid: std::process::id(),

@@ -129,6 +129,21 @@ fn paths_names_and_ids_that_cannot_be_znodes_are_refused() {
 }
 
 #[test]
+fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
+    each_is_refused(&[
+        typed(&["--leaders", "0", "true"], 64, ["--leaders:", "'0'", "from 1 to 64"]),
+        typed(&["--leaders", "-1", "true"], 64, ["--leaders:", "'-1'", "from 1 to 64"]),
+        typed(&["--leaders", "65", "true"], 64, ["--leaders:", "'65'", "from 1 to 64"]),
+        typed(&["--leaders", "2", "--recipe", "single", "true"], 64, ["--leaders:", "'2'", "--recipe single"]),
+        typed(&["--leaders", "2", "--guarantee", "at-least-one", "true"], 64, ["--leaders:", "'2'", "at-least-one"]),
+        typed(&["--leaders", "2", "--once-per", "1h", "true"], 64, ["--once-per:", "'1h'", "--leaders"]),
+        typed(&["--priority", "1000", "true"], 64, ["--priority:", "'1000'", "from -999 to 999"]),
+        typed(&["--priority", "high", "true"], 64, ["--priority:", "'high'", "from -999 to 999"]),
+        typed(&["--priority", "1", "--recipe", "single", "true"], 64, ["--priority:", "'1'", "--recipe single"]),
+    ]);
+}
+
+#[test]
 fn durations_that_make_no_sense_are_refused() {
     each_is_refused(&[
         typed(&["--session-timeout", "abc", "true"], 64, ["--session-timeout:", "'abc'", "1500ms, 5s or 1m30s"]),

@@ -4,6 +4,7 @@
 //! Never: a check that is made again later; a type of the command-line parser.
 
 mod connect;
+mod crowd;
 pub mod ctl;
 mod duration;
 pub mod errands;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
+pub use self::crowd::Crowd;
 pub use self::read::read;
 pub use self::watching::Watching;
 pub use self::znode::ZnodePath;
@@ -44,6 +46,7 @@ pub struct Config {
     pub base: ZnodePath,
     pub id: String,
     pub recipe: Recipe,
+    pub crowd: Crowd,
     /// How long to contend; `None`: for ever, zero: only if the lease is free now.
     pub wait: Option<Duration>,
     /// The status of not being elected.

@@ -12,7 +12,7 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, connect, errands, executable, runs, service, signal, timing, watching, znode};
+use super::{Config, connect, crowd, errands, executable, runs, service, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
@@ -67,7 +67,8 @@ fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, 
         name: place.name,
         base: place.base,
         id: place.id,
-        recipe: layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?,
+        recipe: place.recipe,
+        crowd: crowd::read(&typed.crowd, layers, place.recipe, lease.guarantee)?,
         wait,
         conflict_exit_code: status(&layers.required("conflict-exit-code", typed.conflict_exit_code.as_ref())?)?,
         connect_timeout,
@@ -104,6 +105,7 @@ struct Place {
     name: String,
     base: ZnodePath,
     id: String,
+    recipe: Recipe,
 }
 
 fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Refusal> {
@@ -119,7 +121,8 @@ fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Re
         Some(given) => znode::name(&given)?,
         None => default_id(layers)?,
     };
-    Ok(Place { name, base, id })
+    let recipe = layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?;
+    Ok(Place { name, base, id, recipe })
 }
 
 fn default_id(layers: &Layers) -> Result<String, Refusal> {

@@ -57,6 +57,9 @@ fn agree(given: &Given, once: &Once, config: &Config, on_exit: &Given) -> Result
              that out, and add --retry-failed for a job that must not be missed",
         ));
     }
+    if config.crowd.leaders > 1 {
+        return Err(given.refused("does not go with more than one of --leaders: a run is one command; leave that out"));
+    }
     if config.recipe == Recipe::Single && matches!(once.per, Per::Period(_)) {
         return Err(given.refused(
             "does not go with --recipe single, where nothing tells when a call joined; leave that out, or write --slot",

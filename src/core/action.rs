@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::event::{Candidacy, Nonce, SessionNumber};
 use super::lease::TimingError;
-use super::order::{ChildStatus, Grant, Order};
+use super::order::{ChildStatus, Grant, Order, Slot};
 
 /// What a write to the lease record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,9 +19,10 @@ pub struct Entry {
     pub waiting_on: Option<i64>,
 }
 
-/// The versions that a write is conditional on.
+/// The versions that a write is conditional on, and of which slot they are: one slot's say nothing about another's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conditions {
+    pub slot: Slot,
     pub record: i32,
     pub term: i32,
 }
@@ -36,8 +37,8 @@ pub enum Action {
     /// Read the line, the term, then the record; watch the two candidates before ours (and our own),
     /// and the record if we are first or next.
     Look { candidacy: Candidacy },
-    /// Read the record and watch it.
-    Observe { candidacy: Candidacy },
+    /// Read the record of this slot and watch it.
+    Observe { candidacy: Candidacy, slot: Slot },
     /// One multi: check the candidate, set the term, set the record. `longest`: the longest lease of the term, which it
     /// keeps in case that the record is lost.
     TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::order::{CandidateName, Report};
+use super::order::{CandidateName, Report, Slot};
 use super::time::Timestamp;
 
 /// One `ZooKeeper` session of this process: 1, 2, 3, … Not the server's session id.
@@ -30,6 +30,7 @@ impl Nonce {
 /// Where our candidate stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
+    /// It may take over the record that it is shown: with several leaders, one that nobody before it will take.
     First,
     /// Next in line: watches and re-reads the lease record, so that the wait is nearly over when its turn comes.
     Next,
@@ -40,6 +41,8 @@ pub enum Place {
 /// The lease record as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
+    /// Whose record it is.
+    pub slot: Slot,
     /// Data version: what a conditional write names.
     pub version: i32,
     /// Zxid of its last write: tells one version from every other, across deletion too.
@@ -71,8 +74,9 @@ pub struct View {
     pub candidate: CandidateName,
     /// The server's id of the session that owns the candidate.
     pub session_id: i64,
-    /// Data version of `<base>/term`.
+    /// Data version of the term of the record's slot.
     pub term_version: i32,
+    /// The record to take over, our own, or what tells best that the present leaders live.
     pub record: Record,
 }
 

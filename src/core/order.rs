@@ -30,6 +30,11 @@ pub enum Takeover {
     Unclean,
 }
 
+/// One of the places that a command may run in at the same time (`--leaders`): 0, 1, 2, … Each has a lease record and a
+/// term of its own; with one leader there is only slot 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Slot(pub u16);
+
 /// The name of a candidate znode, without its directory: at most [`CandidateName::CAPACITY`] bytes, no NUL.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CandidateName {
@@ -78,6 +83,7 @@ pub struct Grant {
     /// The `ZooKeeper` session that holds the candidate.
     pub session: i64,
     pub takeover: Takeover,
+    pub slot: Slot,
     pub candidate: CandidateName,
 }
 

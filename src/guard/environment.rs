@@ -16,7 +16,7 @@ pub struct Identity {
     pub path: String,
 }
 
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "ZK_LEADER_TOKEN",
     "ZK_LEADER_TERM",
     "ZK_LEADER_ID",
@@ -24,6 +24,7 @@ const OURS: [&str; 7] = [
     "ZK_LEADER_CANDIDATE",
     "ZK_LEADER_SESSION",
     "ZK_LEADER_TAKEOVER",
+    "ZK_LEADER_SLOT",
 ];
 
 /// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, our own options, and what an errand of ours is told: the
@@ -69,6 +70,7 @@ pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
         grant.candidate.as_str().to_owned(),
         format!("0x{:x}", grant.session),
         takeover.to_owned(),
+        grant.slot.0.to_string(),
     ];
     OURS.iter().zip(values).filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
 }
@@ -97,7 +99,7 @@ fn is_passed_on(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::order::CandidateName;
+    use crate::core::order::{CandidateName, Slot};
 
     fn passed(names: &[&str]) -> Vec<String> {
         let variables = names.iter().map(|name| (OsString::from(name), OsString::from("x")));
@@ -112,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn a_term_is_described_in_seven_variables() {
+    fn a_term_is_described_in_eight_variables() {
         let identity = Identity { id: "host:1".into(), path: "/zk-leader-run/job".into() };
         let candidate = CandidateName::new("_c_1-latch-0000000003").unwrap();
-        let grant =
-            Grant { token: 1 << 40, term: 3, session: 0x0010_0000_0000_00ab, takeover: Takeover::Clean, candidate };
+        let (takeover, slot) = (Takeover::Clean, Slot(2));
+        let grant = Grant { token: 1 << 40, term: 3, session: 0x0010_0000_0000_00ab, takeover, slot, candidate };
         let variables: Vec<_> =
             of_term(&identity, &grant).into_iter().map(|variable| variable.into_string().unwrap()).collect();
         assert_eq!(
@@ -129,6 +131,7 @@ mod tests {
                 "ZK_LEADER_CANDIDATE=_c_1-latch-0000000003",
                 "ZK_LEADER_SESSION=0x100000000000ab",
                 "ZK_LEADER_TAKEOVER=clean",
+                "ZK_LEADER_SLOT=2",
             ]
         );
     }

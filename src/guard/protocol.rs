@@ -3,11 +3,11 @@
 //!
 //! Never: a version, a length, a byte order. Both ends are one program image, separated by `fork(2)`.
 
-use crate::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Takeover};
+use crate::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Slot, Takeover};
 use crate::core::time::Timestamp;
 
-/// The longest order is `Start`: tag, run, two instants, token, term, session, take-over, name with its length.
-pub const ORDER_SIZE: usize = 1 + 8 + 2 * 8 + 8 + 4 + 8 + 1 + 1 + CandidateName::CAPACITY;
+/// The longest order is `Start`: tag, run, two instants, token, term, session, take-over, slot, name with its length.
+pub const ORDER_SIZE: usize = 1 + 8 + 2 * 8 + 8 + 4 + 8 + 1 + 2 + 1 + CandidateName::CAPACITY;
 /// The longest report is `TreeEnded`: tag, run, status (kind and value), cause.
 pub const REPORT_SIZE: usize = 1 + 8 + 1 + 4 + 1;
 
@@ -136,7 +136,7 @@ impl<const SIZE: usize> Writer<SIZE> {
         };
         let name = grant.candidate.as_str().as_bytes();
         self.put(grant.token.to_ne_bytes()).put(grant.term.to_ne_bytes()).put(grant.session.to_ne_bytes());
-        self.put([takeover]).put([u8::try_from(name.len()).unwrap_or(0)]);
+        self.put([takeover]).put(grant.slot.0.to_ne_bytes()).put([u8::try_from(name.len()).unwrap_or(0)]);
         for &byte in name {
             self.put([byte]);
         }
@@ -202,6 +202,7 @@ impl<'a> Reader<'a> {
                 3 => Takeover::Unclean,
                 _ => return None,
             },
+            slot: Slot(u16::from_ne_bytes(self.take()?)),
             candidate: self.candidate()?,
         })
     }
@@ -254,14 +255,14 @@ mod tests {
     fn grants() -> impl Strategy<Value = Grant> {
         let takeover = prop_oneof![Just(Takeover::First), Just(Takeover::Clean), Just(Takeover::Unclean)];
         let name = proptest::collection::vec(b'!'..=b'~', 0..=CandidateName::CAPACITY);
-        (any::<i64>(), any::<i32>(), any::<i64>(), takeover, name).prop_map(|(token, term, session, takeover, name)| {
-            Grant {
-                token,
-                term,
-                session,
-                takeover,
-                candidate: CandidateName::new(&String::from_utf8(name).unwrap()).unwrap(),
-            }
+        let numbers = (any::<i64>(), any::<i32>(), any::<i64>(), any::<u16>());
+        (numbers, takeover, name).prop_map(|((token, term, session, slot), takeover, name)| Grant {
+            token,
+            term,
+            session,
+            takeover,
+            slot: Slot(slot),
+            candidate: CandidateName::new(&String::from_utf8(name).unwrap()).unwrap(),
         })
     }
 

@@ -163,7 +163,7 @@ pub mod tests {
     use super::*;
     use crate::core::event::{Nonce, Record, SessionNumber, View};
     use crate::core::machine::Held;
-    use crate::core::order::{CandidateName, Deadlines, Grant, RunId, Takeover};
+    use crate::core::order::{CandidateName, Deadlines, Grant, RunId, Slot, Takeover};
     use crate::core::time::Sighting;
 
     /// A moment so long after the start of both clocks.
@@ -174,6 +174,7 @@ pub mod tests {
     /// Someone who leads, until `stop_at`; the tree would be killed a second later.
     pub fn leading(now: Now, stop_at: Timestamp) -> Status {
         let record = Record {
+            slot: Slot(0),
             version: 7,
             mzxid: 9,
             held: true,
@@ -183,7 +184,7 @@ pub mod tests {
             agrees: true,
         };
         let candidate = CandidateName::EMPTY;
-        let grant = Grant { token: 9, term: 3, session: 5, takeover: Takeover::Clean, candidate };
+        let grant = Grant { token: 9, term: 3, session: 5, takeover: Takeover::Clean, slot: Slot(0), candidate };
         let deadlines = Deadlines { stop_at, kill_at: stop_at.after(Duration::from_secs(1)) };
         let snapshot = Snapshot {
             phase: PhaseName::Leading,

@@ -46,7 +46,7 @@ impl Effects {
             Action::Connect { session } => self.desk.connect(session),
             Action::Enter { candidacy } => self.desk.enter(candidacy),
             Action::Look { candidacy } => self.desk.look(candidacy),
-            Action::Observe { candidacy } => self.desk.observe(candidacy),
+            Action::Observe { candidacy, slot } => self.desk.observe(candidacy, slot),
             Action::TakeOver { candidacy, conditions, entry, longest } => {
                 self.desk.take_over(candidacy, conditions, entry, longest);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zookeeper_client::{Acls, CreateMode, Error};
 
 use super::fault::Fault;
-use super::line;
+use super::line::{self, Holder, Standing};
 use super::office::{Candidate, Znode};
 use super::reading::{self, Answer, Books, ROUNDS, Watching};
 use super::session::Contact;
@@ -38,8 +38,9 @@ pub(super) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
     for _ in 0..ROUNDS {
         let znode = contact.office.znode(&contact, candidacy)?;
         let candidate = contact.office.candidate(&contact, candidacy)?;
-        let children = contact.client.get_children(&contact.office.paths.election);
+        // The line after the records: whom a record names and the line does not is gone, and not only later to come.
         let books = reading::books(&contact);
+        let children = contact.client.get_children(&contact.office.paths.election);
         let (children, books) = tokio::join!(children, books);
         let children = match children {
             Ok((children, _)) => children,
@@ -47,7 +48,7 @@ pub(super) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
             Err(error) => return Err(error.into()),
         };
         match reading::judge(&contact, books)? {
-            Some(books) => return seen(&contact, &candidate, &znode, &children, books),
+            Some(books) => return seen(&contact, &candidate, &znode, &children, &books),
             None => reading::repair(&contact).await?,
         }
     }
@@ -59,12 +60,12 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     let (client, paths) = (&contact.client, &contact.office.paths);
     candidate.tried = true;
     contact.office.remember(&candidate);
-    let prefix = line::prefix(candidate.uuid);
+    let prefix = line::prefix(candidate.uuid, contact.office.settings.priority);
     let path = paths.candidate(&prefix);
     let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     let created = client.create(&path, contact.office.settings.id.as_bytes(), &options);
-    let children = client.get_children(&paths.election);
     let books = reading::books(contact);
+    let children = client.get_children(&paths.election);
     let (created, children, books) = tokio::join!(created, children, books);
     let znode = match created {
         Ok((stat, sequence)) => {
@@ -85,7 +86,7 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
         Err(error) => return Err(error.into()),
     };
     let Some(books) = reading::judge(contact, books)? else { return Ok(None) };
-    seen(contact, &candidate, &znode, &children, books).map(Some)
+    seen(contact, &candidate, &znode, &children, &books).map(Some)
 }
 
 /// Looks for what an earlier create has left (T15): adopts the first in line of this session, and deletes the others.
@@ -119,25 +120,46 @@ fn seen(
     candidate: &Candidate,
     znode: &Znode,
     children: &[String],
-    books: Books,
+    books: &[Books],
 ) -> Result<Answer, Fault> {
     let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
-    let Some(standing) = line::standing(children, &znode.name, &uuids) else { return Err(Fault::CANDIDATE_GONE) };
+    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let standing = line::standing(children, &znode.name, &uuids, &holders).ok_or(Fault::CANDIDATE_GONE)?;
     contact.office.report_foreign(&standing.foreign);
     for double in &standing.doubles {
         tracing::debug!(double, "Candidate of ours was one too many, and is deleted");
         // Sent now; whether it was applied, the next look shows.
         drop(contact.client.delete(&contact.office.paths.candidate(double), None));
     }
-    let mut watches = vec![Watch::candidate(&znode.name, None)];
-    watches.extend(standing.before.iter().map(|name| Watch::candidate(name, None)));
-    watches.extend(reading::of_the_books(contact, standing.place, &books.record));
+    let Standing { place, slot, .. } = standing;
+    let nothing = || Fault::unknown("there is no slot");
+    let (term_version, record) = reading::shown(contact, place, slot, books).ok_or_else(nothing)?;
+    let mut watches = watches_of_line(contact, &znode.name, &standing, books);
+    watches.extend(reading::of_the_books(contact, place, &record));
     let view = View {
-        place: standing.place,
+        place,
         candidate: CandidateName::new(&znode.name).unwrap_or(CandidateName::EMPTY),
         session_id: contact.id(),
-        term_version: books.term_version,
-        record: books.record,
+        term_version,
+        record,
     };
     Ok(Answer { event: Event::Seen { candidacy: candidate.candidacy, view }, watches: Watching::Only(watches) })
+}
+
+/// Our own candidate, and those before it that matter. With several leaders, a take-over does not end a candidate but
+/// touches it: which touches were seen, the tokens of the terms tell.
+fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[Books]) -> Vec<Watch> {
+    if !contact.office.paths.is_for_several() {
+        let names = std::iter::once(own).chain(standing.before.iter().map(String::as_str));
+        return names.map(|name| Watch::candidate(name, None)).collect();
+    }
+    let term = |of: &String| {
+        let tokens = books.iter().filter_map(|books| match &books.holder {
+            Holder::Candidate { name, token } if name == of => Some(*token),
+            _ => None,
+        });
+        tokens.max()
+    };
+    let before = standing.before.iter().map(|name| Watch::contender(name, term(name)));
+    std::iter::once(Watch::own(own)).chain(before).collect()
 }

@@ -11,32 +11,72 @@ use super::fault::Fault;
 use super::records;
 use super::settings::Settings;
 use crate::core::lease::LEASE_LONGEST;
+use crate::core::order::Slot;
 
 const LEASE: &str = "lease";
 const TERM: &str = "term";
 const RUNS: &str = "runs";
+const SLOTS: &str = "slots";
 
 /// Full paths, the chroot included.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     pub base: String,
     pub election: String,
+    /// With several leaders: what says how many, and is never free.
     pub lease: String,
     pub term: String,
     /// The directory of the runs' markers.
     pub runs: String,
     pub last_run: String,
+    leaders: u16,
+}
+
+/// Where one slot's record and term are.
+#[derive(Clone, Debug)]
+pub(super) struct SlotPaths {
+    /// The znode that both are children of.
+    pub home: String,
+    pub lease: String,
+    pub term: String,
+}
+
+impl SlotPaths {
+    fn under(home: String) -> Self {
+        Self { lease: format!("{home}/{LEASE}"), term: format!("{home}/{TERM}"), home }
+    }
 }
 
 impl Paths {
     pub fn new(settings: &Settings) -> Self {
         let base = format!("{}{}", settings.chroot, settings.base);
         let election = format!("{}{}", settings.chroot, settings.election);
-        let (lease, term, runs) = (format!("{base}/{LEASE}"), format!("{base}/{TERM}"), format!("{base}/{RUNS}"));
-        Self { lease, term, last_run: format!("{runs}/last"), runs, base, election }
+        let SlotPaths { home: base, lease, term } = SlotPaths::under(base);
+        let runs = format!("{base}/{RUNS}");
+        let leaders = settings.leaders;
+        Self { lease, term, last_run: format!("{runs}/last"), runs, base, election, leaders }
     }
 
-    /// Whether the record and the term are among these children of the base.
+    pub fn is_for_several(&self) -> bool {
+        self.leaders > 1
+    }
+
+    /// From 0 on.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.leaders).map(Slot)
+    }
+
+    /// The parent of all slots, if there are several.
+    pub fn home_of_slots(&self) -> String {
+        format!("{}/{SLOTS}", self.base)
+    }
+
+    pub fn of(&self, slot: Slot) -> SlotPaths {
+        let home = if self.is_for_several() { format!("{}/{SLOTS}/{}", self.base, slot.0) } else { self.base.clone() };
+        SlotPaths::under(home)
+    }
+
+    /// Whether the record and the term are among these children of their home.
     pub fn has_books(children: &[String]) -> bool {
         [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
     }
@@ -51,22 +91,22 @@ impl Paths {
     }
 
     /// Whether the election directory is a child of the base, and so can be created in one multi with it.
-    fn election_is_inside(&self) -> bool {
+    pub fn election_is_inside(&self) -> bool {
         parent(&self.election) == self.base
     }
 }
 
 /// What of our znodes was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Found {
-    base: Base,
-    election: bool,
-    lease: bool,
-    term: Term,
+pub(super) struct Found {
+    pub base: Base,
+    pub election: bool,
+    pub lease: bool,
+    pub term: Term,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Base {
+pub(super) enum Base {
     Missing,
     /// It exists, and never had a child.
     Fresh,
@@ -74,7 +114,7 @@ enum Base {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Term {
+pub(super) enum Term {
     Missing,
     Unreadable,
     Of(Duration),
@@ -82,7 +122,7 @@ enum Term {
 
 /// One znode to create. The order of the variants is the order of creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Creation {
+pub(super) enum Creation {
     Base,
     Election,
     /// A record that nobody ever held.
@@ -93,7 +133,7 @@ enum Creation {
 }
 
 /// What to create, all in one multi.
-fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
+pub(super) fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
     // A free record comes only together with the term: the multi fails if a peer made that base meanwhile.
     let new = found.base != Base::Used && found.term == Term::Missing;
     // A base without its term has lost everything that could tell how long to wait.
@@ -124,7 +164,7 @@ pub(super) async fn repair(
     settings: &Settings,
     own_lease: Duration,
 ) -> Result<(), Fault> {
-    let (found, term_version) = look(client, paths).await?;
+    let Look { found, term_version, of_several } = look(client, paths).await?;
     let (apart, creations): (Vec<_>, Vec<_>) = missing(&found, own_lease)
         .into_iter()
         .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
@@ -132,7 +172,8 @@ pub(super) async fn repair(
         client.mkdir(parent(&paths.base), &persistent()).await?;
     }
     if !creations.is_empty() {
-        create(client, paths, settings, &creations, term_version).await?;
+        let held = |lease| of_several.clone().unwrap_or_else(|| records::held_by_unknown(lease, settings));
+        create(client, paths, settings, &creations, term_version, held).await?;
     }
     // Outside of the base it is nobody's in particular; and inside it, it must not come before the record.
     if !apart.is_empty() {
@@ -141,23 +182,37 @@ pub(super) async fn repair(
     Ok(())
 }
 
-/// What is there, and the version of the term that it was seen under.
-async fn look(client: &Client, paths: &Paths) -> Result<(Found, Option<i32>), Fault> {
+struct Look {
+    found: Found,
+    /// The version of the term that it was seen under.
+    term_version: Option<i32>,
+    /// What a base for several leaders says in the place of a record.
+    of_several: Option<Vec<u8>>,
+}
+
+async fn look(client: &Client, paths: &Paths) -> Result<Look, Fault> {
     let base = client.check_stat(&paths.base);
     let election = client.check_stat(&paths.election);
     let term = client.get_data(&paths.term);
     let lease = client.check_stat(&paths.lease);
-    let (base, election, term, lease) = tokio::join!(base, election, term, lease);
-    let (term, version) = match term {
-        Ok((data, stat)) => (records::lease_of_term(&data).map_or(Term::Unreadable, Term::Of), Some(stat.version)),
-        Err(Error::NoNode) => (Term::Missing, None),
-        Err(error) => return Err(error.into()),
-    };
+    let slots = paths.home_of_slots();
+    let slots = client.get_data(&slots);
+    let (base, election, term, lease, slots) = tokio::join!(base, election, term, lease, slots);
+    let (term, term_version) = judge_term(term)?;
     let found = Found { base: judge(base?.as_ref()), election: election?.is_some(), lease: lease?.is_some(), term };
-    Ok((found, version))
+    Ok(Look { found, term_version, of_several: slots.ok().map(|(data, _)| data) })
 }
 
-fn judge(base: Option<&Stat>) -> Base {
+/// What is known of a term, and its version.
+pub(super) fn judge_term(term: Result<(Vec<u8>, Stat), Error>) -> Result<(Term, Option<i32>), Fault> {
+    match term {
+        Ok((data, stat)) => Ok((records::lease_of_term(&data).map_or(Term::Unreadable, Term::Of), Some(stat.version))),
+        Err(Error::NoNode) => Ok((Term::Missing, None)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn judge(base: Option<&Stat>) -> Base {
     match base {
         None => Base::Missing,
         Some(stat) if stat.cversion == 0 && stat.num_children == 0 => Base::Fresh,
@@ -173,6 +228,7 @@ async fn create(
     settings: &Settings,
     creations: &[Creation],
     term_version: Option<i32>,
+    held: impl Fn(Duration) -> Vec<u8>,
 ) -> Result<(), Fault> {
     let mut multi = client.new_multi_writer();
     if let Some(version) = term_version {
@@ -183,7 +239,7 @@ async fn create(
             Creation::Base => (&paths.base, Vec::new()),
             Creation::Election => (&paths.election, Vec::new()),
             Creation::FreeRecord(lease) => (&paths.lease, records::never_held(*lease, settings)),
-            Creation::HeldRecord(lease) => (&paths.lease, records::held_by_unknown(*lease, settings)),
+            Creation::HeldRecord(lease) => (&paths.lease, held(*lease)),
             Creation::Term(lease) => (&paths.term, records::term_of_nobody(*lease)),
         };
         multi.add_create(path, &data, &persistent())?;
@@ -207,7 +263,7 @@ pub(super) fn persistent() -> CreateOptions<'static> {
 }
 
 /// Empty for a child of the root.
-fn parent(path: &str) -> &str {
+pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 

@@ -32,6 +32,7 @@ mod service;
 mod session;
 mod settings;
 mod silence;
+mod slots;
 mod survey;
 #[cfg(test)]
 mod testing;
@@ -53,7 +54,7 @@ use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
-use crate::core::order::ChildStatus;
+use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use fault::Fault;
 use office::Office;
@@ -108,9 +109,9 @@ impl Desk {
         }
     }
 
-    /// Reads the record, and watches it. Answer: `Observed`.
-    pub fn observe(&self, candidacy: Candidacy) {
-        self.ask(candidacy, Request::Observe, |contact| reading::observe(contact, candidacy));
+    /// Reads the record of a slot, and watches it. Answer: `Observed`.
+    pub fn observe(&self, candidacy: Candidacy, slot: Slot) {
+        self.ask(candidacy, Request::Observe, |contact| reading::observe(contact, candidacy, slot));
     }
 
     /// Answer: `TookOver`.
@@ -231,7 +232,7 @@ fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: 
         Watching::Unchanged => {}
         Watching::Only(watches) => contact.watches.set(contact, candidacy, watches),
         Watching::Also(watches) => contact.watches.add(contact, candidacy, watches),
-        Watching::Record(watcher) => contact.watches.keep_record(contact, candidacy, watcher),
+        Watching::Record(slot, watcher) => contact.watches.keep_record(contact, candidacy, slot, watcher),
     }
 }
 

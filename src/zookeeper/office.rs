@@ -2,7 +2,8 @@
 //!
 //! Never: a lock held over an await.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -13,11 +14,11 @@ use super::board::Board;
 use super::fault::Fault;
 use super::layout::Paths;
 use super::mark::OpenRun;
-use super::records;
+use super::records::{self, Parsed};
 use super::session::Contact;
 use super::settings::Settings;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
-use crate::core::order::ChildStatus;
+use crate::core::order::{ChildStatus, Slot};
 
 /// Shared by all sessions.
 #[derive(Debug)]
@@ -33,8 +34,9 @@ pub(super) struct Office {
     joined_ms: OnceLock<i64>,
     /// The run of the present term, if it was marked.
     run: Mutex<Option<OpenRun>>,
-    /// The mzxid of the last record that was complained about.
-    complained_of: AtomicI64,
+    /// The mzxid of the last record of each slot that was complained about.
+    complained_of: Mutex<HashMap<Slot, i64>>,
+    disagreement_reported: AtomicBool,
     foreign_reported: AtomicBool,
     /// Why the ensemble was not reached the last time.
     last_error: Mutex<String>,
@@ -85,7 +87,8 @@ impl Office {
             contact: Mutex::default(),
             joined_ms: OnceLock::new(),
             run: Mutex::default(),
-            complained_of: AtomicI64::new(0),
+            complained_of: Mutex::default(),
+            disagreement_reported: AtomicBool::new(false),
             foreign_reported: AtomicBool::new(false),
             last_error: Mutex::default(),
         }
@@ -190,16 +193,29 @@ impl Office {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a lease record; an unreadable one is reported once.
-    pub fn record(&self, data: &[u8], stat: &Stat) -> Record {
-        let parsed = records::parse(data, stat, &self.settings);
-        if let Some(complaint) = parsed.complaint
-            && self.complained_of.swap(stat.mzxid, Ordering::Relaxed) != stat.mzxid
+    /// Reads the lease record of a slot; an unreadable one is reported once.
+    pub fn parse(&self, slot: Slot, data: &[u8], stat: &Stat) -> Parsed {
+        let parsed = records::parse(slot, data, stat, &self.settings);
+        if let Some(complaint) = &parsed.complaint
+            && self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid)
         {
-            let path = &self.paths.lease;
+            let path = &self.paths.of(slot).lease;
             tracing::warn!(path, complaint, "Lease record could not be read; it counts as held for the longest lease");
         }
-        parsed.record
+        parsed
+    }
+
+    /// The same, of which only the record matters.
+    pub fn record(&self, slot: Slot, data: &[u8], stat: &Stat) -> Record {
+        self.parse(slot, data, stat).record
+    }
+
+    /// Says once why we shall be refused.
+    pub fn report_disagreement(&self, disagreement: &str) {
+        if !self.disagreement_reported.swap(true, Ordering::Relaxed) {
+            let path = &self.paths.base;
+            tracing::error!(path, "Contenders disagree: {disagreement}");
+        }
     }
 
     /// Reports children of the election directory that are no candidates, once.
@@ -226,6 +242,10 @@ impl Office {
     /// The next failure is worth a line again.
     pub fn reached(&self) {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn lock_complaints(&self) -> MutexGuard<'_, HashMap<Slot, i64>> {
+        self.complained_of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Candidate>> {

@@ -8,13 +8,17 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use zookeeper_client::{Error, OneshotWatcher, Stat};
 
 use super::fault::Fault;
-use super::layout;
+use super::line::Holder;
+use super::records::Parsed;
 use super::session::Contact;
 use super::watches::Watch;
+use super::{layout, slots};
 use crate::core::event::{Candidacy, Event, Place, Record};
+use crate::core::order::Slot;
 
 /// How often what is missing is created and read again within one request. Peers that race create it too.
 pub(super) const ROUNDS: usize = 8;
@@ -34,8 +38,8 @@ pub(super) enum Watching {
     Only(Vec<Watch>),
     /// These, too.
     Also(Vec<Watch>),
-    /// The record, by this watch, which is armed.
-    Record(OneshotWatcher),
+    /// The record of this slot, by this watch, which is armed.
+    Record(Slot, OneshotWatcher),
 }
 
 impl From<Event> for Answer {
@@ -45,19 +49,19 @@ impl From<Event> for Answer {
 }
 
 /// Reads the record, with one watch on it.
-pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
-    let lease = &contact.office.paths.lease;
+pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
+    let lease = &contact.office.paths.of(slot).lease;
     for _ in 0..ROUNDS {
         // A watch that is armed since before this read reports all that comes after it.
-        let read = if contact.watches.has_record(candidacy) {
+        let read = if contact.watches.has_record(candidacy, slot) {
             contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
         } else {
             let read = contact.client.get_and_watch_data(lease).await;
-            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(watcher)))
+            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
         };
         match read {
             Ok((data, stat, watches)) => {
-                let record = contact.office.record(&data, &stat);
+                let record = contact.office.record(slot, &data, &stat);
                 return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
             }
             Err(Error::NoNode) => repair(&contact).await?,
@@ -67,37 +71,121 @@ pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy) -> Resu
     Err(too_many_rounds())
 }
 
-/// The term's version and the record.
-#[derive(Clone, Copy, Debug)]
+/// The term and the record of one slot.
+#[derive(Debug)]
 pub(super) struct Books {
     pub term_version: i32,
     pub record: Record,
+    pub holder: Holder,
+    /// The id of the holder, and when its term began by `ZooKeeper`'s clock: milliseconds since 1970. For people.
+    pub id: Option<String>,
+    pub begun_at: i64,
+    disagreement: Option<String>,
 }
 
 type Data = Result<(Vec<u8>, Stat), Error>;
 
-/// The reads of term and record, sent now.
-pub(super) fn books(contact: &Contact) -> impl Future<Output = (Data, Data)> + Send + use<> {
-    let term = contact.client.get_data(&contact.office.paths.term);
-    let record = contact.client.get_data(&contact.office.paths.lease);
-    async { tokio::join!(term, record) }
+/// What one round has read: with several leaders, what the base says of their number, too.
+#[derive(Debug)]
+pub(super) struct Round {
+    marker: Option<Data>,
+    slots: Vec<(Data, Data)>,
 }
 
-/// `None` if one of them is missing.
-pub(super) fn judge(contact: &Contact, (term, record): (Data, Data)) -> Result<Option<Books>, Fault> {
-    match (term, record) {
-        (Ok((_, term)), Ok((data, stat))) => {
-            Ok(Some(Books { term_version: term.version, record: contact.office.record(&data, &stat) }))
-        }
-        (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => Ok(None),
-        (Err(error), _) | (_, Err(error)) => Err(error.into()),
+/// The reads of the terms and records, sent now: of each slot, the term before the record.
+pub(super) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
+    let slots: Vec<_> = paths
+        .slots()
+        .map(|slot| paths.of(slot))
+        .map(|of| (client.get_data(&of.term), client.get_data(&of.lease)))
+        .collect();
+    async {
+        let marker = async { Some(marker?.await) };
+        let slots = join_all(slots.into_iter().map(|(term, record)| async { tokio::join!(term, record) }));
+        let (marker, slots) = tokio::join!(marker, slots);
+        Round { marker, slots }
     }
+}
+
+/// For every slot; `None` if one of them is missing. If the base is for another number of leaders: what says so, alone.
+pub(super) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<Books>>, Fault> {
+    match round.marker {
+        None => {}
+        Some(Ok((data, stat))) => {
+            let marker = contact.office.parse(Slot(0), &data, &stat);
+            if marker.disagreement.is_some() {
+                return Ok(Some(vec![Books::of(&stat, marker)]));
+            }
+        }
+        Some(Err(Error::NoNode)) => return Ok(None),
+        Some(Err(error)) => return Err(error.into()),
+    }
+    let mut books = Vec::new();
+    for (slot, of_slot) in contact.office.paths.slots().zip(round.slots) {
+        match of_slot {
+            (Ok((_, term)), Ok((data, stat))) => {
+                books.push(Books::of(&term, contact.office.parse(slot, &data, &stat)));
+            }
+            (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
+            (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+        }
+    }
+    Ok(Some(books))
+}
+
+impl Books {
+    /// The fencing token of the slot's term, if a candidate is known to hold it.
+    pub fn token(&self) -> Option<i64> {
+        match self.holder {
+            Holder::Candidate { token, .. } => Some(token),
+            Holder::Nobody | Holder::Unknown => None,
+        }
+    }
+
+    fn of(term: &Stat, parsed: Parsed) -> Self {
+        let Parsed { record, candidate, id, disagreement, .. } = parsed;
+        let holder = match candidate {
+            _ if !record.held => Holder::Nobody,
+            None => Holder::Unknown,
+            Some(name) => Holder::Candidate { name, token: term.mzxid },
+        };
+        Self { term_version: term.version, record, holder, id, begun_at: term.mtime, disagreement }
+    }
+}
+
+fn is_renewed(record: &Record) -> bool {
+    record.held && record.waiting_on.is_none()
+}
+
+/// What the machine is shown of several slots, and is to act on: its own; else the one that it may take; else the one
+/// that was written last, which tells most about all of them.
+pub(super) fn shown(contact: &Contact, place: Place, slot: Option<usize>, books: &[Books]) -> Option<(i32, Record)> {
+    let instance = contact.office.settings.instance;
+    let ours = books.iter().filter(|books| books.record.held && books.record.nonce.instance == instance);
+    let ours = ours.max_by_key(|books| books.token());
+    let last = || books.iter().max_by_key(|books| (is_renewed(&books.record), books.record.mzxid));
+    let shown = ours.or_else(|| books.get(slot?)).or_else(last)?;
+    let mut record = shown.record;
+    if let Some(disagreement) = books.iter().find_map(|books| books.disagreement.as_deref()) {
+        // The number of leaders stays what it is, also while nobody leads.
+        record.agrees = false;
+        record.held |= contact.office.paths.is_for_several();
+        if record.held || place != Place::First {
+            contact.office.report_disagreement(disagreement);
+        }
+    }
+    Some((shown.term_version, record))
 }
 
 /// Creates what is missing of our znodes.
 pub(super) async fn repair(contact: &Contact) -> Result<(), Fault> {
     let settings = &contact.office.settings;
     let own_lease = settings.own_lease(contact.negotiated);
+    if contact.office.paths.is_for_several() {
+        return slots::repair(&contact.client, &contact.office.paths, settings, own_lease).await;
+    }
     layout::repair(&contact.client, &contact.office.paths, settings, own_lease).await
 }
 
@@ -112,14 +200,14 @@ pub(super) fn too_many_rounds() -> Fault {
 pub(super) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
     let ours = record.held && record.nonce.instance == contact.office.settings.instance;
     match place {
-        _ if ours => of_a_holder(record.mzxid, record.waiting_on.is_some()),
+        _ if ours => of_a_holder(record.slot, record.mzxid, record.waiting_on.is_some()),
         Place::First if !record.held => Vec::new(),
-        Place::First | Place::Next => vec![Watch::record(record.mzxid)],
+        Place::First | Place::Next => vec![Watch::record(record.slot, record.mzxid)],
         Place::Behind(_) => Vec::new(),
     }
 }
 
-pub(super) fn of_a_holder(mzxid: i64, waits: bool) -> Vec<Watch> {
-    let record = waits.then(|| Watch::record(mzxid));
-    record.into_iter().chain([Watch::BASE]).collect()
+pub(super) fn of_a_holder(slot: Slot, mzxid: i64, waits: bool) -> Vec<Watch> {
+    let record = waits.then(|| Watch::record(slot, mzxid));
+    record.into_iter().chain([Watch::base(slot)]).collect()
 }

@@ -11,6 +11,7 @@ use super::settings::Settings;
 use crate::core::action::Entry;
 use crate::core::event::{Nonce, Record};
 use crate::core::lease::LEASE_LONGEST;
+use crate::core::order::Slot;
 use crate::core::settings::{Guarantee, Recipe};
 
 const VERSION: u32 = 1;
@@ -33,6 +34,9 @@ struct Holder {
     pid: u32,
     #[serde(default)]
     nonce: String,
+    /// The name of its candidate: who holds a slot stands first in line, whatever the priorities of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    candidate: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -52,7 +56,7 @@ struct LeaseJson {
     #[serde(default)]
     recipe: Option<String>,
     #[serde(default)]
-    leaders: Option<u32>,
+    leaders: Option<u16>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -67,12 +71,19 @@ struct TermJson {
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub record: Record,
+    /// The candidate of whoever holds it.
+    pub candidate: Option<String>,
+    /// The id of whoever holds it.
+    pub id: Option<String>,
+    /// In what its writer and we differ.
+    pub disagreement: Option<String>,
     pub complaint: Option<String>,
 }
 
-/// Reads a lease record.
-pub(super) fn parse(data: &[u8], stat: &Stat, settings: &Settings) -> Parsed {
+/// Reads the lease record of a slot.
+pub(super) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -> Parsed {
     let unreadable = Record {
+        slot,
         version: stat.version,
         mzxid: stat.mzxid,
         held: true,
@@ -84,25 +95,24 @@ pub(super) fn parse(data: &[u8], stat: &Stat, settings: &Settings) -> Parsed {
     match parse_lease(data) {
         Ok(json) => {
             let held = json.state == State::Held;
+            let disagreement = disagreement(&json, settings);
             let record = Record {
                 held,
                 // Nobody waits for a version that is yet to come.
                 waiting_on: json.waiting_on.filter(|&mzxid| held && 0 < mzxid && mzxid < stat.mzxid),
                 lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
                 nonce: json.holder.as_ref().and_then(|holder| parse_nonce(&holder.nonce)).unwrap_or(Nonce::UNKNOWN),
-                agrees: agrees(&json, settings),
+                agrees: disagreement.is_none(),
                 ..unreadable
             };
-            Parsed { record, complaint: None }
+            let holder = json.holder.filter(|_| held).unwrap_or_default();
+            let id = Some(holder.id).filter(|id| !id.is_empty());
+            Parsed { record, candidate: holder.candidate, id, disagreement, complaint: None }
         }
-        Err(complaint) => Parsed { record: unreadable, complaint: Some(complaint) },
+        Err(complaint) => {
+            Parsed { record: unreadable, candidate: None, id: None, disagreement: None, complaint: Some(complaint) }
+        }
     }
-}
-
-/// Who holds the record, for people; `None` if nobody does, or nobody knows.
-pub(super) fn holder_id(data: &[u8]) -> Option<String> {
-    let json = parse_lease(data).ok().filter(|json| json.state == State::Held)?;
-    json.holder.map(|holder| holder.id).filter(|id| !id.is_empty())
 }
 
 /// The lease in a term; `None` if it cannot be read.
@@ -112,17 +122,18 @@ pub(super) fn lease_of_term(data: &[u8]) -> Option<Duration> {
     readable.then(|| Duration::from_millis(json.lease_ms).min(LEASE_LONGEST))
 }
 
-/// The record that a take-over or a renewal writes.
-pub(super) fn held(entry: &Entry, settings: &Settings) -> Vec<u8> {
+/// The record that a take-over or a renewal of this candidate writes.
+pub(super) fn held(entry: &Entry, candidate: &str, settings: &Settings) -> Vec<u8> {
+    let holder = Holder { candidate: Some(candidate.to_owned()), ..holder(entry.nonce, settings) };
     encode(&LeaseJson {
         waiting_on: entry.waiting_on,
-        ..lease_json(State::Held, Some(entry.nonce), entry.lease, entry.token, settings)
+        ..lease_json(State::Held, Some(holder), entry.lease, entry.token, settings)
     })
 }
 
 /// The record that a release writes. It keeps the nonce, so that a lost reply can be told from somebody else's release.
 pub(super) fn released(entry: &Entry, settings: &Settings) -> Vec<u8> {
-    encode(&lease_json(State::Free, Some(entry.nonce), entry.lease, entry.token, settings))
+    encode(&lease_json(State::Free, Some(holder(entry.nonce, settings)), entry.lease, entry.token, settings))
 }
 
 /// The record of a new base: nobody ever held it.
@@ -166,16 +177,22 @@ fn parse_lease(data: &[u8]) -> Result<LeaseJson, String> {
 }
 
 /// What a record does not say, it does not contradict.
-fn agrees(json: &LeaseJson, settings: &Settings) -> bool {
-    let same = |theirs: Option<&str>, ours: &str| theirs.is_none_or(|theirs| theirs == ours);
-    same(json.guarantee.as_deref(), guarantee_text(settings.guarantee))
-        && same(json.recipe.as_deref(), recipe_text(settings.recipe))
-        && json.leaders.is_none_or(|leaders| leaders == settings.leaders)
+fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
+    let leaders = json.leaders.map(|leaders| leaders.to_string());
+    let choices = [
+        ("--leaders", leaders.as_deref(), settings.leaders.to_string().as_str()),
+        ("--guarantee", json.guarantee.as_deref(), guarantee_text(settings.guarantee)),
+        ("--recipe", json.recipe.as_deref(), recipe_text(settings.recipe)),
+    ]
+    .map(|(option, theirs, ours)| {
+        theirs.filter(|theirs| *theirs != ours).map(|theirs| format!("{option} is {ours} here and {theirs} there"))
+    });
+    choices.into_iter().flatten().next()
 }
 
 fn lease_json(
     state: State,
-    nonce: Option<Nonce>,
+    holder: Option<Holder>,
     lease: Duration,
     token: Option<i64>,
     settings: &Settings,
@@ -183,7 +200,7 @@ fn lease_json(
     LeaseJson {
         v: VERSION,
         state,
-        holder: nonce.map(|nonce| holder(nonce, settings)),
+        holder,
         lease_ms: milliseconds(lease),
         waiting_on: None,
         token,
@@ -194,7 +211,13 @@ fn lease_json(
 }
 
 fn holder(nonce: Nonce, settings: &Settings) -> Holder {
-    Holder { id: settings.id.clone(), host: settings.host.clone(), pid: settings.pid, nonce: nonce_text(nonce) }
+    Holder {
+        id: settings.id.clone(),
+        host: settings.host.clone(),
+        pid: settings.pid,
+        nonce: nonce_text(nonce),
+        candidate: None,
+    }
 }
 
 fn guarantee_text(guarantee: Guarantee) -> &'static str {
@@ -235,26 +258,30 @@ mod tests {
         waiting_on: None,
     };
 
+    const CANDIDATE: &str = "_c_1-latch-0000000003";
+
     fn read(data: &[u8]) -> Parsed {
-        parse(data, &stat(), &settings())
+        parse(Slot(0), data, &stat(), &settings())
     }
 
     #[test]
     fn what_a_holder_writes_is_what_its_peers_read() {
-        for (data, is_held) in [(held(&ENTRY, &settings()), true), (released(&ENTRY, &settings()), false)] {
+        for (data, is_held) in [(held(&ENTRY, CANDIDATE, &settings()), true), (released(&ENTRY, &settings()), false)] {
             let parsed = read(&data);
             assert_eq!(parsed.complaint, None);
             assert_eq!((parsed.record.held, parsed.record.nonce), (is_held, ENTRY.nonce));
             assert_eq!((parsed.record.lease, parsed.record.agrees), (ENTRY.lease, true));
+            assert_eq!(parsed.candidate.as_deref(), is_held.then_some(CANDIDATE));
             assert_eq!((parsed.record.version, parsed.record.mzxid), (stat().version, stat().mzxid));
         }
     }
 
     #[test]
     fn the_json_is_the_documented_one() {
-        let text = String::from_utf8(held(&ENTRY, &settings())).unwrap();
+        let text = String::from_utf8(held(&ENTRY, CANDIDATE, &settings())).unwrap();
         let expected = concat!(
-            r#"{"v":1,"state":"held","holder":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7"},"#,
+            r#"{"v":1,"state":"held","holder":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7","#,
+            r#""candidate":"_c_1-latch-0000000003"},"#,
             r#""lease_ms":15000,"token":9007199254740993,"guarantee":"at-most-one","recipe":"sequential","leaders":1}"#
         );
         assert_eq!(text, expected);
@@ -266,13 +293,13 @@ mod tests {
 
     #[test]
     fn a_holder_that_waits_says_on_which_version_and_is_held_for_whoever_does_not_know_that() {
-        let waiting = held(&Entry { waiting_on: Some(stat().mzxid - 1), ..ENTRY }, &settings());
+        let waiting = held(&Entry { waiting_on: Some(stat().mzxid - 1), ..ENTRY }, CANDIDATE, &settings());
         let text = String::from_utf8(waiting.clone()).unwrap();
         assert!(text.contains(r#""state":"held""#) && text.contains(r#""lease_ms":15000,"waiting_on":76,"#), "{text}");
         let record = read(&waiting).record;
         assert!(record.held);
         assert_eq!((record.waiting_on, record.last_run_under()), (Some(stat().mzxid - 1), stat().mzxid - 1));
-        let record = read(&held(&ENTRY, &settings())).record;
+        let record = read(&held(&ENTRY, CANDIDATE, &settings())).record;
         assert_eq!((record.waiting_on, record.last_run_under()), (None, stat().mzxid));
     }
 
@@ -317,7 +344,7 @@ mod tests {
             r#"{"v":1,"state":"held","lease_ms":0}"#,
         ];
         for text in unreadable {
-            let Parsed { record, complaint } = read(text.as_bytes());
+            let Parsed { record, complaint, .. } = read(text.as_bytes());
             assert!(complaint.is_some(), "{text}");
             assert!(record.held && record.agrees, "{text}");
             assert_eq!((record.lease, record.nonce), (LEASE_LONGEST, Nonce::UNKNOWN), "{text}");
@@ -334,7 +361,7 @@ mod tests {
     #[test]
     fn a_fraction_of_a_millisecond_makes_a_lease_longer_and_never_shorter() {
         let entry = Entry { lease: Duration::from_micros(1_500), ..ENTRY };
-        assert_eq!(read(&held(&entry, &settings())).record.lease, Duration::from_millis(2));
+        assert_eq!(read(&held(&entry, CANDIDATE, &settings())).record.lease, Duration::from_millis(2));
         assert_eq!(lease_of_term(&term(entry.nonce, entry.lease, &settings())), Some(Duration::from_millis(2)));
     }
 
@@ -410,7 +437,7 @@ mod tests {
     fn a_value_that_is_nested_without_end_is_held_and_waited_for() {
         for opening in ["[", r#"{"a":"#] {
             let data = format!(r#"{{"v":1,"state":"free","lease_ms":5,"colour":{}"#, opening.repeat(100_000));
-            let Parsed { record, complaint } = read(data.as_bytes());
+            let Parsed { record, complaint, .. } = read(data.as_bytes());
             assert!(complaint.is_some() && record.held);
         }
     }
@@ -424,7 +451,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_resembles_a_record_is_waited_for_unless_it_says_that_it_is_free(data in likenesses()) {
-            let Parsed { record, complaint } = read(data.as_bytes());
+            let Parsed { record, complaint, .. } = read(data.as_bytes());
             prop_assert!(record.lease <= LEASE_LONGEST);
             prop_assert!(complaint.is_none() || (record.held && record.lease == LEASE_LONGEST));
             prop_assert!(record.held || data.contains(r#""state":"free""#));
@@ -434,7 +461,7 @@ mod tests {
 
         #[test]
         fn garbage_is_held_and_waited_for(data: Vec<u8>) {
-            let Parsed { record, complaint } = read(&data);
+            let Parsed { record, complaint, .. } = read(&data);
             prop_assert!(complaint.is_some() && record.held);
             prop_assert_eq!(record.lease, LEASE_LONGEST);
             prop_assert_eq!(lease_of_term(&data), None);
@@ -442,7 +469,7 @@ mod tests {
 
         #[test]
         fn a_damaged_record_is_never_free_for_nothing(at in 0usize..200, byte: u8) {
-            let mut data = held(&ENTRY, &settings());
+            let mut data = held(&ENTRY, CANDIDATE, &settings());
             let at = at % data.len();
             data[at] = byte;
             let record = read(&data).record;

@@ -18,10 +18,12 @@ use super::settings::Settings;
 use super::writes::free;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
+use crate::core::order::Slot;
 
 /// The term that has lost its supervisor.
 #[derive(Clone, Debug)]
 pub struct Orphaned {
+    pub slot: Slot,
     /// Its fencing token.
     pub token: i64,
     /// The name of its candidate.
@@ -61,13 +63,13 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
 /// A renewal that was under way when the supervisor died may still be applied: then the version has moved, and we read again.
 async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
     loop {
-        let paths = &contact.office.paths;
-        let candidate = paths.candidate(&orphaned.candidate);
+        let paths = contact.office.paths.of(orphaned.slot);
+        let candidate = contact.office.paths.candidate(&orphaned.candidate);
         // All are sent at once; the term is read first.
         let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
         let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
         let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
-        let record = contact.office.record(&data, &stat);
+        let record = contact.office.record(orphaned.slot, &data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
         // With one znode for all, the name may be a successor's by now.
@@ -88,7 +90,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
 /// What the write is conditional on, if the record is the orphaned term's and still held.
 fn conditions(term: Option<&Stat>, record: &Record, orphaned: &Orphaned) -> Option<Conditions> {
     let term = term.filter(|term| term.mzxid == orphaned.token && record.held)?;
-    Some(Conditions { record: record.version, term: term.version })
+    Some(Conditions { slot: record.slot, record: record.version, term: term.version })
 }
 
 fn said(error: &Error) -> String {

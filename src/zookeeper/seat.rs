@@ -14,10 +14,10 @@ use zookeeper_client::{Acls, CreateMode, Error, Stat};
 use super::fault::Fault;
 use super::line::SEAT;
 use super::office::{Candidate, Znode};
-use super::reading::{self, Answer, Books, ROUNDS, Watching};
+use super::reading::{self, Answer, ROUNDS, Watching};
 use super::session::Contact;
 use super::watches::Watch;
-use crate::core::event::{Candidacy, Event, Place, View};
+use crate::core::event::{Candidacy, Event, Place, Record, View};
 use crate::core::order::CandidateName;
 
 /// What the znode says; of a foreign one, all may be missing.
@@ -69,6 +69,7 @@ async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<
         return Err(Fault::CANDIDATE_GONE);
     }
     let books = reading::judge(contact, books)?;
+    let books = books.and_then(|books| reading::shown(contact, Place::First, Some(0), &books));
     Ok(books.map(|books| seen(contact, candidate, Place::First, Some(seat.czxid), books)))
 }
 
@@ -100,7 +101,7 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     candidate.znode = czxid.map(|czxid| Znode { name: SEAT.to_owned(), czxid });
     contact.office.remember(&candidate);
     let place = if czxid.is_some() { Place::First } else { Place::Next };
-    let books = reading::judge(contact, books)?;
+    let books = reading::judge(contact, books)?.and_then(|books| reading::shown(contact, place, Some(0), &books));
     Ok(books.map(|books| seen(contact, &candidate, place, czxid, books)))
 }
 
@@ -113,15 +114,21 @@ fn owner(data: &[u8], stat: &Stat, session: i64, uuid: Uuid) -> Owner {
     }
 }
 
-fn seen(contact: &Contact, candidate: &Candidate, place: Place, czxid: Option<i64>, books: Books) -> Answer {
+fn seen(
+    contact: &Contact,
+    candidate: &Candidate,
+    place: Place,
+    czxid: Option<i64>,
+    (term_version, record): (i32, Record),
+) -> Answer {
     let mut watches = vec![Watch::candidate(SEAT, czxid)];
-    watches.extend(reading::of_the_books(contact, place, &books.record));
+    watches.extend(reading::of_the_books(contact, place, &record));
     let view = View {
         place,
         candidate: CandidateName::new(SEAT).unwrap_or(CandidateName::EMPTY),
         session_id: contact.id(),
-        term_version: books.term_version,
-        record: books.record,
+        term_version,
+        record,
     };
     let event = Event::Seen { candidacy: candidate.candidacy, view };
     Answer { event, watches: Watching::Only(watches) }

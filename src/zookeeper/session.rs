@@ -49,6 +49,12 @@ impl Contact {
         matches!(self.client.state(), SessionState::SyncConnected | SessionState::ConnectedReadOnly)
     }
 
+    /// With several leaders: for how long the record of one that lives may stay as it is. Two renewal intervals of ours.
+    pub fn patience(&self) -> Option<Duration> {
+        let settings = &self.office.settings;
+        (settings.leaders > 1).then(|| settings.own_lease(self.negotiated) / 4)
+    }
+
     /// The client library's task, which ends when the session does.
     pub fn service(&self) -> Service {
         self.service.clone()

@@ -24,7 +24,10 @@ pub struct Settings {
     pub election: String,
     pub recipe: Recipe,
     pub guarantee: Guarantee,
-    pub leaders: u32,
+    /// How many may lead at once, from 1 on.
+    pub leaders: u16,
+    /// Higher ones lead first among those who wait.
+    pub priority: i16,
     pub id: String,
     pub host: String,
     pub pid: u32,

@@ -12,9 +12,8 @@ use tokio::time::timeout;
 use super::fault::Fault;
 use super::line;
 use super::office::Office;
-use super::records;
+use super::reading::{self, Books};
 use super::session::Contact;
-use crate::core::event::Place;
 use crate::core::settings::Recipe;
 
 /// Whoever waits longer for an answer is as good as out of contact.
@@ -51,7 +50,7 @@ impl Surveyor {
         &self.0.settings.servers
     }
 
-    /// `None` without contact. Three reads in one round.
+    /// `None` without contact. One round of reads.
     pub async fn look(&self) -> Option<Survey> {
         let contact = self.0.contact()?;
         let read = AssertUnwindSafe(timeout(PATIENCE, read(&contact))).catch_unwind();
@@ -64,24 +63,25 @@ impl Surveyor {
 }
 
 async fn read(contact: &Contact) -> Result<Survey, Fault> {
-    let (client, paths) = (&contact.client, &contact.office.paths);
-    let children = client.get_children(&paths.election);
-    let term = client.get_data(&paths.term);
-    let record = client.get_data(&paths.lease);
-    let (children, term, record) = tokio::join!(children, term, record);
-    let ((children, _), (_, term), (record, _)) = (children?, term?, record?);
-    let leader = records::holder_id(&record).map(|id| Leader { id, since: term.mtime });
-    Ok(Survey { place: place(contact, &children), leader })
+    let round = reading::books(contact);
+    let children = contact.client.get_children(&contact.office.paths.election);
+    let (round, children) = tokio::join!(round, children);
+    let (children, _) = children?;
+    let Some(books) = reading::judge(contact, round)? else { return Ok(Survey { place: None, leader: None }) };
+    // With several leaders: all of them, since the first of them came.
+    let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
+    let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
+    let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
+    let leader = since.map(|since| Leader { id: ids, since });
+    Ok(Survey { place: place(contact, &children, &books), leader })
 }
 
-fn place(contact: &Contact, children: &[String]) -> Option<u32> {
+fn place(contact: &Contact, children: &[String], books: &[Books]) -> Option<u32> {
     if contact.office.settings.recipe == Recipe::Single {
         return None;
     }
     let (own, uuid) = contact.office.own(contact.number)?;
-    Some(match line::standing(children, &own, &[uuid])?.place {
-        Place::First => 1,
-        Place::Next => 2,
-        Place::Behind(before) => before.saturating_add(1),
-    })
+    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let standing = line::standing(children, &own, &[uuid], &holders)?;
+    Some(u32::try_from(standing.rank).unwrap_or(u32::MAX).saturating_add(1))
 }

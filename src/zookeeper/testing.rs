@@ -18,6 +18,7 @@ pub(super) fn settings() -> Settings {
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
         leaders: 1,
+        priority: 0,
         id: "host:1".to_owned(),
         host: "host".to_owned(),
         pid: 1,

@@ -6,27 +6,33 @@
 //! Never: a client kept alive by a watch that waits.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
-use zookeeper_client::{Error, EventType, OneshotWatcher};
+use tokio::time::timeout;
+use zookeeper_client::{Error, EventType, OneshotWatcher, Stat};
 
 use super::fault::Fault;
 use super::layout::Paths;
 use super::session::Contact;
 use crate::core::event::{Candidacy, Event};
+use crate::core::order::Slot;
 
 /// What is watched.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Target {
     /// A candidate before ours, or our own: its departure.
     Candidate(String),
-    /// The lease record: every change.
-    Record,
-    /// The children of the base: the loss of the record or the term, without an event for each renewal.
-    Base,
+    /// Our own where there are several leaders: its departure, but not that we touched it.
+    Own(String),
+    /// A slot's lease record: every change.
+    Record(Slot),
+    /// The children of a slot's home: the loss of the record or the term, without an event for each renewal.
+    Base(Slot),
 }
 
 /// A watch to be armed, and the zxid that tells what is there from what was seen; `None`: whatever is there.
@@ -34,18 +40,34 @@ pub(super) enum Target {
 pub(super) struct Watch {
     pub target: Target,
     pub seen: Option<i64>,
+    /// The take-over that touched the candidate, as far as was seen; `None`: touches mean nothing.
+    touched: Option<Touch>,
 }
+
+/// The zxid of a take-over; `None`: none was seen.
+type Touch = Option<i64>;
 
 impl Watch {
     pub fn candidate(name: &str, czxid: Option<i64>) -> Self {
-        Self { target: Target::Candidate(name.to_owned()), seen: czxid }
+        Self { target: Target::Candidate(name.to_owned()), seen: czxid, touched: None }
     }
 
-    pub fn record(mzxid: i64) -> Self {
-        Self { target: Target::Record, seen: Some(mzxid) }
+    /// A candidate where there are several leaders: its departure, and its take-over.
+    pub fn contender(name: &str, seen: Touch) -> Self {
+        Self { target: Target::Candidate(name.to_owned()), seen: None, touched: Some(seen) }
     }
 
-    pub const BASE: Self = Self { target: Target::Base, seen: None };
+    pub fn own(name: &str) -> Self {
+        Self { target: Target::Own(name.to_owned()), seen: None, touched: None }
+    }
+
+    pub fn record(slot: Slot, mzxid: i64) -> Self {
+        Self { target: Target::Record(slot), seen: Some(mzxid), touched: None }
+    }
+
+    pub fn base(slot: Slot) -> Self {
+        Self { target: Target::Base(slot), seen: None, touched: None }
+    }
 }
 
 /// The watches of one session.
@@ -56,6 +78,8 @@ pub(super) struct Watches(Mutex<Armed>);
 struct Armed {
     candidacy: Candidacy,
     tasks: HashMap<Target, AbortHandle>,
+    /// The last touch of each candidate that was told: it is news only once.
+    touches: HashMap<Target, i64>,
     closed: bool,
 }
 
@@ -70,6 +94,7 @@ impl Watches {
             }
             keep
         });
+        armed.touches.retain(|target, _| wanted.iter().any(|watch| watch.target == *target));
         for watch in wanted {
             armed.spawn(contact, candidacy, watch);
         }
@@ -84,20 +109,28 @@ impl Watches {
     }
 
     /// Keeps the watch that came with a read of the record.
-    pub fn keep_record(&self, contact: &Contact, candidacy: Candidacy, watcher: OneshotWatcher) {
+    pub fn keep_record(&self, contact: &Contact, candidacy: Candidacy, slot: Slot, watcher: OneshotWatcher) {
         let Some(mut armed) = self.lock(candidacy) else { return };
-        let office = Arc::clone(&contact.office);
+        let (office, patience) = (Arc::clone(&contact.office), contact.patience());
         let task = tokio::spawn(async move {
-            if fired(watcher).await {
-                office.tell(Event::RecordChanged { candidacy });
+            match within(patience, fired(watcher)).await {
+                None => office.tell(Event::LineChanged { candidacy }),
+                Some(Some(_)) => office.tell(Event::RecordChanged { candidacy }),
+                Some(None) => {}
             }
         });
-        armed.tasks.insert(Target::Record, task.abort_handle());
+        armed.tasks.insert(Target::Record(slot), task.abort_handle());
     }
 
     /// Whether a change of the record will be reported without another watch.
-    pub fn has_record(&self, candidacy: Candidacy) -> bool {
-        self.lock(candidacy).is_some_and(|armed| armed.tasks.contains_key(&Target::Record))
+    pub fn has_record(&self, candidacy: Candidacy, slot: Slot) -> bool {
+        self.lock(candidacy).is_some_and(|armed| armed.tasks.contains_key(&Target::Record(slot)))
+    }
+
+    /// Whether this touch is news; it is not a second time.
+    fn is_news(&self, target: &Target, touch: i64) -> bool {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.touches.insert(target.clone(), touch) != Some(touch)
     }
 
     /// Drops them all, for good.
@@ -138,13 +171,29 @@ impl Armed {
 
 async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
     let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
-    let changed = AssertUnwindSafe(is_changed(contact, &watch)).catch_unwind().await;
+    let patience = match watch.target {
+        Target::Record(_) => contact.upgrade().and_then(|contact| contact.patience()),
+        Target::Candidate(_) | Target::Own(_) | Target::Base(_) => None,
+    };
+    let changed = within(patience, AssertUnwindSafe(is_changed(contact, &watch)).catch_unwind()).await;
     // What could not be watched, because the client library panics on the reply, may change unseen.
-    if changed.unwrap_or(true) {
+    let Some(changed) = changed.map(|changed| changed.unwrap_or(true)) else {
+        return office.tell(Event::LineChanged { candidacy });
+    };
+    if changed {
         office.tell(match watch.target {
-            Target::Candidate(_) => Event::LineChanged { candidacy },
-            Target::Record | Target::Base => Event::RecordChanged { candidacy },
+            Target::Candidate(_) | Target::Own(_) => Event::LineChanged { candidacy },
+            Target::Record(_) | Target::Base(_) => Event::RecordChanged { candidacy },
         });
+    }
+}
+
+/// `None`: nothing came for so long. With several leaders only one record is watched, and its holder may be dead; another
+/// look finds one that lives.
+async fn within<T>(patience: Option<Duration>, changes: impl Future<Output = T>) -> Option<T> {
+    match patience {
+        Some(patience) => timeout(patience, changes).await.ok(),
+        None => Some(changes.await),
     }
 }
 
@@ -154,16 +203,18 @@ async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
         let armed = arm(&present, watch).await;
         let over = present.client.state().is_terminated();
         drop(present);
-        let changed = match armed {
+        let change = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
             Ok(None) => return true,
             // Not armed, and not known why: whoever looks again arms again. The end of a session is told by itself.
             Err(Fault::Unknown(_)) => return !over,
             Err(_) => return false,
         };
-        // Some child of the base came or went: are ours still there?
-        if !changed || watch.target != Target::Base {
-            return changed;
+        match (change, &watch.target) {
+            (None, _) => return false,
+            // Some child came or went: are ours still there?
+            (Some(_), Target::Base(_)) | (Some(EventType::NodeDataChanged), Target::Own(_)) => {}
+            (Some(_), _) => return true,
         }
     }
     false
@@ -174,16 +225,22 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>,
     let (client, paths) = (&contact.client, &contact.office.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
     let (as_seen, watcher) = match &watch.target {
-        Target::Candidate(name) => {
+        Target::Candidate(name) | Target::Own(name) => {
             let (stat, watcher) = client.check_and_watch_stat(&paths.candidate(name)).await?;
-            (stat.is_some_and(|stat| is_as_seen(stat.czxid)), watcher)
+            let is_news = |stat: &Stat, seen: Touch| {
+                stat.mzxid != stat.czxid
+                    && seen != Some(stat.mzxid)
+                    && contact.watches.is_news(&watch.target, stat.mzxid)
+            };
+            let touched = |stat: &Stat| watch.touched.is_some_and(|seen| is_news(stat, seen));
+            (stat.is_some_and(|stat| is_as_seen(stat.czxid) && !touched(&stat)), watcher)
         }
-        Target::Record => match client.get_and_watch_data(&paths.lease).await {
+        Target::Record(slot) => match client.get_and_watch_data(&paths.of(*slot).lease).await {
             Ok((_, stat, watcher)) => (is_as_seen(stat.mzxid), watcher),
             Err(Error::NoNode) => return Ok(None),
             Err(error) => return Err(error.into()),
         },
-        Target::Base => match client.list_and_watch_children(&paths.base).await {
+        Target::Base(slot) => match client.list_and_watch_children(&paths.of(*slot).home).await {
             Ok((children, watcher)) => (Paths::has_books(&children), watcher),
             Err(Error::NoNode) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -192,7 +249,8 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>,
     Ok(as_seen.then_some(watcher))
 }
 
-/// Waits for the watch. `false`: the session ended instead, which is reported by itself.
-async fn fired(watcher: OneshotWatcher) -> bool {
-    watcher.changed().await.event_type != EventType::Session
+/// Waits for the watch. `None`: the session ended instead, which is reported by itself.
+async fn fired(watcher: OneshotWatcher) -> Option<EventType> {
+    let event = watcher.changed().await.event_type;
+    (event != EventType::Session).then_some(event)
 }

@@ -18,6 +18,7 @@ use super::session::Contact;
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event};
+use crate::core::order::Slot;
 use crate::core::settings::Recipe;
 use crate::core::time::Timestamp;
 
@@ -34,10 +35,17 @@ pub(super) async fn take_over(
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let candidate = contact.office.znode(&contact, candidacy)?;
+    let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
-    multi.add_set_data(&paths.term, &records::term(entry.nonce, longest, settings), Some(conditions.term))?;
-    multi.add_set_data(&paths.lease, &records::held(&entry, settings), Some(conditions.record))?;
+    if paths.is_for_several() {
+        // It stays in line: this is what tells those behind it that they have moved up.
+        multi.add_set_data(&paths.candidate(&candidate.name), settings.id.as_bytes(), None)?;
+    } else {
+        multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
+    }
+    multi.add_set_data(&of_slot.term, &records::term(entry.nonce, longest, settings), Some(conditions.term))?;
+    let record = records::held(&entry, &candidate.name, settings);
+    multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
     let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
     let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()
     else {
@@ -45,7 +53,8 @@ pub(super) async fn take_over(
     };
     let (version, token) = (record.version, term.mzxid);
     let event = Event::TookOver { candidacy, nonce: entry.nonce, sent_at, version, token, term: term.version };
-    Ok(Answer { event, watches: Watching::Also(of_a_holder(token, entry.waiting_on.is_some())) })
+    let watches = of_a_holder(conditions.slot, token, entry.waiting_on.is_some());
+    Ok(Answer { event, watches: Watching::Also(watches) })
 }
 
 /// Checks the candidate, checks the term, sets the record.
@@ -57,10 +66,12 @@ pub(super) async fn renew(
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let candidate = contact.office.znode(&contact, candidacy)?;
+    let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
     multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
-    multi.add_check_version(&paths.term, conditions.term)?;
-    multi.add_set_data(&paths.lease, &records::held(&entry, settings), Some(conditions.record))?;
+    multi.add_check_version(&of_slot.term, conditions.term)?;
+    let record = records::held(&entry, &candidate.name, settings);
+    multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
     let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
     let [_, _, MultiWriteResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
         return Err(not_understood());
@@ -87,7 +98,7 @@ pub(super) async fn release(
     };
     closing.await;
     match outcome {
-        Err(Fault::Denied(Denial::Conflict)) if was_freed_by_us(&contact, &entry).await? => {
+        Err(Fault::Denied(Denial::Conflict)) if was_freed_by_us(&contact, conditions.slot, &entry).await? => {
             tracing::debug!("Record was free already: the reply to an earlier release was lost");
         }
         outcome => outcome?,
@@ -105,15 +116,16 @@ pub(super) async fn free(
     candidate: Option<&str>,
 ) -> Result<(), Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
     let mut parts = vec![Part::Term];
-    multi.add_check_version(&paths.term, conditions.term)?;
+    multi.add_check_version(&of_slot.term, conditions.term)?;
     if let Some(name) = candidate {
         parts.push(Part::Candidate);
         multi.add_delete(&paths.candidate(name), None)?;
     }
     parts.push(Part::Record);
-    multi.add_set_data(&paths.lease, &records::released(entry, settings), Some(conditions.record))?;
+    multi.add_set_data(&of_slot.lease, &records::released(entry, settings), Some(conditions.record))?;
     send(&mut multi, &parts).await.map(drop)
 }
 
@@ -128,10 +140,10 @@ async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<
 }
 
 /// Whether the record is what our own release has written.
-async fn was_freed_by_us(contact: &Contact, entry: &Entry) -> Result<bool, Fault> {
-    match contact.client.get_data(&contact.office.paths.lease).await {
+async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, Fault> {
+    match contact.client.get_data(&contact.office.paths.of(slot).lease).await {
         Ok((data, stat)) => {
-            let record = contact.office.record(&data, &stat);
+            let record = contact.office.record(slot, &data, &stat);
             Ok(!record.held && record.nonce == entry.nonce)
         }
         Err(zookeeper_client::Error::NoNode) => Ok(false),

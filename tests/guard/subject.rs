@@ -17,7 +17,9 @@ use nix::unistd::mkfifo;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use zk_leader_run::clock;
-use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Takeover};
+use zk_leader_run::core::order::{
+    CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Slot, Takeover,
+};
 use zk_leader_run::core::settings::Contain;
 use zk_leader_run::core::time::Timestamp;
 use zk_leader_run::guard::protocol::{decode_report, encode_order};
@@ -50,6 +52,7 @@ pub const GRANT: Grant = Grant {
     term: 5,
     session: 0x0100_0000_0000_0001,
     takeover: Takeover::Unclean,
+    slot: Slot(1),
     candidate: CandidateName::EMPTY,
 };
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zk_leader_run::core::event::{Bar, Denial, Event, Nonce, Place, Record, Request, View};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
-use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId};
+use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::restart::Rules;
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use zk_leader_run::core::time::Timestamp;
@@ -198,6 +198,7 @@ fn record(said: &Phrase, memory: &Memory) -> Record {
         _ => Nonce { instance: 8, sending: 1 },
     };
     Record {
+        slot: Slot(said.number("slot").unwrap_or_default()),
         version,
         mzxid: said.number("mzxid").unwrap_or(100 + i64::from(version)),
         held: owner != "free" && said.value("state") != Some("free"),

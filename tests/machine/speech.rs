@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_leader_run::core::action::{Action, Conditions, Entry, Transition};
-use zk_leader_run::core::order::{Deadlines, Order};
+use zk_leader_run::core::order::{Deadlines, Order, Slot};
 use zk_leader_run::core::time::{Stamp, Timestamp};
 
 pub fn seconds<C: Copy>(at: Stamp<C>) -> String {
@@ -31,7 +31,7 @@ pub fn action(action: &Action) -> String {
         Action::Connect { session } => format!("connect session={}", session.0),
         Action::Enter { candidacy } => format!("enter candidacy={}", candidacy.0),
         Action::Look { candidacy } => format!("look candidacy={}", candidacy.0),
-        Action::Observe { candidacy } => format!("observe candidacy={}", candidacy.0),
+        Action::Observe { candidacy, slot } => format!("observe candidacy={}{}", candidacy.0, of(*slot)),
         Action::TakeOver { candidacy, conditions, entry, longest } => {
             let term = if *longest > entry.lease { format!(" longest={}", length(*longest)) } else { String::new() };
             written("take-over", candidacy.0, *conditions, entry) + &term
@@ -62,10 +62,16 @@ pub fn action(action: &Action) -> String {
 }
 
 fn written(what: &str, candidacy: u32, conditions: Conditions, entry: &Entry) -> String {
-    let Conditions { record, term } = conditions;
+    let Conditions { slot, record, term } = conditions;
     let (sending, lease) = (entry.nonce.sending, length(entry.lease));
+    let slot = of(slot);
     let waiting = entry.waiting_on.map_or(String::new(), |mzxid| format!(" waiting-on={mzxid}"));
-    format!("{what} candidacy={candidacy} record={record} term={term} nonce={sending} lease={lease}{waiting}")
+    format!("{what} candidacy={candidacy}{slot} record={record} term={term} nonce={sending} lease={lease}{waiting}")
+}
+
+/// Said only where there are several.
+fn of(slot: Slot) -> String {
+    if slot == Slot(0) { String::new() } else { format!(" slot={}", slot.0) }
 }
 
 fn ordered(order: &Order) -> String {

@@ -166,7 +166,7 @@ impl Onlooker {
         let (request, candidacy) = match *action {
             Action::Enter { candidacy } => (Request::Enter, candidacy),
             Action::Look { candidacy } => (Request::Look, candidacy),
-            Action::Observe { candidacy } => (Request::Observe, candidacy),
+            Action::Observe { candidacy, .. } => (Request::Observe, candidacy),
             Action::TakeOver { candidacy, .. } => (Request::TakeOver, candidacy),
             Action::Renew { candidacy, .. } => (Request::Renew, candidacy),
             Action::Mark { candidacy, .. } => (Request::Mark, candidacy),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use zk_leader_run::core::event::{Bar, Candidacy, Denial, Event, Nonce, Place, Record, Request, SessionNumber, View};
-use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId};
+use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::time::Timestamp;
 
 pub const INSTANCE: u64 = 7;
@@ -104,6 +104,7 @@ fn of(ids: &Ids, choice: u8) -> Record {
     };
     let version = ids.version + i32::from(choice >> 4 & 3);
     Record {
+        slot: Slot(0),
         version,
         mzxid: 1_000 * i64::from(version) + i64::from(choice),
         held: !choice.is_multiple_of(5),

@@ -129,7 +129,7 @@ fn asks(action: &Action) -> Option<Candidacy> {
     match *action {
         Action::Enter { candidacy }
         | Action::Look { candidacy }
-        | Action::Observe { candidacy }
+        | Action::Observe { candidacy, .. }
         | Action::TakeOver { candidacy, .. }
         | Action::Renew { candidacy, .. }
         | Action::Mark { candidacy, .. }

@@ -54,7 +54,7 @@ impl World {
             }
             return;
         };
-        let conditions = Conditions { record: read.version, term: releaser.grant.term };
+        let conditions = Conditions { slot: releaser.grant.slot, record: read.version, term: releaser.grant.term };
         let entry = Entry { nonce: read.nonce, token: Some(releaser.grant.token), lease: read.lease, waiting_on: None };
         let session = releaser.grant.session as usize;
         let candidacy = self.ensemble.state().candidates.iter().find(|candidate| candidate.owner == session);

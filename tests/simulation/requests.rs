@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::Action;
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Place, Record, Request, View};
-use zk_leader_run::core::order::CandidateName;
+use zk_leader_run::core::order::{CandidateName, Slot};
 use zk_leader_run::core::settings::Recipe;
 
 use crate::clock::{MILLI, Real};
@@ -97,7 +97,7 @@ impl World {
         self.calls[call].step += 1;
         match (self.calls[call].action, step) {
             (Action::Enter { candidacy } | Action::Look { candidacy }, 0..=2) => self.look(call, candidacy, step),
-            (Action::Observe { candidacy }, _) => self.observe(call, candidacy),
+            (Action::Observe { candidacy, .. }, _) => self.observe(call, candidacy),
             _ => self.write(call),
         }
     }
@@ -279,7 +279,7 @@ impl World {
 
 fn read(stored: StoredRecord) -> Record {
     let StoredRecord { version, mzxid, held, waiting_on, lease, nonce } = stored;
-    Record { version, mzxid, held, waiting_on, lease, nonce, agrees: true }
+    Record { slot: Slot(0), version, mzxid, held, waiting_on, lease, nonce, agrees: true }
 }
 
 pub fn is_of(nonce: Nonce, instance: usize) -> bool {

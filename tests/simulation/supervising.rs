@@ -79,7 +79,7 @@ impl World {
             Action::Connect { session } => self.connect(instance, session),
             Action::Enter { candidacy } => self.send(instance, candidacy, Request::Enter, action),
             Action::Look { candidacy } => self.send(instance, candidacy, Request::Look, action),
-            Action::Observe { candidacy } => self.send(instance, candidacy, Request::Observe, action),
+            Action::Observe { candidacy, .. } => self.send(instance, candidacy, Request::Observe, action),
             Action::TakeOver { candidacy, .. } => {
                 self.mark(Mark::TakeOverSent);
                 self.send(instance, candidacy, Request::TakeOver, action);

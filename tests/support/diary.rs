@@ -3,7 +3,7 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
@@ -11,7 +11,8 @@ use nix::time::{ClockId, clock_gettime};
 use super::wait;
 
 pub struct Diary {
-    directory: tempfile::TempDir,
+    directory: Arc<tempfile::TempDir>,
+    name: String,
     read: Mutex<Pages>,
 }
 
@@ -41,11 +42,18 @@ pub fn now() -> Duration {
 
 impl Diary {
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), read: Mutex::default() }
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        Self { directory, name: "diary".to_owned(), read: Mutex::default() }
+    }
+
+    /// The diary of the commands in one slot: the witness is called with the path of this one, a dot and the slot's number.
+    pub fn of_slot(&self, slot: usize) -> Self {
+        let name = format!("{}.{slot}", self.name);
+        Self { directory: Arc::clone(&self.directory), name, read: Mutex::default() }
     }
 
     pub fn path(&self) -> PathBuf {
-        self.directory.path().join("diary")
+        self.directory.path().join(&self.name)
     }
 
     pub fn directory(&self) -> &Path {

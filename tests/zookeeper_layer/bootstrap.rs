@@ -79,7 +79,7 @@ async fn a_start_on_an_existing_base_sends_all_its_requests_before_any_reply() {
     let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
     proxy.stall_replies();
     host.desk.enter(FIRST);
-    let round = [request::CREATE2, request::GET_CHILDREN2, request::GET_DATA, request::GET_DATA];
+    let round = [request::CREATE2, request::GET_DATA, request::GET_DATA, request::GET_CHILDREN2];
     let sent = || proxy.forwarded().into_iter().filter(|kind| *kind != request::PING).collect::<Vec<_>>();
     let arrived = async {
         while sent() != round {

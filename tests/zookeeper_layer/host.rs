@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Record, Request, SessionNumber, View};
+use zk_leader_run::core::order::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
 use zk_leader_run::zookeeper::{Desk, Settings};
 
@@ -34,6 +35,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
         leaders: 1,
+        priority: 0,
         id: format!("host{instance}:1"),
         host: format!("host{instance}"),
         pid: 1,
@@ -106,7 +108,11 @@ impl Host {
     }
 
     pub async fn observe(&mut self) -> Result<Record, No> {
-        self.desk.observe(FIRST);
+        self.observe_slot(Slot(0)).await
+    }
+
+    pub async fn observe_slot(&mut self, slot: Slot) -> Result<Record, No> {
+        self.desk.observe(FIRST, slot);
         let answer = self.answer(FIRST, Request::Observe).await?;
         let Event::Observed { record, .. } = answer else { panic!("not an answer: {answer:?}") };
         Ok(record)
@@ -114,7 +120,7 @@ impl Host {
 
     /// Takes over what was seen; the new conditions and the token.
     pub async fn take_over(&mut self, view: &View, sending: u64) -> Result<(Conditions, i64), No> {
-        let conditions = Conditions { record: view.record.version, term: view.term_version };
+        let conditions = Conditions { slot: view.record.slot, record: view.record.version, term: view.term_version };
         self.take_over_on(conditions, sending).await
     }
 
@@ -123,7 +129,7 @@ impl Host {
         let answer = self.answer(FIRST, Request::TakeOver).await?;
         let Event::TookOver { nonce, version, token, term, .. } = answer else { panic!("not an answer: {answer:?}") };
         assert_eq!(nonce, self.nonce(sending));
-        Ok((Conditions { record: version, term }, token))
+        Ok((Conditions { record: version, term, ..conditions }, token))
     }
 
     /// Renews; the new conditions.

@@ -12,5 +12,6 @@ mod lossy;
 mod runs;
 mod sessions;
 mod single;
+mod slots;
 mod watches;
 mod writes;

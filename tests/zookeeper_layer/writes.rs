@@ -67,8 +67,8 @@ async fn a_write_on_another_version_of_the_record_or_the_term_is_a_conflict_and_
     let admin = Admin::to(&ensemble.connect_string());
     let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
     let before = [LEASE, TERM, ELECTION].map(|path| admin.find(path).unwrap());
-    let Conditions { record, term } = conditions;
-    for wrong in [Conditions { record: record - 1, term }, Conditions { record, term: term - 1 }] {
+    let Conditions { slot, record, term } = conditions;
+    for wrong in [Conditions { slot, record: record - 1, term }, Conditions { slot, record, term: term - 1 }] {
         assert_eq!(host.take_over_on(wrong, 2).await, Err(CONFLICT));
         assert_eq!(host.renew(wrong).await, Err(CONFLICT));
         assert_eq!(host.release(wrong).await, Err(CONFLICT));
@@ -138,7 +138,7 @@ async fn a_lost_take_over_reply_is_recognised_by_its_nonce() {
     let seen = host.look(FIRST).await.unwrap();
     assert_eq!((seen.place, seen.record.held, seen.record.nonce), (Place::First, true, host.nonce(7)));
     assert_eq!(seen.record.mzxid, Admin::to(&ensemble.connect_string()).stat(TERM).unwrap().mzxid);
-    let adopted = Conditions { record: seen.record.version, term: seen.term_version };
+    let adopted = Conditions { slot: seen.record.slot, record: seen.record.version, term: seen.term_version };
     host.renew(adopted).await.unwrap();
 }
 

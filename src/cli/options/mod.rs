@@ -3,6 +3,7 @@
 //! Never: a check of a value.
 
 mod configuration;
+mod crowd;
 mod errands;
 mod runs;
 mod service;
@@ -13,6 +14,7 @@ use std::ffi::OsString;
 use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::configuration::Configuration;
+pub use crowd::Crowd;
 pub use errands::{HealthOptions, HookOptions};
 use runs::RunOptions;
 use service::ServiceOptions;
@@ -70,6 +72,9 @@ pub struct Typed {
     /// the same znode. It must be the same on every host.
     #[arg(long, value_name = "RECIPE", default_value = "sequential", help_heading = ELECTION)]
     pub recipe: Option<OsString>,
+
+    #[command(flatten)]
+    pub crowd: Crowd,
 
     /// How long to wait for leadership; 0: only if free now [default: for ever]
     ///

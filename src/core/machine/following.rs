@@ -8,11 +8,11 @@ use super::tenure::{Sending, Tenure};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
 use crate::core::lease::{Timing, wait_over_at};
-use crate::core::order::{Grant, Takeover};
+use crate::core::order::{Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// What we know of our place in the line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Standing {
     /// Something bars us: this session is open, and has no candidate.
     pub(super) is_out: bool,
@@ -117,8 +117,15 @@ impl Machine {
 
     pub(super) fn observe(&mut self) {
         if self.pending.is_none() && self.timing().is_some() {
-            self.request(Request::Observe, Action::Observe { candidacy: self.candidacy });
+            let slot = self.slot();
+            self.request(Request::Observe, Action::Observe { candidacy: self.candidacy, slot });
         }
+    }
+
+    /// The slot that is ours, or that we were shown last.
+    fn slot(&self) -> Slot {
+        let shown = self.standing.view.map(|view| view.record.slot).unwrap_or_default();
+        self.tenure.map_or(shown, |tenure| tenure.conditions.slot)
     }
 
     pub(super) fn line_changed(&mut self, now: Now) {
@@ -142,7 +149,7 @@ impl Machine {
     pub(super) fn seen(&mut self, now: Now, view: View) {
         self.standing.entered = true;
         self.standing.view = Some(view);
-        self.sight(now, view.record);
+        self.sightings.note(view.record, now.observer);
         if self.tenure.is_some() {
             return self.seen_as_holder(now, view);
         }
@@ -168,7 +175,7 @@ impl Machine {
     }
 
     pub(super) fn observed(&mut self, now: Now, record: Record) {
-        self.sight(now, record);
+        self.sightings.note(record, now.observer);
         if self.tenure.is_some() {
             self.observed_as_holder(now, record);
             if self.standing.stale && self.at_least_once() {
@@ -178,15 +185,6 @@ impl Machine {
         }
         if self.phase == Phase::Following && self.standing.stale {
             self.look_again();
-        }
-    }
-
-    /// The wait counts from when we *first* saw a record under which nobody has run since this version: every renewal that
-    /// ever succeeded was sent before. A record that waits keeps the count, and so does the end of a session of ours.
-    fn sight(&mut self, now: Now, record: Record) {
-        let version = record.last_run_under();
-        if self.sighting.is_none_or(|(seen, _)| seen != version) {
-            self.sighting = Some((version, now.observer));
         }
     }
 
@@ -200,7 +198,7 @@ impl Machine {
         {
             // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's. Its version is not
             // taken from the view: the term was read first, perhaps before the take-over was applied.
-            let conditions = Conditions { record: view.record.version, term: sending.term };
+            let conditions = Conditions { slot: view.record.slot, record: view.record.version, term: sending.term };
             return self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
         }
         let inherited = self.inherited(view.record);
@@ -217,10 +215,11 @@ impl Machine {
         self.sendings += 1;
         let nonce = Nonce { instance: self.settings.instance, sending: self.sendings };
         let term = view.term_version.wrapping_add(1);
-        self.standing.sending = Some(Sending { nonce, sent_at: now.lease, not_before, waits, term });
+        let slot = view.record.slot;
+        self.standing.sending = Some(Sending { nonce, slot, sent_at: now.lease, not_before, waits, term });
         let action = Action::TakeOver {
             candidacy: self.candidacy,
-            conditions: Conditions { record: view.record.version, term: view.term_version },
+            conditions: Conditions { slot, record: view.record.version, term: view.term_version },
             entry: Entry { nonce, token: None, lease, waiting_on },
             longest: lease.max(timing.lease),
         };
@@ -230,7 +229,7 @@ impl Machine {
     /// The lease that may still run under the record, and since when we know that it was not renewed.
     fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
         let over = !record.held || self.finished == Some(record.nonce);
-        self.sighting.filter(|_| !over).map(|(_, seen)| (record.lease, seen))
+        self.sightings.of(record).filter(|_| !over).map(|seen| (record.lease, seen))
     }
 
     /// When the command may start: at-least-once does not wait.
@@ -241,7 +240,8 @@ impl Machine {
     pub(super) fn took_over(&mut self, now: Now, nonce: Nonce, sent_at: Timestamp, answer: (i32, i64, i32)) {
         let (record, token, term) = answer;
         if let Some(sending) = self.standing.sending.filter(|sending| sending.nonce == nonce) {
-            self.begin_tenure(now, sending, sent_at, Conditions { record, term }, token);
+            let conditions = Conditions { slot: sending.slot, record, term };
+            self.begin_tenure(now, sending, sent_at, conditions, token);
         }
     }
 
@@ -253,11 +253,7 @@ impl Machine {
         if self.phase != Phase::Following || too_late {
             return self.look_again();
         }
-        let takeover = match sending.not_before {
-            Sighting::ZERO if conditions.term <= 1 => Takeover::First,
-            Sighting::ZERO => Takeover::Clean,
-            _ => Takeover::Unclean,
-        };
+        let takeover = sending.takeover(conditions.term);
         self.tenure = Some(Tenure {
             nonce: sending.nonce,
             grant: Grant {
@@ -265,6 +261,7 @@ impl Machine {
                 term: conditions.term,
                 session: view.session_id,
                 takeover,
+                slot: conditions.slot,
                 candidate: view.candidate,
             },
             conditions,

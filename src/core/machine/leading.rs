@@ -225,7 +225,8 @@ impl Machine {
     }
 
     pub(super) fn observed_as_holder(&mut self, now: Now, record: Record) {
-        let Some(tenure) = self.tenure else { return };
+        // What another slot's record says is no news of ours.
+        let Some(tenure) = self.tenure.filter(|tenure| tenure.conditions.slot == record.slot) else { return };
         let ours = record.nonce == tenure.nonce;
         match self.phase {
             Phase::Releasing { .. } if ours && !record.held => self.released(now),

@@ -11,6 +11,7 @@ mod following;
 mod leading;
 mod phase;
 mod preparing;
+mod sightings;
 mod snapshot;
 mod tenure;
 
@@ -23,7 +24,7 @@ use super::lease::{Timing, Wishes};
 use super::order::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
-use super::time::{Now, Sighting, Timestamp};
+use super::time::{Now, Timestamp};
 
 pub use bars::Bars;
 pub use snapshot::{Held, Snapshot};
@@ -31,6 +32,7 @@ pub use snapshot::{Held, Snapshot};
 use following::Standing;
 use phase::{After, Link, Phase};
 use preparing::Step;
+use sightings::Sightings;
 use tenure::Tenure;
 
 /// SIGHUP: the number is the same on every Linux.
@@ -65,9 +67,8 @@ pub struct Machine {
     standing: Standing,
     pending: Option<Request>,
     tenure: Option<Tenure>,
-    /// The last version of the record under which a command may have run, and when we first saw a record of which that is
-    /// true. It outlives our sessions and candidacies: it says nothing about them.
-    sighting: Option<(i64, Sighting)>,
+    /// It outlives our sessions and candidacies: it says nothing about them.
+    sightings: Sightings,
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
@@ -111,7 +112,7 @@ impl Machine {
             standing: Standing::default(),
             pending: None,
             tenure: None,
-            sighting: None,
+            sightings: Sightings::default(),
             run: None,
             runs: 0,
             start_by: Timestamp::NEVER,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::Nonce;
-use crate::core::order::{Deadlines, Grant};
+use crate::core::order::{Deadlines, Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// A take-over that was sent, as its reply (or the record, if the reply was lost) will be judged by: with the instants of
@@ -12,6 +12,7 @@ use crate::core::time::{Now, Sighting, Timestamp};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sending {
     pub nonce: Nonce,
+    pub slot: Slot,
     pub sent_at: Timestamp,
     /// The previous lease is over then: `Sighting::ZERO` if there was none.
     pub not_before: Sighting,
@@ -19,6 +20,17 @@ pub(super) struct Sending {
     pub waits: bool,
     /// The version of the term that it makes.
     pub term: i32,
+}
+
+impl Sending {
+    /// How the term before this one ended.
+    pub fn takeover(&self, term: i32) -> Takeover {
+        match self.not_before {
+            Sighting::ZERO if term <= 1 => Takeover::First,
+            Sighting::ZERO => Takeover::Clean,
+            _ => Takeover::Unclean,
+        }
+    }
 }
 
 /// One term of ours, from the take-over to the release.

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::core::order::{CandidateName, Takeover};
+use crate::core::order::{CandidateName, Slot, Takeover};
 
 const RUN: RunId = RunId(7);
 const GRANT: Grant =
-    Grant { token: 1, term: 1, session: 1, takeover: Takeover::First, candidate: CandidateName::EMPTY };
+    Grant { token: 1, term: 1, session: 1, takeover: Takeover::First, slot: Slot(0), candidate: CandidateName::EMPTY };
 const LEASE: Deadlines = Deadlines { stop_at: at(3_000), kill_at: at(4_000) };
 
 const fn at(millis: u64) -> Timestamp {

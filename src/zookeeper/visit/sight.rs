@@ -23,6 +23,8 @@ pub struct Holder {
     pub host: String,
     pub pid: u32,
     pub nonce: String,
+    /// Its candidate: a holder stands first, whatever the priorities of the others.
+    pub candidate: Option<String>,
 }
 
 /// What the lease record says.
@@ -112,7 +114,8 @@ pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Fai
     let Some(children) = visit.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
     let mut seen = Election { base: base.to_owned(), ..Election::default() };
     seen.offices = offices(visit, base, &children, &mut seen.unreadable).await?;
-    (seen.line, seen.foreign) = queue(visit, &format!("{base}/election")).await?;
+    let holders = seen.offices.iter().filter_map(|office| office.lease.as_ref()?.0.holder.as_ref()?.candidate.clone());
+    (seen.line, seen.foreign) = queue(visit, &format!("{base}/election"), &holders.collect::<Vec<_>>()).await?;
     seen.members = members(visit, base, &mut seen.unreadable).await?;
     let path = format!("{base}/{CONTROL}");
     if let Some(znode) = visit.read(&path).await? {
@@ -167,8 +170,9 @@ fn lease(znode: &Znode) -> Result<Lease, String> {
     }
 }
 
-async fn queue(visit: &Visit, directory: &str) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
-    let (ordered, foreign) = line::ordered(&visit.children(directory).await?.unwrap_or_default());
+async fn queue(visit: &Visit, directory: &str, holders: &[String]) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
+    let holders: Vec<_> = holders.iter().map(String::as_str).collect();
+    let (ordered, foreign) = line::ordered(&visit.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
     for name in ordered {
         // It may leave between two reads.

@@ -1,0 +1,25 @@
+//! How many may lead at once, and who goes first.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+/// See `config::crowd` for what the values mean.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Election")]
+pub struct Crowd {
+    /// How many hosts may run the command at once, from 1 to 64
+    ///
+    /// Each leader has a slot of its own, numbered from 0, and its command finds the number in ZK_LEADER_SLOT. By the time a
+    /// slot's next command starts, its last one is dead. It must be the same on every host, and stays the same for as long
+    /// as the election's znodes exist. Not with --recipe single or --guarantee at-least-one.
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
+    pub leaders: Option<OsString>,
+
+    /// Higher leads first among those who wait, from -999 to 999
+    ///
+    /// Among equals, whoever came first. A leader is not replaced because a higher one comes: it stays until it ends. Lower
+    /// ones wait for as long as there are higher ones. Not with --recipe single.
+    #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
+    pub priority: Option<OsString>,
+}

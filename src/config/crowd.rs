@@ -1,0 +1,54 @@
+//! How many may lead at once, and who goes first.
+//!
+//! Never: a number of leaders that the rest of the configuration cannot hold its promises with.
+
+use super::given::Given;
+use super::refusal::Refusal;
+use crate::cli::{Crowd as Typed, Layers};
+use crate::core::settings::{Guarantee, Recipe};
+
+/// Slots are read in one round and created in one multi.
+const LEADERS_MOST: u16 = 64;
+/// It is a part of the candidate's name, whose length is limited.
+const PRIORITY_HIGHEST: i16 = 999;
+
+/// See the module's page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crowd {
+    pub leaders: u16,
+    pub priority: i16,
+}
+
+pub(super) fn read(typed: &Typed, layers: &Layers, recipe: Recipe, guarantee: Guarantee) -> Result<Crowd, Refusal> {
+    let leaders = layers.required("leaders", typed.leaders.as_ref())?;
+    let priority = layers.required("priority", typed.priority.as_ref())?;
+    let crowd = Crowd { leaders: how_many(&leaders)?, priority: how_high(&priority)? };
+    match (recipe, guarantee) {
+        (Recipe::Single, _) if crowd.leaders > 1 => {
+            Err(leaders.refused("leaders do not share the one znode of --recipe single; leave that out"))
+        }
+        (Recipe::Single, _) if crowd.priority != 0 => {
+            Err(priority
+                .refused("has no effect with --recipe single, where nobody stands in line; leave one of them out"))
+        }
+        (_, Guarantee::AtLeastOne) if crowd.leaders > 1 => {
+            Err(leaders.refused("leaders are an upper limit, and --guarantee at-least-one keeps none; leave that out"))
+        }
+        _ => Ok(crowd),
+    }
+}
+
+fn how_many(given: &Given) -> Result<u16, Refusal> {
+    match given.text.parse() {
+        Ok(leaders) if (1..=LEADERS_MOST).contains(&leaders) => Ok(leaders),
+        _ => Err(given.refused(format_args!("is no number of leaders; write one from 1 to {LEADERS_MOST}"))),
+    }
+}
+
+fn how_high(given: &Given) -> Result<i16, Refusal> {
+    match given.text.parse() {
+        Ok(priority) if (-PRIORITY_HIGHEST..=PRIORITY_HIGHEST).contains(&priority) => Ok(priority),
+        _ => Err(given
+            .refused(format_args!("is no priority; write a number from -{PRIORITY_HIGHEST} to {PRIORITY_HIGHEST}"))),
+    }
+}
