@@ -35,6 +35,9 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s V -l version 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "status" -d 'Show who leads, since when, who is next, and who may not be elected and why'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "list" -d 'List all elections below /zk-leader-run, or below --path'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "history" -d 'Show the last terms: who led, from when to when, and how it ended'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "handover" -d 'Let another host lead: the leader stops its command, releases, and goes to the end of the queue'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "disable" -d 'Let nobody run the command until further notice; everyone keeps his place in line'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "enable" -d 'Take a disable back'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "token-check" -d 'Tell whether a fencing token is still the newest'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d 'Write a znode of yours, if a fencing token is still the newest at that very moment'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "doctor" -d 'Look for what is wrong, or could be better, with the ensemble and an election'
@@ -59,6 +62,36 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l co
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s o -l output -d 'How the answer is written: table, json or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Who is to lead next [default: whoever is next in line]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l timeout -d 'How long it may take; the order ends with it' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l wait -d 'Wait until the next leader runs the command'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l reason -d 'Why, for whoever asks later' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l for -d 'For how long; each host counts from when it learns of the order [default: until enable]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l timeout -d 'How long to wait' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l wait -d 'Wait until no command runs: exit status 1 if one still does after --timeout'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l timeout -d 'How long to wait' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until somebody leads: exit status 1 if nobody does after --timeout'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r

@@ -104,6 +104,55 @@ pub enum Verb {
         #[command(flatten)]
         which: Which,
     },
+    /// Let another host lead: the leader stops its command, releases, and goes to the end of the queue
+    ///
+    /// The command gets as long as it does on SIGTERM to zk-leader-run (--stop-timeout there), with the lease renewed
+    /// meanwhile. Refused where nobody could take over, with the reason for each. Exit status: 0 done (without --wait: the
+    /// leader has begun to stop), 1 refused or not done, with what has become of it, 2 not known.
+    Handover {
+        #[command(flatten)]
+        which: Which,
+        /// Who is to lead next [default: whoever is next in line]
+        ///
+        /// The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
+        /// old leader is next. It is always waited for.
+        #[arg(long, value_name = "ID")]
+        to: Option<OsString>,
+        /// Wait until the next leader runs the command
+        #[arg(long)]
+        wait: bool,
+        /// How long it may take; the order ends with it
+        #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true)]
+        timeout: Option<OsString>,
+    },
+    /// Let nobody run the command until further notice; everyone keeps his place in line
+    Disable {
+        #[command(flatten)]
+        which: Which,
+        /// Why, for whoever asks later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<OsString>,
+        /// For how long; each host counts from when it learns of the order [default: until enable]
+        #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
+        lasts: Option<OsString>,
+        /// Wait until no command runs: exit status 1 if one still does after --timeout
+        #[arg(long)]
+        wait: bool,
+        /// How long to wait
+        #[arg(long, value_name = "DURATION", default_value = "2m", allow_hyphen_values = true)]
+        timeout: Option<OsString>,
+    },
+    /// Take a disable back
+    Enable {
+        #[command(flatten)]
+        which: Which,
+        /// Wait until somebody leads: exit status 1 if nobody does after --timeout
+        #[arg(long)]
+        wait: bool,
+        /// How long to wait
+        #[arg(long, value_name = "DURATION", default_value = "2m", allow_hyphen_values = true)]
+        timeout: Option<OsString>,
+    },
     /// Tell whether a fencing token is still the newest
     ///
     /// A quorum of the ensemble is asked, so that the answer cannot come from a server that is behind. Exit status: 0 it
@@ -191,7 +240,7 @@ fn stop(error: &clap::Error) -> Stop {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(&Refusal::usage(
             "COMMAND",
-            "no command; write one of status, list, history, token-check, put, doctor, or --help",
+            "no command; write one of status, list, history, handover, disable, enable, token-check, put, doctor, or --help",
         )),
         _ => refused(&mistake::refusal(error, PROGRAM)),
     }

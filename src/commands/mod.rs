@@ -2,9 +2,12 @@
 //!
 //! Never: a wait without a limit; a znode written by a subcommand that only reads.
 
+mod disable;
 mod doctor;
+mod handover;
 mod history;
 mod list;
+mod ordering;
 mod paper;
 mod put;
 mod status;
@@ -140,6 +143,9 @@ async fn answer(asked: &Asked) -> Result<Answer, Excuse> {
         Question::Status => status::answer(&desk).await,
         Question::List => list::answer(&desk).await,
         Question::History => history::answer(&desk).await,
+        Question::Handover { to, wait, within } => handover::answer(&desk, to.as_deref(), *wait, *within).await,
+        Question::Disable { reason, lasts, wait } => disable::disable(&desk, reason, *lasts, *wait).await,
+        Question::Enable { wait } => disable::enable(&desk, *wait).await,
         Question::TokenCheck { token } => token_check::answer(&desk, *token).await,
         Question::Put { token, znode, value, create } => put::answer(&desk, *token, znode, value, *create).await,
         Question::Doctor => Err(Excuse::not_known("asked twice")),

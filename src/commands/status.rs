@@ -107,7 +107,10 @@ fn ordered(election: &Election, paper: &Paper) -> Vec<(&'static str, Cell)> {
         let text = format!("by {}{length}, {} ago: {}", order.by, paper.age(given), order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
-    if let Some(order) = &election.orders.handover {
+    // For any other term than the present one it is void.
+    let present =
+        |token: i64| election.offices.iter().any(|office| office.term.is_some_and(|term| term.mzxid == token));
+    if let Some(order) = election.orders.handover.as_ref().filter(|order| present(order.token)) {
         let to = order.to.as_deref().unwrap_or("whoever is next");
         let text = format!("to {to}, ordered by {} {} ago", order.by, paper.age(given));
         facts.push(("handover", Cell::new(text, Tone::Warning)));
@@ -121,7 +124,8 @@ fn row(contender: &Contender, paper: &Paper) -> Vec<Cell> {
         vec![Cell::from(place), Cell::new(&contender.id, if contender.leads { Tone::Good } else { Tone::Plain })];
     match &contender.member {
         Some(member) => {
-            cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), Cell::from(&member.phase)]);
+            let phase = verdict::phase(member, contender.leads);
+            cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), Cell::from(phase)]);
             cells.push(Cell::from(paper.age(member.since)));
         }
         None => cells.extend(["?", "?", "?", "?"].map(Cell::from)),

@@ -96,6 +96,15 @@ pub(super) fn contenders(election: &Election) -> Vec<Contender> {
     contenders
 }
 
+/// What a member does, by its own word and by the record: the word comes a moment later.
+pub(super) fn phase(member: &Member, leads: bool) -> &str {
+    match (leads, member.role.as_str()) {
+        (true, "follower") => "leading",
+        (false, "leader") => "following",
+        _ => &member.phase,
+    }
+}
+
 /// Who holds an office, if somebody living does.
 pub(super) fn leader(office: &Office, election: &Election) -> Option<Holder> {
     match of(office, election) {

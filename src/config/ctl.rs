@@ -23,6 +23,8 @@ pub struct Asked {
     /// For the connection, and again for each answer.
     pub limit: Duration,
     pub format: Format,
+    /// Who asks, for people.
+    pub by: String,
     pub question: Question,
 }
 
@@ -46,6 +48,9 @@ pub enum Question {
     Status,
     List,
     History,
+    Handover { to: Option<String>, wait: bool, within: Duration },
+    Disable { reason: String, lasts: Option<Duration>, wait: Option<Duration> },
+    Enable { wait: Option<Duration> },
     TokenCheck { token: i64 },
     Put { token: i64, znode: ZnodePath, value: Value, create: bool },
     Doctor,
@@ -78,6 +83,7 @@ pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
         place: place(typed, layers)?,
         limit,
         format: if common.json { Format::Json } else { output },
+        by: by(layers),
         question: question(&typed.command, layers)?,
     })
 }
@@ -87,6 +93,9 @@ fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
     let named = match &typed.command {
         Verb::Status { which: Which { name } }
         | Verb::History { which: Which { name } }
+        | Verb::Handover { which: Which { name }, .. }
+        | Verb::Disable { which: Which { name }, .. }
+        | Verb::Enable { which: Which { name }, .. }
         | Verb::Doctor { which: Which { name } }
         | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
@@ -125,6 +134,16 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
         Verb::List => Ok(Question::List),
         Verb::History { .. } => Ok(Question::History),
         Verb::Doctor { .. } => Ok(Question::Doctor),
+        Verb::Handover { to, wait, timeout, .. } => {
+            let to = text("--to", to.as_ref())?.map(|given| znode::name(&given)).transpose()?;
+            Ok(Question::Handover { to, wait: *wait, within: within(timeout.as_ref())? })
+        }
+        Verb::Disable { reason, lasts, wait, timeout, .. } => Ok(Question::Disable {
+            reason: self::reason(reason.as_ref())?,
+            lasts: text("--for", lasts.as_ref())?.map(|given| duration::parse(&given, NO_ZERO)).transpose()?,
+            wait: wait.then_some(within(timeout.as_ref())?),
+        }),
+        Verb::Enable { wait, timeout, .. } => Ok(Question::Enable { wait: wait.then_some(within(timeout.as_ref())?) }),
         Verb::TokenCheck { token, .. } => Ok(Question::TokenCheck { token: number(&given("TOKEN", token)?)? }),
         Verb::Put { fenced, token, create, znode, value, .. } => {
             if !fenced {
@@ -139,6 +158,27 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
             Ok(Question::Put { token: number(&token)?, znode: path, value: value_of(value.as_ref()), create: *create })
         }
     }
+}
+
+const NO_ZERO: Zero = Zero::Senseless("write a duration like 30s");
+
+fn within(timeout: Option<&OsString>) -> Result<Duration, Refusal> {
+    let given = text("--timeout", timeout)?;
+    given.map_or(Ok(Duration::ZERO), |given| duration::parse(&given, NO_ZERO))
+}
+
+/// Who finds the election disabled at three in the morning must learn why.
+fn reason(reason: Option<&OsString>) -> Result<String, Refusal> {
+    let missing = || Refusal::usage("--reason", "is missing; write --reason 'upgrade of the database', or so");
+    let given = text("--reason", reason)?.ok_or_else(missing)?;
+    if given.text.trim().is_empty() { Err(missing()) } else { Ok(given.text) }
+}
+
+/// `root@host`.
+fn by(layers: &Layers) -> String {
+    let variable = |name| layers.surroundings.variable(name).filter(|user| !user.is_empty());
+    let user = variable("SUDO_USER").or(variable("USER")).or(variable("LOGNAME")).map(|user| user.to_string_lossy());
+    format!("{}@{}", user.as_deref().unwrap_or("somebody"), layers.surroundings.host)
 }
 
 fn own_token(layers: &Layers) -> Result<Given, Refusal> {

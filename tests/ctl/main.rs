@@ -11,6 +11,7 @@ mod doctor;
 mod failures;
 mod fencing;
 mod operator;
+mod orders;
 
 use std::sync::OnceLock;
 

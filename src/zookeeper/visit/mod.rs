@@ -212,12 +212,14 @@ impl Visit {
         self.commit(&mut multi).await
     }
 
-    /// Writes one znode: where `version` is given it must have that, else it must not exist.
+    /// Writes one znode, if `under` exists: where `version` is given it must have that, else it must not exist.
     ///
     /// # Errors
     /// There is no answer, and it may have been written; or it is forbidden.
-    pub async fn write(&self, path: &str, data: &[u8], version: Option<i32>) -> Result<Written, Failure> {
+    pub async fn write(&self, under: &str, path: &str, data: &[u8], version: Option<i32>) -> Result<Written, Failure> {
+        const ANY: i32 = -1;
         let mut multi = self.client.new_multi_writer();
+        multi.add_check_version(&self.full(under), ANY)?;
         let path = self.full(path);
         match version {
             Some(_) => multi.add_set_data(&path, data, version)?,

@@ -1,0 +1,91 @@
+//! Writing orders: read, changed, and written on condition of what was read, under an election that exists.
+//!
+//! Never: another operator's order lost; a znode under a base that is not an election's.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::{Desk, Excuse};
+use crate::clock;
+use crate::config::ctl::Format;
+use crate::core::time::Timestamp;
+use crate::observe::line::printable;
+use crate::zookeeper::orders::{CONTROL, Orders};
+use crate::zookeeper::visit::Written;
+use crate::zookeeper::visit::sight::Election;
+
+/// Another operator may write at the same time.
+const TRIES: usize = 10;
+
+/// Between two looks at what becomes of an order.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Changes the orders. What cannot be read orders nothing, and is replaced.
+pub(super) async fn change(desk: &Desk<'_>, election: &Election, change: impl Fn(&mut Orders)) -> Result<(), Excuse> {
+    let path = format!("{}/{CONTROL}", election.base);
+    let Some(office) = election.offices.first() else {
+        return Err(Excuse::not_known(format!("{} has no term", election.base)));
+    };
+    for _ in 0..TRIES {
+        let found = desk.visit.read(&path).await?;
+        let mut orders = found.as_ref().and_then(|znode| Orders::read(&znode.data).ok()).unwrap_or_default();
+        let before = orders.clone();
+        change(&mut orders);
+        if orders == before {
+            return Ok(());
+        }
+        let version = found.map(|znode| znode.facts.version);
+        if desk.visit.write(&office.term_path, &path, &orders.written(), version).await? == Written::Done {
+            return Ok(());
+        }
+    }
+    Err(Excuse::not_known("others change the orders all the time, or the election was deleted; try again"))
+}
+
+/// Looks again and again, until a limit.
+pub(super) struct Patience {
+    until: Timestamp,
+    since: Timestamp,
+}
+
+impl Patience {
+    pub fn new(limit: Duration) -> Self {
+        let since = clock::now().lease;
+        Self { until: since.after(limit), since }
+    }
+
+    /// Waits a little. `false`: the limit is reached.
+    pub async fn wait(&self) -> bool {
+        sleep(PAUSE).await;
+        clock::now().lease < self.until
+    }
+
+    pub fn passed(&self) -> Duration {
+        self.since.until(clock::now().lease)
+    }
+}
+
+/// Says what happens while it happens, each thing once; not to programs.
+pub(super) struct Teller {
+    format: Format,
+    last: String,
+}
+
+impl Teller {
+    pub fn new(format: Format) -> Self {
+        Self { format, last: String::new() }
+    }
+
+    pub fn tell(&mut self, sentence: &str) {
+        if self.last != sentence {
+            sentence.clone_into(&mut self.last);
+            if self.format == Format::Table {
+                // A reader that is gone is no reason to stop.
+                let mut output = std::io::stdout();
+                let _ = writeln!(output, "{}", printable(sentence)).and_then(|()| output.flush());
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! disable, enable, handover: what becomes of the running command, of the line, and of those who come and go meanwhile.
+
+use nix::sys::signal::Signal;
+
+use super::operator::{ctl, process};
+use super::{election, link};
+use crate::support::{Election, Running, wait};
+
+/// Hosts with these ids, in line in this order; the first one leads.
+fn hosts(election: &Election, ids: &[&str]) -> Vec<Running> {
+    let mut hosts = Vec::new();
+    for id in ids {
+        hosts.push(election.host(id).spawn());
+        election.until_candidates(hosts.len());
+    }
+    assert_eq!(election.diary.until_started(1).id, ids[0]);
+    hosts
+}
+
+/// The ids in line.
+fn line(election: &Election) -> Vec<String> {
+    let path = |name: &String| election.path(&format!("election/{name}"));
+    election.candidates().iter().filter_map(|name| Some(election.admin.find(&path(name))?.0)).collect()
+}
+
+fn until_last_started(election: &Election, count: usize) -> String {
+    election.diary.until_started(count).id
+}
+
+#[test]
+fn a_disabled_election_runs_nothing_anywhere_and_nobody_loses_his_place() {
+    let election = election();
+    let mut hosts = hosts(&election, &["a", "b", "c"]);
+    let said = ctl(&["disable", &election.name, "--reason", "upgrade", "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
+    election.diary.until_nobody_lives();
+    assert_eq!((election.state().as_str(), line(&election)), ("free", vec!["a".into(), "b".into(), "c".into()]));
+
+    // Whoever comes or goes meanwhile, nothing is run.
+    let _newcomer = election.host("d").spawn();
+    election.until_candidates(4);
+    hosts.remove(1).kill();
+    election.until_candidates(3);
+    let status = ctl(&["status", &election.name]);
+    assert!(status.code == 1 && status.output.contains("upgrade"), "{status:?}");
+    assert_eq!(election.diary.starts().len(), 1);
+
+    assert_eq!(ctl(&["enable", &election.name, "--wait"]).code, 0);
+    assert_eq!(until_last_started(&election, 2), "a");
+    assert_eq!(line(&election), ["a", "c", "d"]);
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn an_order_ends_by_itself() {
+    let election = election();
+    let _hosts = hosts(&election, &["a"]);
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "1s", "--wait"]).code, 0);
+    assert_eq!(until_last_started(&election, 2), "a");
+}
+
+#[test]
+fn a_leader_that_is_cut_off_is_not_taken_for_idle_before_its_lease_is_over() {
+    let election = election();
+    let link = link();
+    let _host = election.host_behind(&link, "a").witness(&election.diary, &["ignore-term"]).spawn();
+    election.diary.until_started(1);
+    link.cut();
+    let said = ctl(&["disable", &election.name, "--reason", "r", "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
+    assert!(!election.diary.somebody_lives(), "it was said that no command runs");
+    link.heal();
+    election.until_candidates(1);
+    wait::pass(wait::SETTLED);
+    assert_eq!(election.diary.starts().len(), 1, "it comes back, and is still disabled");
+}
+
+#[test]
+fn a_handover_goes_to_the_next_in_line_and_the_old_leader_to_the_end() {
+    let election = election();
+    let _hosts = hosts(&election, &["a", "b", "c"]);
+    let said = ctl(&["handover", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+    assert_eq!(until_last_started(&election, 2), "b");
+    assert_eq!(election.diary.starts()[1].told[1], "clean");
+    wait::until("the old leader stands at the end", || line(&election) == ["b", "c", "a"]);
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn a_targeted_handover_ends_with_the_target_leading() {
+    let election = election();
+    let _hosts = hosts(&election, &["a", "b", "c", "d"]);
+    let said = ctl(&["handover", &election.name, "--to", "d"]);
+    assert!(said.code == 0 && said.output.contains("d leads, token "), "{said:?}");
+    assert_eq!(until_last_started(&election, 2), "d");
+    election.until_candidates(4);
+    election.diary.assert_no_overlap();
+    let control = election.admin.read(&election.path("control"));
+    assert!(!control.contains("handover"), "the order has done its work: {control}");
+}
+
+#[test]
+fn a_target_that_does_not_take_over_leaves_the_old_leader_leading_again() {
+    let election = election();
+    let hosts = hosts(&election, &["a", "b", "c"]);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/c")));
+    // It stands in line until its session is over, and claims nothing.
+    hosts[2].signal(Signal::SIGSTOP);
+    let said = ctl(&["handover", &election.name, "--to", "c"]);
+    hosts[2].signal(Signal::SIGCONT);
+    assert!(said.code == 1, "{said:?}");
+    assert!(said.output.contains("a leads"), "{said:?}");
+    election.diary.assert_no_overlap();
+    wait::until("everyone is back in line", || election.candidates().len() == 3);
+}
+
+#[test]
+fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
+    let election = election();
+    let refused = |to: &[&str], parts: &[&str]| {
+        let said = ctl(&[&["handover", election.name.as_str()], to].concat());
+        assert!(said.code == 1 && parts.iter().all(|part| said.output.contains(part)), "{said:?}");
+    };
+    election.prepare();
+    refused(&[], &["nobody leads", "the lease is free"]);
+    let _hosts = hosts(&election, &["a"]);
+    refused(&[], &["nobody else is there"]);
+    refused(&["--to", "x"], &["there is no participant x"]);
+    assert_eq!(ctl(&["handover", &election.name, "--to", "a"]).code, 0, "it leads already");
+    let sick = r#"{"v":1,"id":"b","host":"h","eligible":false,"why_not":["unhealthy"]}"#;
+    wait::until("the members' directory is there", || election.admin.exists(&election.path("members/a")));
+    election.admin.create(&election.path("members/b"), sick);
+    refused(&[], &["nobody can take over", "b (unhealthy)"]);
+    refused(&["--to", "b"], &["b cannot take over", "unhealthy"]);
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
+#[test]
+fn orders_that_make_no_sense_are_reported_and_ignored() {
+    let election = election();
+    let hosts = hosts(&election, &["a", "b"]);
+    election.admin.create(&election.path("control"), "garbage");
+    for host in &hosts {
+        host.until_logged("The operators' orders could not be read, and are ignored");
+    }
+    election
+        .admin
+        .set(&election.path("control"), r#"{"v":1,"handover":{"order":"1","token":1,"stop":true,"for_ms":60000}}"#);
+    let before = election.record_version();
+    wait::until("the lease was renewed since", || election.record_version() > before + 1);
+    assert_eq!(election.diary.starts().len(), 1, "that order is for another term");
+    assert_eq!(ctl(&["enable", &election.name]).code, 0);
+    assert_eq!(ctl(&["handover", &election.name, "--wait"]).code, 0, "good orders are heard again");
+}
+
+#[test]
+fn handovers_holds_and_cuts_at_once_never_let_two_run() {
+    let election = election();
+    let link = link();
+    let mut all = hosts(&election, &["a", "b", "c"]);
+    all.push(election.host_behind(&link, "d").spawn());
+    election.until_candidates(4);
+    let servers = super::server().connect_string();
+    let order = |words: &[&str]| {
+        let words = [&words[..1], &[election.name.as_str()], &words[1..]].concat();
+        process(&servers, &words, &[]).stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    for round in 0..3 {
+        let mut orders = vec![
+            order(&["handover", "--wait", "--timeout", "5s"]),
+            order(&["handover", "--to", "d", "--timeout", "5s"]),
+        ];
+        if round == 1 {
+            link.cut();
+            orders.push(order(&["disable", "--reason", "r", "--for", "1s"]));
+        }
+        for order in &mut orders {
+            order.wait().unwrap();
+        }
+        link.heal();
+        assert_eq!(order(&["enable", "--wait"]).wait().unwrap().code(), Some(0));
+    }
+    election.until_candidates(4);
+    election.diary.assert_no_overlap();
+}
