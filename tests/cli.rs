@@ -89,6 +89,9 @@ fn options_that_do_not_exist_or_lack_something_are_refused() {
         typed(&["--"], 64, ["COMMAND", "no command", "zk-leader-run [OPTIONS] -- COMMAND"]),
         typed(&["--sesion-timeout", "5s", "true"], 64, ["--sesion-timeout:", "no such option", "--session-timeout?"]),
         typed(&["-x", "true"], 64, ["-x:", "no such option", "--help"]),
+        typed(&["--verbose", "true"], 64, ["--verbose:", "no such option", "write --log-level debug"]),
+        typed(&["-n", "true"], 64, ["-n:", "no such option", "write --wait 0"]),
+        typed(&["--grace", "1s", "--wait", "true"], 64, ["COMMAND:", "'true' is the value of --wait", "-- COMMAND"]),
         typed(&["--a\nb", "true"], 64, [r"--a\nb:", "no such option", "--help"]),
         typed(&["--name"], 64, ["--name:", "a value is missing", "write --name NAME"]),
         typed(&["--dry-run=yes", "true"], 64, ["--dry-run:", "'yes'", "without a value"]),
@@ -265,6 +268,7 @@ fn timings_that_do_not_fit_are_refused_with_the_sum_and_the_way_out() {
 fn a_command_that_cannot_be_executed_is_refused_before_anything_is_connected() {
     each_is_refused(&[
         typed(&["no-such-command-anywhere"], 127, ["COMMAND:", "'no-such-command-anywhere'", "whole path"]),
+        typed(&["ls -l"], 127, ["COMMAND:", "'ls -l'", "sh -c and the line"]),
         typed(&["/nonexistent/command"], 127, ["COMMAND:", "'/nonexistent/command'", "the path of a program"]),
         typed(&["--name", "n", ""], 127, ["COMMAND:", "''", "whole path"]),
         typed(&["/etc/passwd"], 126, ["COMMAND:", "'/etc/passwd'", "chmod +x"]),

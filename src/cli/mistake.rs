@@ -2,8 +2,9 @@
 //!
 //! Never: the parser's own text, which has several lines and a usage.
 
-use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, Error};
 
 use crate::config::refusal::{Refusal, quoted};
 
@@ -13,7 +14,7 @@ pub fn refusal(error: &Error, program: &str) -> Refusal {
     // `--wait <DURATION>`: the parser adds the value's name.
     let option = argument.split([' ', '=']).next().unwrap_or_default();
     match error.kind() {
-        ErrorKind::UnknownArgument => Refusal::usage(plain(&argument), unknown(error, program)),
+        ErrorKind::UnknownArgument => Refusal::usage(plain(&argument), unknown(&argument, error, program)),
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
             Refusal::usage(option, format_args!("a value is missing; write {}", argument.replace(['<', '>'], "")))
         }
@@ -38,13 +39,45 @@ pub fn refusal(error: &Error, program: &str) -> Refusal {
     }
 }
 
-fn unknown(error: &Error, program: &str) -> String {
-    match text(error, ContextKind::SuggestedArg) {
-        Some(suggested) => format!("no such option; did you mean {suggested}?"),
-        None => {
+fn unknown(argument: &str, error: &Error, program: &str) -> String {
+    let is_word = !argument.starts_with('-');
+    let foreign = FOREIGN.iter().find(|(name, _)| *name == argument && program == RUN).map(|(_, ours)| *ours);
+    match (foreign, text(error, ContextKind::SuggestedArg)) {
+        (Some(ours), _) => format!("no such option; write {ours}"),
+        (None, Some(suggested)) => format!("no such option; did you mean {suggested}?"),
+        (None, None) if is_word => format!("is one word too many; {program} --help tells what each command takes"),
+        (None, None) if program == RUN => {
             format!("no such option; {program} --help lists all options, and options of the command stand after it")
         }
+        (None, None) => format!("no such option; {program} --help lists all options"),
     }
+}
+
+const RUN: &str = "zk-leader-run";
+
+/// What people try who know other programs, flock(1) above all.
+const FOREIGN: [(&str, &str); 8] = [
+    ("-v", "--log-level debug"),
+    ("--verbose", "--log-level debug"),
+    ("-q", "--log-level warn"),
+    ("--quiet", "--log-level warn"),
+    ("-n", "--wait 0"),
+    ("--nonblock", "--wait 0"),
+    ("-w", "--wait and a duration"),
+    ("-E", "--conflict-exit-code and a status"),
+];
+
+/// The last option may have taken the command for its value.
+pub fn no_command(grammar: &Command, matches: &ArgMatches) -> Refusal {
+    let typed = |argument: &&Arg| matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let options = grammar.get_arguments().filter(|argument| argument.get_action().takes_values()).filter(typed);
+    let last = options.max_by_key(|argument| matches.indices_of(argument.get_id().as_str()).and_then(Iterator::max));
+    let taken = last.and_then(|argument| {
+        let value = matches.get_raw(argument.get_id().as_str())?.next_back()?;
+        Some(format!(" ({} is the value of --{})", quoted(&value.to_string_lossy()), argument.get_long()?))
+    });
+    let taken = taken.unwrap_or_default();
+    Refusal::usage("COMMAND", format_args!("no command{taken}; write {RUN} [OPTIONS] -- COMMAND [ARGS]..."))
 }
 
 /// An unknown word names itself; its control characters are shown, not obeyed.

@@ -91,6 +91,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surro
     if layers.flag("print-config", typed.configuration.print_config)? {
         return Err(Stop::answer(origins::page(&grammar, &layers, found.path.as_deref())));
     }
+    if typed.command.is_empty() {
+        return Err(mistake::no_command(&grammar, &matches).into());
+    }
     let mut config = config::read(&typed, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
     config.notices.extend(found.notice);

@@ -26,7 +26,11 @@ pub fn check(command: &OsStr, path: Option<&OsStr>) -> Result<(), Refusal> {
 
 fn complaint(command: &OsStr, path: &OsStr, error: Errno) -> String {
     let has_slash = command.as_bytes().contains(&b'/');
+    let is_a_line = command.as_bytes().contains(&b' ');
     match error {
+        Errno::ENOENT | Errno::ENOTDIR if is_a_line => {
+            "is no program; there is no shell: write its words apart, or write sh -c and the line".into()
+        }
         Errno::ENOENT | Errno::ENOTDIR if has_slash => "does not exist; write the path of a program".into(),
         Errno::ENOENT | Errno::ENOTDIR => {
             format!("was not found in PATH={}; write its whole path, or extend PATH", quoted(&path.to_string_lossy()))

@@ -37,6 +37,13 @@ impl Subject {
         self
     }
 
+    /// Takes an option away, with its value.
+    pub fn without(mut self, option: &str) -> Self {
+        let at = self.arguments.iter().position(|argument| argument == option).unwrap();
+        self.arguments.drain(at..at + 2);
+        self
+    }
+
     pub fn flag(mut self, flag: &str) -> Self {
         self.arguments.push(flag.to_owned());
         self

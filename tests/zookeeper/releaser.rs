@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use super::{election, link, millis, secs};
+use super::{election, link, millis, secs, server};
 use crate::support::proxy::request;
 use crate::support::{Subject, diary, subject, wait};
 
@@ -26,6 +26,22 @@ fn a_killed_supervisors_lease_is_freed_and_its_successor_need_not_wait() {
         assert_eq!(start.told[1], "clean");
         election.diary.assert_no_overlap();
     }
+}
+
+#[test]
+fn a_killed_supervisors_lease_is_freed_though_its_configuration_file_says_something_else_by_then() {
+    let election = election();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config.toml");
+    let text =
+        format!("connect = '{}'\nname = '{}'\nsession-timeout = '20s'\n", server().connect_string(), election.name);
+    std::fs::write(&file, text).unwrap();
+    let host = election.host("a").without("--connect").without("--name").without("--session-timeout");
+    let host = host.option("--config", file.to_str().unwrap()).spawn();
+    election.diary.until_started(1);
+    std::fs::write(&file, "connect = '127.0.0.1:1'\nnonsense").unwrap();
+    host.kill();
+    wait::until("the record is free", || election.state() == "free");
 }
 
 /// T9: at ten points of the renewal cycle.
