@@ -217,11 +217,13 @@ async fn a_candidate_of_a_later_session_joined_when_the_first_did() {
     let joined = admin.stat(&format!("{ELECTION}/{}", admin.children(ELECTION)[0])).unwrap().ctime;
     host.connect(2).await;
     let view = host.enter(FIRST).await.unwrap();
+    let later = admin.stat(&format!("{ELECTION}/{}", view.candidate.as_str())).unwrap().ctime;
+    assert!(later > joined);
     let (conditions, _) = host.take_over(&view, 1).await.unwrap();
-    // A run that began just too early to count for the first candidate would count for a later one.
+    // A run that began just late enough to count for the first candidate, and too early to count for the later one.
     admin.create(RUNS, "");
-    admin.create(LAST, &format!(r#"{{"v":1,"run":{{"id":"x","ok":true,"started_ms":{}}}}}"#, joined - 300_000));
-    assert!(mark(&mut host, conditions).await.unwrap());
+    admin.create(LAST, &format!(r#"{{"v":1,"run":{{"id":"x","ok":true,"started_ms":{}}}}}"#, joined - 299_999));
+    assert!(!mark(&mut host, conditions).await.unwrap());
 }
 
 #[tokio::test]
