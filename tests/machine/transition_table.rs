@@ -81,6 +81,11 @@ fn situations() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("stopping because all are disabled", "0.2", after(LEADING, &["0.1 barred disabled"])),
         ("following: kept out", "0.2", after(LINED_UP, &["0.1 barred unhealthy", "0.1 connected"])),
         ("following: disabled", "0.2", after(LINED_UP, &["0.1 barred disabled"])),
+        (
+            "stopping, its candidate gone, observing the record",
+            "0.3",
+            after(LEADING, &["0.1 line-changed", "0.2 denied look candidate-gone"]),
+        ),
         ("releasing", "0.2", after(LEADING, &["0.1 tree-ended exited:0 its-own"])),
         (
             "releasing, a conflict",
@@ -109,7 +114,10 @@ const EVENTS: &[&str] = &[
     "observed record=6 ours",
     "observed record=6 ours state=free",
     "observed record=7 ours",
+    "observed record=5 other",
+    "observed record=6 other",
     "observed record=7 other",
+    "observed record=7 free",
     "line-changed",
     "record-changed",
     "took-over",
