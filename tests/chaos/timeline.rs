@@ -28,7 +28,7 @@ const ROW: Duration = Duration::from_secs(60);
 const PER_SECOND: f64 = 24.0;
 const LEFT: f64 = 46.0;
 const LANE: f64 = 13.0;
-const LABELS: f64 = 54.0;
+const LABELS: f64 = 74.0;
 const HEAD: f64 = 62.0;
 const RIGHT: f64 = LEFT + 60.0 * PER_SECOND;
 /// How wide a letter is, about.
@@ -169,7 +169,7 @@ impl Timeline<'_> {
     }
 
     fn draw_strikes(&self, svg: &mut String, window: Window) {
-        let mut free = [LEFT; 5];
+        let mut free = [LEFT; 7];
         for strike in self.strikes {
             let Some((x, width)) = window.clip(strike.began, strike.ended) else { continue };
             for index in strike.nodes.iter().filter_map(|node| self.lane_of(node)) {
