@@ -47,8 +47,16 @@ fn after(before: &[&'static str], more: &[&'static str]) -> Vec<&'static str> {
     before.iter().chain(more).copied().collect()
 }
 
-/// What has happened when the event comes, and when that is.
-fn situations() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+/// Its name, when the event comes, and what has happened by then.
+type Situation = (&'static str, &'static str, Vec<&'static str>);
+
+fn situations() -> Vec<Situation> {
+    let mut situations = before_the_stop();
+    situations.extend(from_the_stop_on());
+    situations
+}
+
+fn before_the_stop() -> Vec<Situation> {
     vec![
         ("following: no session yet", "0.2", vec!["0 ticked"]),
         ("following: between two sessions", "0.01", vec!["0 ticked", "0 unreachable"]),
@@ -74,6 +82,11 @@ fn situations() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
             "0.7",
             after(RESTARTING, &["0.2 tree-ended exited:1 its-own", "0.6 ticked"]),
         ),
+    ]
+}
+
+fn from_the_stop_on() -> Vec<Situation> {
+    vec![
         ("stopping on request", "0.2", after(LEADING, &["0.1 stop-requested"])),
         ("stopping on request, renewing", "0.7", after(LEADING, &["0.1 stop-requested", "0.6 ticked"])),
         ("stopping for lack of a lease", "2.9", after(LEADING, &["0.6 ticked", "2.86 ticked"])),
