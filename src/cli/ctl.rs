@@ -216,11 +216,17 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surro
     read(&typed, &matches, surroundings).map_err(|refusal| refused(&refusal))
 }
 
-/// Where the ensemble is may stand in the configuration file of zk-leader-run.
+/// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
 fn read(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, Refusal> {
     let layers = Layers { matches, surroundings, file: &Settled::default() };
     let found = file::read(typed.common.config.as_ref(), &layers, &super::keys(&super::command()))?;
-    ctl::read(typed, &Layers { file: &found.settled, ..layers })
+    let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => {
+            Layers { file: &found.settled, ..layers }.given("name", None)?.map(|name| name.text).unwrap_or_default()
+        }
+    };
+    ctl::read(typed, &Layers { file: &found.settled.of_election(&name), ..layers })
 }
 
 /// The command line's grammar with all of its help.

@@ -34,6 +34,9 @@ pub fn page(command: &Command, layers: &Layers, file: Option<&str>) -> String {
 fn line(argument: &Arg, layers: &Layers) -> (String, String) {
     let option = argument.get_long().unwrap_or_default();
     let Some((layer, value)) = effective(argument, layers) else {
+        if !argument.get_action().takes_values() {
+            return (format!("{option} = false"), "default".to_owned());
+        }
         return (format!("# {option}"), format!("default: {}", default_in_words(argument)));
     };
     let setting = format!("{option} = {}", in_toml(argument, &value.to_string_lossy()));

@@ -110,6 +110,8 @@ fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
         None => None,
     };
     match (path, named) {
+        // As zk-leader-run does it with this file: the path says where, the name whose section counts.
+        (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Place::Base(znode::path(&path)?)),
         (Some(path), Some(name)) if !matches!(path.origin, Origin::Environment(_)) => {
             Err(name.refused("goes not with --path, which names the whole znode; leave one of them out"))
         }

@@ -239,3 +239,17 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
     let told = cli::parse(arguments, &surroundings).unwrap();
     assert_eq!(told, Config { file: None, ..config });
 }
+
+#[test]
+fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
+    let file = written("connect = 'zk1'\n[election.nightly]\nconnect = 'zk9/prod'\npath = '/jobs/nightly'\n");
+    let asked = |typed: &[&str]| {
+        let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
+        cli::ctl::parse(arguments.iter().map(OsString::from), &Surroundings::default()).unwrap()
+    };
+    let base = |path: &str| format!("Base(ZnodePath({path:?}))");
+    let nightly = asked(&["status", "nightly"]);
+    assert_eq!((nightly.servers.as_str(), format!("{:?}", nightly.place)), ("zk9:2181", base("/jobs/nightly")));
+    let other = asked(&["status", "other"]);
+    assert_eq!((other.servers.as_str(), format!("{:?}", other.place)), ("zk1:2181", base("/zk-leader-run/other")));
+}
