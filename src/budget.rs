@@ -217,6 +217,11 @@ fn errands(config: &Config) -> Rows {
         let limit = length(eligible.timeout);
         rows.push(("asked before contending", format!("{}; killed after {limit}", printable(&eligible.command))));
     }
+    if let Some(fence) = &config.errands.fence {
+        let limit = length(fence.timeout);
+        let when = "before the command, after a term that did not end cleanly";
+        rows.push(("fences", format!("{}; {when}; killed after {limit}", printable(&fence.command))));
+    }
     if let Some(hook) = &config.errands.hook {
         let delay = "the last ones delay our exit by that at most";
         rows.push((

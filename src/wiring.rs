@@ -44,9 +44,9 @@ fn identity(config: &Config) -> Identity {
 }
 
 pub fn errands(config: &Config) -> errands::Settings {
-    let Errands { hook, health, eligible, .. } = config.errands.clone();
+    let Errands { hook, health, eligible, fence, .. } = config.errands.clone();
     let eligible = eligible.map(|errand| (errand, config.service.stand_back));
-    errands::Settings { identity: identity(config), hook, health, eligible }
+    errands::Settings { identity: identity(config), hook, health, eligible, fence }
 }
 
 /// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.
@@ -80,7 +80,7 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         connect_timeout: config.connect_timeout,
         stop_timeout: config.stop_timeout,
         service: config.service,
-        preparations: Preparations { marks: config.once.is_some(), ..Preparations::default() },
+        preparations: Preparations { fences: config.errands.fence.is_some(), marks: config.once.is_some() },
         instance,
     }
 }

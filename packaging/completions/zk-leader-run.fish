@@ -48,6 +48,8 @@ complete -c zk-leader-run -l health-failures -d 'So many failures in a row make 
 complete -c zk-leader-run -l health-grace -d 'Start-up period: so long after each start of the command, failures do not count' -r
 complete -c zk-leader-run -l eligible-cmd -d 'Shell command that says once, by exit status 0, that this host may contend' -r
 complete -c zk-leader-run -l eligible-timeout -d 'How long the eligibility command may take; then its whole tree is killed, and it has refused' -r
+complete -c zk-leader-run -l fence-cmd -d 'Shell command that fences an earlier leader whose term did not end cleanly' -r
+complete -c zk-leader-run -l fence-timeout -d 'How long one run of the fence command may take; then its whole tree is killed, and it has failed' -r
 complete -c zk-leader-run -l hook -d 'Shell command to run at every change of our part in the election' -r
 complete -c zk-leader-run -l hook-timeout -d 'How long one hook may take; then its whole tree is killed' -r
 complete -c zk-leader-run -l http -d 'Serve health, status and metrics over HTTP at this address [default: nowhere]' -r
@@ -71,4 +73,4 @@ complete -c zk-leader-run -l print-config -d 'Print every setting and where it c
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --leaders --priority --wait --conflict-exit-code --connect-timeout --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --leaders --priority --wait --conflict-exit-code --connect-timeout --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

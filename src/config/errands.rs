@@ -18,6 +18,8 @@ pub struct Errands {
     pub health: Option<(Errand, health::Settings)>,
     /// `--eligible-cmd`.
     pub eligible: Option<Errand>,
+    /// `--fence-cmd`.
+    pub fence: Option<Errand>,
     /// Settings that are no mistake but change nothing.
     pub(super) notices: Vec<String>,
 }
@@ -37,7 +39,13 @@ pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Errands, Refusal> {
         &layers.required("eligible-timeout", typed.health.eligible_timeout.as_ref())?,
         "--eligible-cmd",
     )?;
-    Ok(Errands { hook, health, eligible, notices })
+    let fence = errand(
+        &mut notices,
+        layers.given("fence-cmd", typed.fencing.fence_cmd.as_ref())?,
+        &layers.required("fence-timeout", typed.fencing.fence_timeout.as_ref())?,
+        "--fence-cmd",
+    )?;
+    Ok(Errands { hook, health, eligible, fence, notices })
 }
 
 fn health(

@@ -60,6 +60,10 @@ impl Effects {
             }
             // No setting asks for a fence yet.
             Action::Fence { .. } | Action::EndFence => {}
+            Action::Guard(order @ Order::Start { .. }) => {
+                self.desk.settle();
+                self.send(&order);
+            }
             Action::Guard(order) => self.send(&order),
             Action::EndGuard => self.end_guard("did not start what it was ordered to"),
             Action::EndOrphans => self.guard_state = GuardState::EndingOrphans,

@@ -137,7 +137,7 @@ impl Stage {
             status_line::hide();
         }
         let exit = self.effects.carry_out_all(&actions);
-        self.errands.note(now.lease, &event, &actions);
+        self.errands.note(now.lease, &event, &actions, || self.effects.desk().unfenced());
         let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
         let news = self.reporter.turn(clock::time_of_day(), &snapshot, bars, &actions);
         news.account.into_iter().for_each(|account| self.effects.desk().describe(account));

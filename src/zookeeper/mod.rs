@@ -36,6 +36,7 @@ mod slots;
 mod survey;
 #[cfg(test)]
 mod testing;
+mod unfenced;
 pub mod visit;
 mod watches;
 mod writes;
@@ -67,6 +68,7 @@ pub use history::Term;
 pub use once::{Once, Per};
 pub use settings::Settings;
 pub use survey::{Leader, Survey, Surveyor};
+pub use unfenced::Unfenced;
 
 /// See the module's page. Every method but [`Desk::close`] returns at once; it must be called on a tokio runtime.
 #[derive(Debug)]
@@ -112,6 +114,16 @@ impl Desk {
     /// Reads the record of a slot, and watches it. Answer: `Observed`.
     pub fn observe(&self, candidacy: Candidacy, slot: Slot) {
         self.ask(candidacy, Request::Observe, |contact| reading::observe(contact, candidacy, slot));
+    }
+
+    /// Whom the record of our term says to fence.
+    pub fn unfenced(&self) -> Vec<Unfenced> {
+        self.office.ledger.ours()
+    }
+
+    /// A command is started in our term: whoever was to be fenced has been.
+    pub fn settle(&self) {
+        self.office.ledger.settle();
     }
 
     /// Answer: `TookOver`.

@@ -17,6 +17,7 @@ use super::mark::OpenRun;
 use super::records::{self, Parsed};
 use super::session::Contact;
 use super::settings::Settings;
+use super::unfenced::Ledger;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::order::{ChildStatus, Slot};
 
@@ -26,6 +27,7 @@ pub(super) struct Office {
     pub settings: Settings,
     pub paths: Paths,
     pub board: Board,
+    pub ledger: Ledger,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
     /// The newest session that was opened, while anyone else has a use for it.
@@ -81,6 +83,7 @@ impl Office {
         Self {
             paths: Paths::new(&settings),
             board: Board::default(),
+            ledger: Ledger::default(),
             settings,
             events,
             candidate: Mutex::default(),

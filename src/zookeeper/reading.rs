@@ -15,8 +15,10 @@ use super::fault::Fault;
 use super::line::Holder;
 use super::records::Parsed;
 use super::session::Contact;
+use super::unfenced::to_fence;
 use super::watches::Watch;
 use super::{layout, slots};
+use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Event, Place, Record};
 use crate::core::order::Slot;
 
@@ -122,16 +124,19 @@ pub(super) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<Books>
         Some(Err(Error::NoNode)) => return Ok(None),
         Some(Err(error)) => return Err(error.into()),
     }
-    let mut books = Vec::new();
+    let (mut books, mut left) = (Vec::new(), Vec::new());
     for (slot, of_slot) in contact.office.paths.slots().zip(round.slots) {
         match of_slot {
-            (Ok((_, term)), Ok((data, stat))) => {
+            (Ok((said, term)), Ok((data, stat))) => {
+                let conditions = Conditions { slot, record: stat.version, term: term.version };
+                left.push((conditions, to_fence(&data, &said, &term, contact.office.settings.instance)));
                 books.push(Books::of(&term, contact.office.parse(slot, &data, &stat)));
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         }
     }
+    contact.office.ledger.note(left);
     Ok(Some(books))
 }
 

@@ -15,6 +15,7 @@ use super::mark;
 use super::reading::{Answer, Watching, of_a_holder};
 use super::records;
 use super::session::Contact;
+use super::unfenced::carrying;
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event};
@@ -35,6 +36,8 @@ pub(super) async fn take_over(
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let candidate = contact.office.znode(&contact, candidacy)?;
+    // Who does not know whom the record leaves to be fenced has to read it.
+    let unfenced = contact.office.ledger.take_over(entry.nonce, conditions).ok_or(Fault::Denied(Denial::Conflict))?;
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
     if paths.is_for_several() {
@@ -44,7 +47,7 @@ pub(super) async fn take_over(
         multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
     }
     multi.add_set_data(&of_slot.term, &records::term(entry.nonce, longest, settings), Some(conditions.term))?;
-    let record = records::held(&entry, &candidate.name, settings);
+    let record = carrying(records::held(&entry, &candidate.name, settings), &unfenced);
     multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
     let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
     let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()
@@ -70,7 +73,8 @@ pub(super) async fn renew(
     let mut multi = contact.client.new_multi_writer();
     multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
     multi.add_check_version(&of_slot.term, conditions.term)?;
-    let record = records::held(&entry, &candidate.name, settings);
+    let unfenced = contact.office.ledger.carried(entry.nonce);
+    let record = carrying(records::held(&entry, &candidate.name, settings), &unfenced);
     multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
     let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
     let [_, _, MultiWriteResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {

@@ -17,6 +17,7 @@ mod election;
 mod ensemble_faults;
 mod exits;
 mod failover;
+mod fence;
 mod guarantees;
 mod health;
 mod hooks;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 const HEALTH: &str = "Health";
+const FENCING: &str = "Fencing";
 const HOOKS: &str = "Hooks";
 
 /// What tells others of our part in the election.
@@ -65,4 +66,22 @@ pub struct HealthOptions {
     /// How long the eligibility command may take; then its whole tree is killed, and it has refused
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
     pub eligible_timeout: Option<OsString>,
+}
+
+/// What makes sure that an earlier leader does no more harm.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FenceOptions {
+    /// Shell command that fences an earlier leader whose term did not end cleanly
+    ///
+    /// It is run by /bin/sh -c before the command is started, once for each leader that was not fenced yet, with
+    /// ZK_LEADER_PREVIOUS_ID, _HOST, _PID and _TOKEN in its environment, the same as JSON on standard input, and the
+    /// variables of our own term. If it fails or takes too long, the command is not started: this host hands over, stands
+    /// back for --stand-back and tries again, and whoever leads next has to fence that leader, too. So it may be run more
+    /// than once for one leader. A host without --fence-cmd leads without fencing.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = FENCING)]
+    pub fence_cmd: Option<OsString>,
+
+    /// How long one run of the fence command may take; then its whole tree is killed, and it has failed
+    #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, help_heading = FENCING)]
+    pub fence_timeout: Option<OsString>,
 }

@@ -15,7 +15,7 @@ use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::configuration::Configuration;
 pub use crowd::Crowd;
-pub use errands::{HealthOptions, HookOptions};
+pub use errands::{FenceOptions, HealthOptions, HookOptions};
 use runs::RunOptions;
 use service::ServiceOptions;
 pub use watching::Watching;
@@ -181,6 +181,9 @@ pub struct Typed {
 
     #[command(flatten)]
     pub health: HealthOptions,
+
+    #[command(flatten)]
+    pub fencing: FenceOptions,
 
     #[command(flatten)]
     pub hooks: HookOptions,

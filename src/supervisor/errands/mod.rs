@@ -4,6 +4,7 @@
 //! Never: a wait in the loop's way; a decision about leadership. What an errand says becomes an event of the machine.
 
 mod eligibility;
+mod fence;
 mod health;
 mod hooks;
 mod runner;
@@ -21,8 +22,10 @@ use crate::core::time::Timestamp;
 use crate::guard::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
+use crate::zookeeper::Unfenced;
 
 use eligibility::Eligibility;
+use fence::Fence;
 use health::HealthWatch;
 use hooks::Hooks;
 use runner::Runner;
@@ -45,6 +48,7 @@ pub struct Settings {
     pub health: Option<(Errand, HealthSettings)>,
     /// With the pause after a refusal.
     pub eligible: Option<(Errand, Duration)>,
+    pub fence: Option<Errand>,
 }
 
 /// Every guard of this process, before there is a runtime.
@@ -54,6 +58,7 @@ pub struct Guards {
     hook: Option<Spawned>,
     health: Option<Spawned>,
     eligible: Option<Spawned>,
+    fence: Option<Spawned>,
 }
 
 /// Forks the guard of the command, and one for each errand. To be called as the first act of `main`.
@@ -65,10 +70,11 @@ pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, han
     fork_next(&mut forked, errands.hook.as_ref())?;
     fork_next(&mut forked, errands.health.as_ref().map(|(errand, _)| errand))?;
     fork_next(&mut forked, errands.eligible.as_ref().map(|(errand, _)| errand))?;
+    fork_next(&mut forked, errands.fence.as_ref())?;
     let mut forked = forked.into_iter();
     let command = forked.next().flatten().ok_or_else(|| io::Error::other("there is no guard"))?;
     let mut next = || forked.next().flatten();
-    Ok(Guards { command, hook: next(), health: next(), eligible: next() })
+    Ok(Guards { command, hook: next(), health: next(), eligible: next(), fence: next() })
 }
 
 fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&Errand>) -> Result<(), handle::Error> {
@@ -83,6 +89,7 @@ pub struct Errands {
     hooks: Option<Hooks>,
     health: Option<HealthWatch>,
     eligibility: Option<Eligibility>,
+    fence: Option<Fence>,
     /// Of the term that the command was started in last.
     grant: Option<Grant>,
     guards: Vec<i32>,
@@ -96,7 +103,8 @@ impl Errands {
     pub fn new(settings: Settings, guards: Guards, metrics: &Arc<Metrics>) -> io::Result<(Self, Handle)> {
         let command = guards.command.into_handle()?;
         let identity = || settings.identity.clone();
-        let mut errands = Self { hooks: None, health: None, eligibility: None, grant: None, guards: vec![] };
+        let mut errands =
+            Self { hooks: None, health: None, eligibility: None, fence: None, grant: None, guards: vec![] };
         if let Some((errand, guard)) = settings.hook.zip(guards.hook) {
             let runner = Runner::new("--hook", guard.into_handle()?, errand.timeout);
             errands.hooks = Some(Hooks::new(runner, errand.timeout, identity()));
@@ -109,6 +117,10 @@ impl Errands {
             let runner = Runner::new("--eligible-cmd", guard.into_handle()?, errand.timeout);
             errands.eligibility = Some(Eligibility::new(runner, errand.timeout, pause, identity()));
         }
+        if let Some((errand, guard)) = settings.fence.zip(guards.fence) {
+            let runner = Runner::new("--fence-cmd", guard.into_handle()?, errand.timeout);
+            errands.fence = Some(Fence::new(runner, errand.timeout, identity()));
+        }
         errands.guards = errands.runners().map(|runner| runner.guard_pid()).collect();
         let all = [&[command.pid()], &errands.guards[..]].concat();
         errands.runners().for_each(|runner| runner.spare(&all));
@@ -120,7 +132,8 @@ impl Errands {
         let hooks = self.hooks.iter_mut().map(Hooks::runner);
         let health = self.health.iter_mut().map(HealthWatch::runner);
         let eligibility = self.eligibility.iter_mut().map(Eligibility::runner);
-        hooks.chain(health).chain(eligibility)
+        let fence = self.fence.iter_mut().map(Fence::runner);
+        hooks.chain(health).chain(eligibility).chain(fence)
     }
 
     /// The processes that are ours, and nobody's orphans.
@@ -134,8 +147,8 @@ impl Errands {
         health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::barred(true)))
     }
 
-    /// Takes note of what the machine was told and has decided.
-    pub fn note(&mut self, now: Timestamp, event: &Event, actions: &[Action]) {
+    /// Takes note of what the machine was told and has decided. `unfenced`: whom the record of our term says to fence.
+    pub fn note(&mut self, now: Timestamp, event: &Event, actions: &[Action], unfenced: impl Fn() -> Vec<Unfenced>) {
         match event {
             Event::Guard(Report::Started { .. }) => {
                 self.hooks.iter_mut().for_each(Hooks::started);
@@ -150,14 +163,14 @@ impl Errands {
             _ => {}
         }
         for action in actions {
-            self.heed(action);
+            self.heed(action, &unfenced);
         }
         if let Some(hooks) = &mut self.hooks {
             hooks.run_next(now);
         }
     }
 
-    fn heed(&mut self, action: &Action) {
+    fn heed(&mut self, action: &Action, unfenced: impl Fn() -> Vec<Unfenced>) {
         match action {
             Action::Guard(Order::Start { grant, .. }) => self.grant = Some(*grant),
             Action::Announce(transition) => {
@@ -165,14 +178,21 @@ impl Errands {
                     hooks.transition(transition);
                 }
             }
+            Action::Fence { grant } => {
+                if let Some(fence) = &mut self.fence {
+                    fence.begin(*grant, unfenced());
+                }
+            }
+            Action::EndFence => self.fence.iter_mut().for_each(Fence::end),
             _ => {}
         }
     }
 
     /// What an errand has to say to the machine. Cancel-safe.
     pub async fn next(&mut self) -> Event {
-        let Self { hooks, health, eligibility, .. } = self;
+        let Self { hooks, health, eligibility, fence, .. } = self;
         tokio::select! {
+            event = told(fence.as_mut().map(Fence::verdict)) => event,
             event = told(health.as_mut().map(HealthWatch::verdict)) => event,
             event = told(eligibility.as_mut().map(Eligibility::verdict)) => event,
             event = told(hooks.as_mut().map(Hooks::turns)) => event,
@@ -191,7 +211,8 @@ impl Errands {
         let hooks = self.hooks.map(Hooks::into_runner);
         let health = self.health.map(HealthWatch::into_runner);
         let eligibility = self.eligibility.map(Eligibility::into_runner);
-        let runners: Vec<_> = [hooks, health, eligibility].into_iter().flatten().collect();
+        let fence = self.fence.map(Fence::into_runner);
+        let runners: Vec<_> = [hooks, health, eligibility, fence].into_iter().flatten().collect();
         let dismissed = async {
             for runner in runners {
                 runner.dismiss().await;

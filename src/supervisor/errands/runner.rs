@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::order::{Cause, ChildStatus, Deadlines, Report, RunId};
+use crate::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{Briefing, Errand};
 use crate::guard::handle::Handle;
@@ -46,6 +46,7 @@ pub(super) enum Outcome {
     Succeeded,
     Failed(ChildStatus),
     TimedOut,
+    /// By [`Runner::stop`].
     Stopped,
     /// Nothing is known about it, and no other will be run.
     GuardGone,
@@ -87,6 +88,11 @@ impl Runner {
         self.state == State::Idle
     }
 
+    /// Its guard is gone, and nothing will be run again.
+    pub(super) fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
     /// Starts one run that ends within the timeout, and before `by`. Whether that will be told by
     /// [`Runner::ended`]: not while another one runs, without a guard, or if the briefing is too long.
     pub(super) fn start(&mut self, now: Timestamp, by: Timestamp, briefing: Briefing) -> bool {
@@ -111,6 +117,12 @@ impl Runner {
             }
         };
         true
+    }
+
+    /// SIGKILL to the whole tree of the present run, if there is one; its end is told as ever.
+    pub(super) fn stop(&self) {
+        // If its guard is gone, that is told, too.
+        let _ = self.guard.send(&Order::Kill { run: self.last });
     }
 
     /// The end of the present run; while there is none, nothing. Cancel-safe.

@@ -1,0 +1,117 @@
+//! `--fence-cmd`: run once for each earlier leader that may still be doing harm, before the command starts.
+//!
+//! Never: a *yes* without every one of them fenced; a run that goes on when nobody waits for it.
+
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::runner::{Outcome, Runner, complaint};
+use super::variable;
+use crate::clock;
+use crate::core::event::Event;
+use crate::core::order::Grant;
+use crate::core::time::Timestamp;
+use crate::guard::briefing::Briefing;
+use crate::guard::environment::{self, Identity};
+use crate::zookeeper::Unfenced;
+
+pub(super) struct Fence {
+    runner: Runner,
+    timeout: Duration,
+    identity: Identity,
+    wanted: Option<Wanted>,
+    /// Whom the present run fences; `None`: nobody, or the run is being ended.
+    fencing: Option<Unfenced>,
+}
+
+/// What the machine waits for.
+struct Wanted {
+    grant: Grant,
+    left: VecDeque<Unfenced>,
+}
+
+impl Fence {
+    pub(super) fn new(runner: Runner, timeout: Duration, identity: Identity) -> Self {
+        Self { runner, timeout, identity, wanted: None, fencing: None }
+    }
+
+    pub(super) fn runner(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
+    /// The machine waits for all of these to be fenced.
+    pub(super) fn begin(&mut self, grant: Grant, unfenced: Vec<Unfenced>) {
+        self.wanted = Some(Wanted { grant, left: unfenced.into() });
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn end(&mut self) {
+        self.wanted = None;
+        if self.fencing.take().is_some() {
+            self.runner.stop();
+        }
+    }
+
+    /// The answer to the machine. Cancel-safe.
+    pub(super) async fn verdict(&mut self) -> Event {
+        loop {
+            if self.fencing.is_none()
+                && self.runner.is_idle()
+                && let Some(event) = self.fence_next()
+            {
+                return event;
+            }
+            if self.wanted.is_some() && self.runner.is_gone() {
+                return self.answer(false);
+            }
+            let outcome = self.runner.ended().await;
+            if let Some(event) = self.ended(outcome) {
+                return event;
+            }
+        }
+    }
+
+    fn fence_next(&mut self) -> Option<Event> {
+        let wanted = self.wanted.as_mut()?;
+        let Some(next) = wanted.left.pop_front() else { return Some(self.answer(true)) };
+        let briefing = briefing(&self.identity, &wanted.grant, &next);
+        tracing::info!(id = next.id, host = next.host, token = next.token, "Fencing an earlier leader");
+        if !self.runner.start(clock::now().lease, Timestamp::NEVER, briefing) {
+            return Some(self.answer(false));
+        }
+        self.fencing = Some(next);
+        None
+    }
+
+    fn ended(&mut self, outcome: Outcome) -> Option<Event> {
+        let fenced = self.fencing.take()?;
+        let Some(why) = complaint(outcome, self.timeout) else {
+            tracing::info!(id = fenced.id, host = fenced.host, token = fenced.token, "Earlier leader was fenced");
+            return None;
+        };
+        tracing::error!(id = fenced.id, host = fenced.host, token = fenced.token, "Fencing failed: {why}");
+        Some(self.answer(false))
+    }
+
+    fn answer(&mut self, is_fenced: bool) -> Event {
+        let token = self.wanted.take().map_or(0, |wanted| wanted.grant.token);
+        Event::Fenced { token, is_fenced }
+    }
+
+    pub(super) fn into_runner(self) -> Runner {
+        self.runner
+    }
+}
+
+fn briefing(identity: &Identity, grant: &Grant, previous: &Unfenced) -> Briefing {
+    let mut variables: Vec<CString> = environment::of_term(identity, grant);
+    let said = [
+        ("ZK_LEADER_PREVIOUS_ID", previous.id.clone()),
+        ("ZK_LEADER_PREVIOUS_HOST", previous.host.clone()),
+        ("ZK_LEADER_PREVIOUS_PID", previous.pid.to_string()),
+        ("ZK_LEADER_PREVIOUS_TOKEN", previous.token.to_string()),
+    ];
+    variables.extend(said.into_iter().filter_map(|(name, value)| variable(name, &value)));
+    Briefing { variables, stdin: previous.json().into_bytes() }
+}

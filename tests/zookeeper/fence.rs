@@ -1,0 +1,183 @@
+//! `--fence-cmd`: an earlier leader whose term did not end cleanly is fenced before anything starts, by whoever leads next.
+
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+
+use super::{election, link, secs};
+use crate::support::subject::{children_of, is_alive};
+use crate::support::{Diary, Election, Proxy, Running, Subject, diary, wait};
+
+fn page(diary: &Diary) -> PathBuf {
+    diary.directory().join("fenced")
+}
+
+/// A fence command of `by` that writes down whom it fences, and then does `what`.
+fn fencing(election: &Election, by: &str, what: &str) -> String {
+    let page = page(&election.diary);
+    format!(r#"echo "{by} $ZK_LEADER_PREVIOUS_ID $ZK_LEADER_PREVIOUS_TOKEN $(cat)" >>{}; {what}"#, page.display())
+}
+
+/// By whom and whom, in order.
+fn fenced(election: &Election) -> Vec<String> {
+    let text = std::fs::read_to_string(page(&election.diary)).unwrap_or_default();
+    text.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[track_caller]
+fn until_fencing(election: &Election, count: usize) {
+    wait::until("the fence command runs", || fenced(election).len() >= count);
+}
+
+fn host(election: &Election, id: &str, what: &str) -> Subject {
+    election.host(id).option("--fence-cmd", &fencing(election, id, what))
+}
+
+/// A leader whose host falls silent for ever, and its number as a process.
+fn a_leader_that_is_lost(election: &Election) -> (Proxy, i32) {
+    let link = link();
+    let lost = election.host_behind(&link, "a").spawn();
+    election.diary.until_started(1);
+    let pid = lost.pid();
+    wait::until("a renewal has written the token", || election.record()["token"].is_i64());
+    link.stall();
+    lost.kill();
+    (link, pid)
+}
+
+/// The process that the fence command started, once it sleeps.
+fn sleeper(host: &Running) -> i32 {
+    let guard = wait::for_some("the fence command has a guard", || children_of(host.pid()).get(1).copied());
+    wait::for_some("the fence command sleeps", || {
+        let shell = *children_of(guard).first()?;
+        children_of(shell).into_iter().next()
+    })
+}
+
+#[test]
+fn nobody_is_fenced_at_the_first_term_or_after_a_clean_end() {
+    let election = election();
+    let mut first = host(&election, "a", "true").spawn();
+    election.diary.until_started(1);
+    let _second = host(&election, "b", "true").spawn();
+    election.until_candidates(2);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.code(), 0);
+    assert_eq!(election.diary.until_started(2).told[1], "clean");
+    assert_eq!(fenced(&election), Vec::<String>::new());
+}
+
+#[test]
+fn a_lost_leader_is_fenced_before_the_command_starts_while_the_lease_is_renewed() {
+    let election = election();
+    let (_link, pid) = a_leader_that_is_lost(&election);
+    // Longer than the lease.
+    let hooks = election.diary.directory().join("hooks");
+    let hook = format!("echo $ZK_LEADER_EVENT >>{}", hooks.display());
+    let second = host(&election, "b", "sleep 5").option("--hook", &hook).spawn();
+    until_fencing(&election, 1);
+    let record = election.record();
+    assert_eq!((record["holder"]["id"].as_str(), record["unfenced"][0]["id"].as_str()), (Some("b"), Some("a")));
+    let begun_at = diary::now();
+    let _third = host(&election, "c", "true").spawn();
+    let start = election.diary.until_started(2);
+    assert_eq!((start.id.as_str(), start.told[1].as_str()), ("b", "unclean"));
+    assert!(start.at.saturating_sub(begun_at) > secs(4), "the fence command was awaited");
+    second.until_logged("Earlier leader was fenced");
+    wait::until("the record forgets whom it had to fence", || election.record()["unfenced"].is_null());
+    let text = std::fs::read_to_string(page(&election.diary)).unwrap();
+    let token = election.diary.starts()[0].token;
+    let line = text.lines().find(|line| line.starts_with("b a")).unwrap();
+    let told: serde_json::Value =
+        serde_json::from_str(line.split_once('{').map(|(_, json)| format!("{{{json}")).unwrap().as_str()).unwrap();
+    assert!(line.starts_with(&format!("b a {token} ")), "{line}");
+    assert_eq!(
+        (told["id"].as_str(), told["pid"].as_i64(), told["token"].as_i64()),
+        (Some("a"), Some(pid.into()), Some(token))
+    );
+    let told = || std::fs::read_to_string(&hooks).unwrap_or_default();
+    wait::until("the hooks are told", || told().lines().count() >= 4);
+    assert_eq!(told().lines().collect::<Vec<_>>(), ["standby", "elected", "fenced", "started"]);
+    election.diary.assert_no_overlap();
+}
+
+/// T45
+#[test]
+fn who_cannot_fence_does_not_lead_and_whoever_leads_next_fences_instead() {
+    for what in ["sleep 999 & sleep 999", "exit 1"] {
+        let election = election();
+        let (_link, _) = a_leader_that_is_lost(&election);
+        let second = host(&election, "b", what).option("--fence-timeout", "1s").spawn();
+        until_fencing(&election, 1);
+        second.until_logged("Fencing failed: it ");
+        let _third = host(&election, "c", "true").spawn();
+        let start = election.diary.until_started(2);
+        assert_eq!((start.id.as_str(), start.told[1].as_str()), ("c", "unclean"), "{what}");
+        assert_eq!(fenced(&election), ["b a", "c a", "c b"], "{what}");
+        election.diary.assert_no_overlap();
+    }
+}
+
+#[test]
+fn who_dies_while_it_fences_leaves_the_work_to_the_next() {
+    let election = election();
+    let (_link, _) = a_leader_that_is_lost(&election);
+    let second = host(&election, "b", "sleep 999").option("--fence-timeout", "10m").spawn();
+    until_fencing(&election, 1);
+    let sleeper = sleeper(&second);
+    second.kill();
+    wait::until("the fence command dies with its supervisor", || !is_alive(sleeper));
+    let _third = host(&election, "c", "true").spawn();
+    assert_eq!(election.diary.until_started(2).id, "c");
+    assert_eq!(fenced(&election), ["b a", "c a", "c b"]);
+}
+
+#[test]
+fn who_loses_the_record_while_it_fences_fences_no_longer() {
+    let election = election();
+    let (_lost, _) = a_leader_that_is_lost(&election);
+    let link = link();
+    let slow = election.host_behind(&link, "b").option("--fence-cmd", &fencing(&election, "b", "sleep 999"));
+    let second = slow.option("--fence-timeout", "10m").spawn();
+    until_fencing(&election, 1);
+    let sleeper = sleeper(&second);
+    let _third = host(&election, "c", "true").spawn();
+    election.until_candidates(2);
+    link.stall();
+    wait::until("nobody waits for the fence command any more", || !is_alive(sleeper));
+    assert_eq!(election.diary.until_started(2).id, "c");
+    link.heal();
+    election.until_candidates(2);
+    election.diary.until_alive();
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn a_stop_while_it_fences_is_obeyed_at_once_and_the_record_is_not_free() {
+    let election = election();
+    let (_link, _) = a_leader_that_is_lost(&election);
+    let mut second = host(&election, "b", "sleep 999").option("--fence-timeout", "10m").spawn();
+    until_fencing(&election, 1);
+    let sleeper = sleeper(&second);
+    second.signal(Signal::SIGTERM);
+    assert_eq!(second.code(), 0);
+    assert!(!is_alive(sleeper));
+    assert_eq!(election.state(), "held");
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
+#[test]
+fn who_could_not_fence_stands_back_and_tries_again_and_never_fences_itself() {
+    let election = election();
+    let (_link, _) = a_leader_that_is_lost(&election);
+    let sign = election.diary.directory().join("fence-works");
+    let host = host(&election, "b", &format!("test -e {}", sign.display())).option("--stand-back", "300ms").spawn();
+    host.until_logged("Fencing failed: it exited with status 1");
+    std::fs::write(&sign, "").unwrap();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    assert!(
+        fenced(&election).len() >= 2 && fenced(&election).iter().all(|line| line == "b a"),
+        "{:?}",
+        fenced(&election)
+    );
+}
