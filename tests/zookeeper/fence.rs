@@ -1,6 +1,7 @@
 //! `--fence-cmd`: an earlier leader whose term did not end cleanly is fenced before anything starts, by whoever leads next.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 
@@ -180,4 +181,46 @@ fn who_could_not_fence_stands_back_and_tries_again_and_never_fences_itself() {
         "{:?}",
         fenced(&election)
     );
+}
+
+/// `examples/fencing-a-database`: a real database that refuses an old token, from the moment of the fencing on.
+#[test]
+fn the_example_database_refuses_a_leader_whose_time_is_over() {
+    let election = election();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fencing-a-database");
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let ledger = election.diary.directory().join("ledger.db").to_str().unwrap().to_owned();
+    let host = |host: Subject| {
+        let host = host.option("--fence-cmd", &path("fence.sh")).command(&[&path("job.sh")]);
+        host.env("LEDGER", &ledger).env("PAUSE", "0.1").spawn()
+    };
+    let query = |sql: &str| {
+        let found = Command::new("sqlite3").args(["-cmd", ".timeout 5000", &ledger, sql]).output();
+        let found = found.expect("the package sqlite3 is installed");
+        String::from_utf8(found.stdout).unwrap().trim().to_owned()
+    };
+    let writers = || query("SELECT DISTINCT text FROM entry ORDER BY id");
+    let run = |script: &str, token: &str| {
+        let mut script = Command::new(path(script));
+        script.args(["late"]).env("LEDGER", &ledger).env("ZK_LEADER_TOKEN", token);
+        script.env("ZK_LEADER_PREVIOUS_ID", "a").env("ZK_LEADER_PREVIOUS_TOKEN", "1").output().unwrap()
+    };
+    let link = link();
+    let first = host(election.host_behind(&link, "a"));
+    wait::until("the first host writes", || writers() == "written by a");
+    let old = query("SELECT max(token) FROM entry");
+    let second = host(election.host("b"));
+    election.until_candidates(2);
+    link.stall();
+    wait::until("the second host writes", || writers().ends_with("written by b"));
+    assert!(second.log().contains(&format!("fenced a (token {old}) off")), "{}", second.log());
+    let late = run("write.sh", &old);
+    assert!(!late.status.success());
+    let said = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(said.contains("refused: a newer leader has taken over"), "{said}");
+    // The fencing alone is enough: nobody has written under this token yet.
+    assert!(run("fence.sh", "999999999").status.success());
+    assert!(!run("write.sh", &query("SELECT max(token) FROM entry")).status.success());
+    assert_eq!(query("SELECT count(*) FROM entry WHERE text = 'late'"), "0");
+    drop(first);
 }

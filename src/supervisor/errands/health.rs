@@ -70,7 +70,8 @@ impl HealthWatch {
         match (changed, complaint(outcome, self.timeout)) {
             (Some(true), _) => tracing::info!("Healthy: the health command succeeded"),
             (Some(false), Some(why)) => tracing::warn!(failures, "Unhealthy: the health command failed: {why}"),
-            (_, Some(why)) if self.health.is_healthy() => {
+            // The first one says why this host does not even begin.
+            (_, Some(why)) if self.health.is_healthy() || failures == 1 => {
                 tracing::warn!(failures, "The health command failed: {why}");
             }
             (_, Some(why)) => tracing::debug!(failures, "The health command failed: {why}"),
