@@ -32,8 +32,13 @@ pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
 /// The newest last, as in a log.
 pub(super) fn table(history: &History, paper: &Paper) -> String {
     let first = history.terms.iter().map(|term| term.since).min().unwrap_or(paper.now);
-    let rows: Vec<_> = history.terms.iter().map(|term| row(term, first, paper)).collect();
-    paper.table(&["TERM", "TOKEN", "ID", "SINCE", "FOR", "BEGAN", "ENDED", "TIME"], &rows)
+    let has_slots = history.terms.iter().any(|term| term.slot != 0);
+    let slot = |term: &Term| has_slots.then(|| Cell::from(term.slot.to_string()));
+    let rows: Vec<_> =
+        history.terms.iter().map(|term| slot(term).into_iter().chain(row(term, first, paper)).collect()).collect();
+    let columns = ["SLOT", "TERM", "TOKEN", "ID", "SINCE", "FOR", "BEGAN", "ENDED", "TIME"];
+    let columns: Vec<_> = columns.into_iter().skip(usize::from(!has_slots)).collect();
+    paper.table(&columns, &rows)
 }
 
 fn row(term: &Term, first: i64, paper: &Paper) -> Vec<Cell> {

@@ -56,7 +56,7 @@ impl Reporter {
         };
         let (token, term, takeover) = (grant.token, grant.term, takeover.to_owned());
         self.ending = None;
-        self.term = Some(Term { token, term, since: now, takeover, ..Term::default() });
+        self.term = Some(Term { token, slot: grant.slot.0, term, since: now, takeover, ..Term::default() });
         self.term.clone()
     }
 

@@ -17,7 +17,10 @@ const KEPT: usize = 50;
 #[serde(default)]
 pub struct Term {
     pub token: i64,
-    /// Counts the terms.
+    /// With several leaders: in which slot. Terms of different slots run side by side.
+    #[serde(skip_serializing_if = "is_first_slot")]
+    pub slot: u16,
+    /// Counts the terms of the slot.
     pub term: i32,
     pub id: String,
     pub host: String,
@@ -63,7 +66,8 @@ impl History {
         self.terms.sort_by_key(|term| term.token);
         for index in 1..self.terms.len() {
             let Some((before, [after, ..])) = self.terms.split_at_mut_checked(index) else { continue };
-            if let Some(open) = before.last_mut().filter(|open| open.ended.is_none()) {
+            let before = before.iter_mut().rfind(|before| before.slot == after.slot);
+            if let Some(open) = before.filter(|open| open.ended.is_none()) {
                 open.until = open.until.or(Some(after.since));
                 open.ended = Some(after.takeover.clone());
             }
@@ -71,6 +75,11 @@ impl History {
         let surplus = self.terms.len().saturating_sub(KEPT);
         self.terms.drain(..surplus);
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_first_slot(slot: &u16) -> bool {
+    *slot == 0
 }
 
 #[cfg(test)]
@@ -98,6 +107,16 @@ mod tests {
         history.put(&term(7));
         assert_eq!((history.terms[0].until, history.terms[0].ended.as_deref()), (Some(7), Some("unclean")));
         assert_eq!(history.terms[1].ended, None);
+    }
+
+    #[test]
+    fn a_term_in_one_slot_does_not_end_one_in_another() {
+        let mut history = History::default();
+        for (token, slot) in [(1, 0), (2, 1), (3, 0)] {
+            history.put(&Term { slot, ..term(token) });
+        }
+        let ended: Vec<_> = history.terms.iter().map(|term| term.ended.is_some()).collect();
+        assert_eq!(ended, [true, false, false]);
     }
 
     #[test]
