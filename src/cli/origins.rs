@@ -35,17 +35,18 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
     let option = argument.get_long().unwrap_or_default();
     let Some((layer, value)) = effective(argument, layers) else {
         if !argument.get_action().takes_values() {
-            return (format!("{option} = false"), "default".to_owned());
+            return (format!("# {option} = false"), "default".to_owned());
         }
         return (format!("# {option}"), format!("default: {}", default_in_words(argument)));
     };
     let setting = format!("{option} = {}", in_toml(argument, &value.to_string_lossy()));
-    // Where to look: the key stands in the same line already.
+    // Where to look: the key stands in the same line already. A default stays one when the page is used as a file: some
+    // options may not be given without another.
     let origin = match layer {
+        Layer::Default => return (format!("# {setting}"), "default".to_owned()),
         Layer::Option => format!("--{option}"),
         Layer::Environment => twin(option),
         Layer::File(place) => place.to_string(),
-        Layer::Default => "default".to_owned(),
     };
     (setting, origin)
 }
