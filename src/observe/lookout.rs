@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::http::Identity;
 use super::metrics::Metrics;
 use super::pulse::{Feed, Pulse};
 use super::status::Status;
@@ -24,10 +25,11 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    pub fn new(now: Now, snapshot: Snapshot, metrics: Metrics) -> Self {
+    pub fn new(now: Now, snapshot: Snapshot, identity: &Identity) -> Self {
         let status = Status::new(now, snapshot);
         let statuses = watch::Sender::new(status);
-        Self { status, statuses, pulse: Pulse::default(), metrics: Arc::new(metrics) }
+        let metrics = Arc::new(Metrics::new(&identity.name, identity.participant()));
+        Self { status, statuses, pulse: Pulse::default(), metrics }
     }
 
     /// What programs that look on read from.

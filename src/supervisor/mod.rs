@@ -21,7 +21,6 @@ use crate::core::time::Now;
 use crate::guard::handle::Handle;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::lookout::Lookout;
-use crate::observe::metrics::Metrics;
 use crate::observe::status_line;
 use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
@@ -68,8 +67,7 @@ pub async fn run(
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();
     let machine = Machine::new(settings, clock::now());
-    let Identity { name, id, .. } = &company.onlookers.identity;
-    let lookout = Lookout::new(clock::now(), machine.snapshot(), Metrics::new(name, id));
+    let lookout = Lookout::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
     let desk = Desk::new(ensemble, sender);
     let (errands, guard) = Errands::new(company.errands, guards, &lookout.metrics())?;
     invite(company.onlookers, &lookout, &desk, &guard)?;

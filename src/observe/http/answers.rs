@@ -22,6 +22,14 @@ pub struct Identity {
     pub pid: u32,
 }
 
+impl Identity {
+    /// What metrics call us: an id that nobody chose is another one after each restart, and every one would be a new series.
+    pub fn participant(&self) -> &str {
+        let host = self.id.strip_suffix(&format!(":{}", self.pid)).filter(|host| *host == self.host);
+        host.unwrap_or(&self.id)
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     pub code: u16,
@@ -134,4 +142,24 @@ fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
 /// To the millisecond.
 fn seconds(length: Duration) -> f64 {
     (length.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_nobody_chose_is_the_host_to_metrics() {
+        let identity = |id: &str| Identity {
+            name: "job".into(),
+            id: id.into(),
+            path: "/job".into(),
+            host: "h1".into(),
+            pid: 4711,
+        };
+        assert_eq!(identity("h1:4711").participant(), "h1");
+        for chosen in ["a", "h1", "h2:4711", "h1:4712"] {
+            assert_eq!(identity(chosen).participant(), chosen);
+        }
+    }
 }

@@ -32,9 +32,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of the participant `id` in the election `name`: labels of every metric.
-    pub fn new(name: &str, id: &str) -> Self {
-        let labels = [("election", name), ("participant", id)];
+    /// Of one participant in the election `name`: labels of every metric.
+    pub fn new(name: &str, participant: &str) -> Self {
+        let labels = [("election", name), ("participant", participant)];
         let labels = labels.map(|(label, value)| (label.into(), value.to_owned().into()));
         let mut registry = Registry::with_prefix_and_labels(PREFIX, labels.into_iter());
         let (counters, gauges) = (Counters::register(&mut registry), Gauges::register(&mut registry));
