@@ -47,7 +47,8 @@ const SIGNALS: &str = "\
 Signals:
   TERM, INT and QUIT stop the command, hand over and end zk-leader-run; a second one kills the
   command at once.
-  HUP, USR1, USR2, WINCH and CONT are passed on to the command.";
+  HUP, USR1, USR2, WINCH and CONT are passed on to the command; between two runs of one term they
+  are dropped.";
 
 const OPTIONS: &str = "\
 # Options of zk-leader-run

@@ -71,6 +71,10 @@ fn a_restart_costs_neither_the_lease_nor_the_token() {
 fn a_stop_in_a_back_off_ends_us_at_once_with_the_record_freed() {
     let election = election();
     let mut host = resting(&election, "a", "3s");
+    // The command's, of which there is none now.
+    host.signal(Signal::SIGHUP);
+    wait::pass(millis(300));
+    assert_eq!(election.state(), "held");
     let asked_at = diary::now();
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());

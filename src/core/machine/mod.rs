@@ -207,7 +207,7 @@ impl Machine {
         match self.run {
             Some(run) => self.order(Order::Signal { run, signal }),
             // The terminal is gone, and nobody else is there to hear of it (T5).
-            None if signal == HANGUP => self.stop_was_requested(now),
+            None if signal == HANGUP && !self.is_between_runs() => self.stop_was_requested(now),
             None => {}
         }
     }

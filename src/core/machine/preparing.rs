@@ -149,6 +149,11 @@ impl Machine {
         self.tenure = None;
     }
 
+    /// The command has run in this term, and will again: signals that are its own have nobody to hear them.
+    pub(super) fn is_between_runs(&self) -> bool {
+        matches!(self.phase, Phase::Preparing { .. }) && self.tenure.is_some_and(|tenure| tenure.has_started)
+    }
+
     /// For the log: how long a phase that is being entered will rest.
     pub(super) fn next_in(&self, now: Now) -> Option<std::time::Duration> {
         let until = match self.phase {
