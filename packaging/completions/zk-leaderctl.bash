@@ -418,7 +418,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__status)
-            opts="-z -o -h --connect --path --config --connect-timeout --output --json --help"
+            opts="-w -z -o -h --watch --connect --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -46,6 +46,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l pat
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s w -l watch -d 'Go on looking, and show what has changed, until Ctrl-C'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r

@@ -96,6 +96,12 @@ pub enum Verb {
     Status {
         #[command(flatten)]
         which: Which,
+        /// Go on looking, and show what has changed, until Ctrl-C
+        ///
+        /// On a terminal the screen is redrawn every second. Elsewhere the whole answer is written again each time that
+        /// something has changed; with --json, each on one line.
+        #[arg(short = 'w', long)]
+        watch: bool,
     },
     /// List all elections below /zk-leader-run, or below --path
     List,

@@ -13,6 +13,7 @@ mod put;
 mod status;
 mod token_check;
 mod verdict;
+mod watch;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -137,6 +138,9 @@ async fn answer(asked: &Asked) -> Result<Answer, Excuse> {
     if asked.question == Question::Doctor {
         return doctor::answer(asked, paper_for(asked.format)).await;
     }
+    if asked.question == Question::Watch {
+        return watch::for_ever(asked).await;
+    }
     let visit = open(asked, SESSION_TIMEOUT).await?;
     let desk = Desk { asked, visit, paper: paper_for(asked.format) };
     let answer = match &asked.question {
@@ -148,7 +152,7 @@ async fn answer(asked: &Asked) -> Result<Answer, Excuse> {
         Question::Enable { wait } => disable::enable(&desk, *wait).await,
         Question::TokenCheck { token } => token_check::answer(&desk, *token).await,
         Question::Put { token, znode, value, create } => put::answer(&desk, *token, znode, value, *create).await,
-        Question::Doctor => Err(Excuse::not_known("asked twice")),
+        Question::Doctor | Question::Watch => Err(Excuse::not_known("asked twice")),
     };
     desk.visit.close().await;
     answer

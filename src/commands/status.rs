@@ -23,17 +23,25 @@ pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
 
 /// What one look at an election says.
 pub(super) fn of(election: &Election, paper: &Paper) -> Answer {
-    let verdicts: Vec<_> = election.offices.iter().map(|office| verdict::of(office, election)).collect();
-    let status = match () {
-        () if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Led { .. })) => LED,
-        () if verdicts.contains(&Verdict::Unknown) => NOT_KNOWN,
-        () => NOBODY,
-    };
+    let verdicts = verdicts(election);
+    let status = status_of(&verdicts);
     let text = match paper.format {
         Format::Json => json(election, &verdicts, status),
         Format::Table | Format::Plain => people(election, &verdicts, paper),
     };
     Answer { text, status }
+}
+
+fn verdicts(election: &Election) -> Vec<Verdict> {
+    election.offices.iter().map(|office| verdict::of(office, election)).collect()
+}
+
+fn status_of(verdicts: &[Verdict]) -> u8 {
+    match () {
+        () if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Led { .. })) => LED,
+        () if verdicts.contains(&Verdict::Unknown) => NOT_KNOWN,
+        () => NOBODY,
+    }
 }
 
 fn people(election: &Election, verdicts: &[Verdict], paper: &Paper) -> String {
@@ -139,6 +147,16 @@ fn row(contender: &Contender, paper: &Paper) -> Vec<Cell> {
 }
 
 fn json(election: &Election, verdicts: &[Verdict], status: u8) -> String {
+    format!("{:#}\n", object(election, verdicts, status))
+}
+
+/// On one line.
+pub(super) fn json_line(election: &Election) -> String {
+    let verdicts = verdicts(election);
+    format!("{}\n", object(election, &verdicts, status_of(&verdicts)))
+}
+
+fn object(election: &Election, verdicts: &[Verdict], status: u8) -> Value {
     let state = match status {
         LED => "led",
         NOBODY => "nobody",
@@ -149,7 +167,7 @@ fn json(election: &Election, verdicts: &[Verdict], status: u8) -> String {
     let line: Vec<_> = verdict::contenders(election).iter().map(contender_json).collect();
     let unreadable: Vec<_> =
         election.unreadable.iter().map(|(path, why)| json!({ "path": path, "complaint": why })).collect();
-    let object = json!({
+    json!({
         "v": 1,
         "election": election.base,
         "state": state,
@@ -158,8 +176,7 @@ fn json(election: &Election, verdicts: &[Verdict], status: u8) -> String {
         "disabled": election.orders.disabled,
         "handover": election.orders.handover,
         "unreadable": unreadable,
-    });
-    format!("{object:#}\n")
+    })
 }
 
 fn office_json(office: &Office, verdict: &Verdict) -> Value {

@@ -46,6 +46,7 @@ pub enum Format {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Question {
     Status,
+    Watch,
     List,
     History,
     Handover { to: Option<String>, wait: bool, within: Duration },
@@ -91,7 +92,7 @@ pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
 fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
     let path = layers.given("path", typed.common.path.as_ref())?;
     let named = match &typed.command {
-        Verb::Status { which: Which { name } }
+        Verb::Status { which: Which { name }, .. }
         | Verb::History { which: Which { name } }
         | Verb::Handover { which: Which { name }, .. }
         | Verb::Disable { which: Which { name }, .. }
@@ -132,6 +133,7 @@ fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, Refusal> {
 
 fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
     match verb {
+        Verb::Status { watch: true, .. } => Ok(Question::Watch),
         Verb::Status { .. } => Ok(Question::Status),
         Verb::List => Ok(Question::List),
         Verb::History { .. } => Ok(Question::History),

@@ -12,6 +12,7 @@ mod failures;
 mod fencing;
 mod operator;
 mod orders;
+mod screens;
 
 use std::sync::OnceLock;
 
