@@ -52,6 +52,20 @@ fn a_disabled_election_runs_nothing_anywhere_and_nobody_loses_his_place() {
 }
 
 #[test]
+fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line() {
+    let election = election();
+    election.prepare();
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r"]).code, 0);
+    let host = election.host("a").spawn();
+    election.until_candidates(1);
+    host.until_logged("request=Enter");
+    wait::pass(wait::SETTLED);
+    assert_eq!((election.state().as_str(), election.diary.starts().len()), ("free", 0));
+    assert_eq!(ctl(&["enable", &election.name]).code, 0);
+    assert_eq!(until_last_started(&election, 1), "a");
+}
+
+#[test]
 fn an_order_ends_by_itself() {
     let election = election();
     let _hosts = hosts(&election, &["a"]);
