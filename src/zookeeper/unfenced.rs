@@ -128,12 +128,13 @@ impl Ledger {
         self.lock().read = read;
     }
 
-    /// A take-over on these conditions is sent: whom it has to carry. `None`: the record was never read.
-    pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Option<Vec<Unfenced>> {
+    /// A take-over on these conditions is sent: whom it has to carry. A record that was never read leaves somebody unknown.
+    pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<Unfenced> {
         let mut pages = self.lock();
-        let list = pages.read.iter().find(|(read, _)| *read == conditions)?.1.clone();
+        let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
+        let list = list.unwrap_or_else(|| vec![Unfenced::default()]);
         pages.ours = Some((nonce, list.clone()));
-        Some(list)
+        list
     }
 
     /// Whom the record of this take-over has to carry.
@@ -242,8 +243,9 @@ mod tests {
         let conditions = Conditions { slot: Slot(0), record: 4, term: 2 };
         ledger.note(vec![(conditions, list(&held(HOLDER)))]);
         let nonce = Nonce { instance: US, sending: 1 };
-        assert_eq!(ledger.take_over(nonce, Conditions { slot: Slot(1), ..conditions }), None);
-        assert_eq!(ledger.take_over(nonce, conditions).unwrap().len(), 1);
+        let unknown = ledger.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
+        assert_eq!(unknown, [Unfenced::default()]);
+        assert_eq!(ledger.take_over(nonce, conditions), list(&held(HOLDER)));
         assert_eq!((ledger.carried(nonce).len(), ledger.ours().len()), (1, 1));
         assert!(ledger.carried(Nonce { instance: US, sending: 2 }).is_empty());
         ledger.settle();

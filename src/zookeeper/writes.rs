@@ -36,8 +36,7 @@ pub(super) async fn take_over(
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let candidate = contact.office.znode(&contact, candidacy)?;
-    // Who does not know whom the record leaves to be fenced has to read it.
-    let unfenced = contact.office.ledger.take_over(entry.nonce, conditions).ok_or(Fault::Denied(Denial::Conflict))?;
+    let unfenced = contact.office.ledger.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
     if paths.is_for_several() {
