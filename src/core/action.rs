@@ -34,7 +34,7 @@ pub enum Action {
     Connect { session: SessionNumber },
     /// Create our candidate, or find it again after a lost reply, and look. Creates the base when there is none.
     Enter { candidacy: Candidacy },
-    /// Read the line, the term, then the record; watch the two candidates before ours (and our own),
+    /// Read the term, the record, then the line; watch the two candidates before ours (and our own),
     /// and the record if we are first or next.
     Look { candidacy: Candidacy },
     /// Read the record of this slot and watch it.
