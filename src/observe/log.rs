@@ -218,7 +218,7 @@ mod tests {
         let line = written(Format::Human, false, LevelFilter::INFO, || {
             transition(&Transition { token: None, lease_left: None, ..following });
         });
-        assert!(line.ends_with("stopping -> following: the lease is free and our candidate is deleted\n"), "{line}");
+        assert!(line.ends_with("stopping -> following: the lease is free\n"), "{line}");
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub const fn reason_code(why: Why) -> &'static str {
 pub const fn reason(why: Why) -> &'static str {
     match why {
         Why::TookOver => "first in line; the previous leader's lease must run out first",
-        Why::Elected => "elected, the command may start",
+        Why::Elected => "elected: it is our turn",
         Why::ContactLost => "contact with ZooKeeper is lost",
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
         Why::GraceOver => "contact was lost for longer than --grace",
@@ -98,7 +98,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TreeEmpty => "every process of the command is gone",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
-        Why::Released => "the lease is free and our candidate is deleted",
+        Why::Released => "the lease is free",
         Why::ReleaseUnconfirmed => "the release was not confirmed in time; the lease is left to run out",
         Why::WaitOver => "not elected within --wait",
         Why::Unreachable => "the ensemble was not reached within --connect-timeout",

@@ -83,6 +83,7 @@ pub fn the_environment_is_the_terms_and_nobody_elses(contain: Contain) {
         "ZK_LEADER_ID=driver:1",
         "ZK_LEADER_PATH=/zk-leader-run/test",
         "ZK_LEADER_SESSION=0x100000000000001",
+        "ZK_LEADER_SLOT=1",
         "ZK_LEADER_TAKEOVER=unclean",
         "ZK_LEADER_TERM=5",
         "ZK_LEADER_TOKEN=4294967299",

@@ -64,7 +64,10 @@ impl Known {
 
 fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
     match leader {
-        Some(Leader { id, since }) => format!("{id} leads since {}", moment(*since, now)),
+        Some(Leader { id, since }) => {
+            let lead = if id.contains(", ") { "lead" } else { "leads" };
+            format!("{id} {lead} since {}", moment(*since, now))
+        }
         None => "nobody leads".to_owned(),
     }
 }
