@@ -39,7 +39,8 @@ impl Diary {
 
     fn note(&mut self, event: &str) -> io::Result<()> {
         let now = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
-        let line = format!("{} {event} {}\n", Duration::from(now).as_nanos(), self.tail);
+        // Begins with a newline: what a killed writer has left half written must not spoil this line.
+        let line = format!("\n{} {event} {}\n", Duration::from(now).as_nanos(), self.tail);
         self.file.write_all(line.as_bytes())
     }
 

@@ -53,7 +53,7 @@ impl State {
         self.offset += u64::try_from(read).unwrap();
         let whole = self.rest.rfind('\n').map_or(0, |at| at + 1);
         let lines: String = self.rest.drain(..whole).collect();
-        for entry in lines.lines().map(parse) {
+        for entry in lines.lines().filter_map(parse) {
             let process = (entry.token, entry.pid);
             if entry.event == "orphan" {
                 self.daemons.insert(process);

@@ -162,7 +162,7 @@ impl Pages {
         // The last line may be half written.
         for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
             self.offset += line.len() as u64;
-            self.entries.push(parse(line));
+            self.entries.extend(parse(line));
         }
     }
 }
@@ -174,14 +174,14 @@ pub fn entries_of(path: &Path) -> Vec<Entry> {
     pages.entries
 }
 
-/// One whole line.
-pub fn parse(line: &str) -> Entry {
+/// One line; `None` if it is empty or was torn: a write(2) across a page boundary ends early when SIGKILL is pending.
+pub fn parse(line: &str) -> Option<Entry> {
     let mut words = line.split_whitespace();
-    let at = Duration::from_nanos(words.next().unwrap().parse().unwrap());
-    let event = words.next().unwrap().to_owned();
-    let mut value = |name: &str| words.next().unwrap().strip_prefix(name).unwrap().to_owned();
-    let pid = value("pid=").parse().unwrap();
-    let token = value("token=").parse().unwrap_or(0);
-    let id = value("id=");
-    Entry { at, event, pid, token, id, told: words.map(str::to_owned).collect() }
+    let at = Duration::from_nanos(words.next()?.parse().ok()?);
+    let event = words.next()?.to_owned();
+    let mut value = |name: &str| words.next()?.strip_prefix(name).map(str::to_owned);
+    let pid = value("pid=")?.parse().ok()?;
+    let token = value("token=")?.parse().unwrap_or(0);
+    let id = value("id=")?;
+    Some(Entry { at, event, pid, token, id, told: words.map(str::to_owned).collect() })
 }
