@@ -1,0 +1,233 @@
+//! What is written to records, and what is read from those of others.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::zookeeper::testing::{settings, stat};
+
+const ENTRY: Entry = Entry {
+    nonce: Nonce { instance: 0xfeed_0000_0000_0001, sending: 7 },
+    token: Some(9_007_199_254_740_993),
+    lease: Duration::from_secs(15),
+    waiting_on: None,
+};
+
+const CANDIDATE: &str = "_c_1-latch-0000000003";
+
+fn read(data: &[u8]) -> Parsed {
+    parse(Slot(0), data, &stat(), &settings())
+}
+
+#[test]
+fn what_a_holder_writes_is_what_its_peers_read() {
+    for (data, is_held) in [(held(&ENTRY, CANDIDATE, &settings()), true), (released(&ENTRY, &settings()), false)] {
+        let parsed = read(&data);
+        assert_eq!(parsed.complaint, None);
+        assert_eq!((parsed.record.held, parsed.record.nonce), (is_held, ENTRY.nonce));
+        assert_eq!((parsed.record.lease, parsed.record.agrees), (ENTRY.lease, true));
+        assert_eq!(parsed.candidate.as_deref(), is_held.then_some(CANDIDATE));
+        assert_eq!((parsed.record.version, parsed.record.mzxid), (stat().version, stat().mzxid));
+    }
+}
+
+#[test]
+fn the_json_is_the_documented_one() {
+    let text = String::from_utf8(held(&ENTRY, CANDIDATE, &settings())).unwrap();
+    let expected = concat!(
+        r#"{"v":1,"state":"held","holder":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7","#,
+        r#""candidate":"_c_1-latch-0000000003"},"#,
+        r#""lease_ms":15000,"token":9007199254740993,"guarantee":"at-most-one","recipe":"sequential","leaders":1}"#
+    );
+    assert_eq!(text, expected);
+    let text = String::from_utf8(term(ENTRY.nonce, ENTRY.lease, &settings())).unwrap();
+    let expected =
+        r#"{"v":1,"leader":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7"},"lease_ms":15000}"#;
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_holder_that_waits_says_on_which_version_and_is_held_for_whoever_does_not_know_that() {
+    let waiting = held(&Entry { waiting_on: Some(stat().mzxid - 1), ..ENTRY }, CANDIDATE, &settings());
+    let text = String::from_utf8(waiting.clone()).unwrap();
+    assert!(text.contains(r#""state":"held""#) && text.contains(r#""lease_ms":15000,"waiting_on":76,"#), "{text}");
+    let record = read(&waiting).record;
+    assert!(record.held);
+    assert_eq!((record.waiting_on, record.last_run_under()), (Some(stat().mzxid - 1), stat().mzxid - 1));
+    let record = read(&held(&ENTRY, CANDIDATE, &settings())).record;
+    assert_eq!((record.waiting_on, record.last_run_under()), (None, stat().mzxid));
+}
+
+#[test]
+fn nobody_waits_for_a_version_that_is_yet_to_come_nor_for_a_free_record() {
+    for waiting_on in [0, -1, stat().mzxid, stat().mzxid + 1, i64::MAX] {
+        let text = format!(r#"{{"v":1,"state":"held","lease_ms":5,"waiting_on":{waiting_on}}}"#);
+        assert_eq!(read(text.as_bytes()).record.last_run_under(), stat().mzxid, "{text}");
+    }
+    let text = format!(r#"{{"v":1,"state":"free","lease_ms":5,"waiting_on":{}}}"#, stat().mzxid - 1);
+    assert_eq!(read(text.as_bytes()).record.waiting_on, None);
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_missing_choices_agree() {
+    let parsed = read(br#"{"v":1,"state":"held","lease_ms":5,"colour":"red","holder":{"nonce":"?","shoe":44}}"#);
+    assert_eq!(parsed.complaint, None);
+    assert!(parsed.record.agrees);
+    assert_eq!((parsed.record.nonce, parsed.record.lease), (Nonce::UNKNOWN, Duration::from_millis(5)));
+}
+
+#[test]
+fn another_guarantee_recipe_or_number_of_leaders_disagrees() {
+    for other in [r#""guarantee":"at-least-one""#, r#""recipe":"single""#, r#""leaders":2"#, r#""recipe":"x""#] {
+        let parsed = read(format!(r#"{{"v":1,"state":"free","lease_ms":5,{other}}}"#).as_bytes());
+        assert!(!parsed.record.agrees, "{other}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_held_for_as_long_as_any_lease_may_be() {
+    let unreadable = [
+        "",
+        "free",
+        "{}",
+        "[]",
+        "null",
+        r#"{"v":2,"state":"free","lease_ms":1}"#,
+        r#"{"v":1,"state":"open","lease_ms":1}"#,
+        r#"{"v":1,"state":"free"}"#,
+        r#"{"v":1,"state":"free","lease_ms":-1}"#,
+        r#"{"v":1,"state":"held","lease_ms":0}"#,
+    ];
+    for text in unreadable {
+        let Parsed { record, complaint, .. } = read(text.as_bytes());
+        assert!(complaint.is_some(), "{text}");
+        assert!(record.held && record.agrees, "{text}");
+        assert_eq!((record.lease, record.nonce), (LEASE_LONGEST, Nonce::UNKNOWN), "{text}");
+    }
+}
+
+#[test]
+fn no_lease_is_longer_than_any_that_is_allowed() {
+    let parsed = read(br#"{"v":1,"state":"held","lease_ms":18446744073709551615}"#);
+    assert_eq!(parsed.record.lease, LEASE_LONGEST);
+    assert_eq!(lease_of_term(br#"{"v":1,"lease_ms":18446744073709551615}"#), Some(LEASE_LONGEST));
+}
+
+#[test]
+fn a_fraction_of_a_millisecond_makes_a_lease_longer_and_never_shorter() {
+    let entry = Entry { lease: Duration::from_micros(1_500), ..ENTRY };
+    assert_eq!(read(&held(&entry, CANDIDATE, &settings())).record.lease, Duration::from_millis(2));
+    assert_eq!(lease_of_term(&term(entry.nonce, entry.lease, &settings())), Some(Duration::from_millis(2)));
+}
+
+#[test]
+fn a_term_that_cannot_be_read_has_no_lease() {
+    for text in ["", "{}", r#"{"v":1,"lease_ms":0}"#, r#"{"v":9,"lease_ms":5}"#] {
+        assert_eq!(lease_of_term(text.as_bytes()), None, "{text}");
+    }
+    assert_eq!(lease_of_term(&term_of_nobody(ENTRY.lease)), Some(ENTRY.lease));
+}
+
+#[test]
+fn a_nonce_is_read_back_or_is_nobodys() {
+    assert_eq!(parse_nonce(&nonce_text(ENTRY.nonce)), Some(ENTRY.nonce));
+    for text in ["", "-", "1-1", "000000000000000g-1", "0000000000000001-", "0000000000000001-x", "\u{e9}-1"] {
+        assert_eq!(parse_nonce(text), None, "{text}");
+    }
+}
+
+/// Values of every type where ours stand, some of them ours.
+fn anything() -> impl Strategy<Value = String> {
+    let scalar = prop_oneof![
+        "-?[0-9]{1,25}(\\.[0-9]{1,3})?([eE][0-9]{1,4})?",
+        any::<u64>().prop_map(|number| number.to_string()),
+        any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+        proptest::sample::select(vec![
+            "1",
+            "null",
+            "true",
+            r#""held""#,
+            r#""free""#,
+            r#""at-most-one""#,
+            r#""\ud800""#,
+            "NaN",
+            "",
+        ])
+        .prop_map(str::to_owned),
+    ];
+    scalar.prop_recursive(4, 16, 4, |inner| {
+        let inner = proptest::collection::vec(inner, 0..4);
+        prop_oneof![
+            inner.clone().prop_map(|values| format!("[{}]", values.join(","))),
+            inner.prop_map(|values| format!(r#"{{"nonce":{}}}"#, values.join(r#","pid":"#))),
+        ]
+    })
+}
+
+/// Our fields in any order and number, each with anything.
+fn likenesses() -> impl Strategy<Value = String> {
+    let name = proptest::sample::select(vec![
+        "v",
+        "state",
+        "lease_ms",
+        "waiting_on",
+        "holder",
+        "leader",
+        "token",
+        "guarantee",
+        "recipe",
+        "leaders",
+        "colour",
+    ]);
+    let good = r#""v":1,"state":"free","lease_ms":5"#;
+    let fields = proptest::collection::vec((name, anything()), 0..6);
+    (any::<bool>(), fields).prop_map(move |(good_first, fields)| {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
+        let fields = [if good_first { good.to_owned() } else { String::new() }, fields.join(",")];
+        format!("{{{}}}", fields.join(if good_first && !fields[1].is_empty() { "," } else { "" }))
+    })
+}
+
+#[test]
+fn a_value_that_is_nested_without_end_is_held_and_waited_for() {
+    for opening in ["[", r#"{"a":"#] {
+        let data = format!(r#"{{"v":1,"state":"free","lease_ms":5,"colour":{}"#, opening.repeat(100_000));
+        let Parsed { record, complaint, .. } = read(data.as_bytes());
+        assert!(complaint.is_some() && record.held);
+    }
+}
+
+#[test]
+fn a_field_that_is_said_twice_is_held_and_waited_for() {
+    let parsed = read(br#"{"v":1,"state":"held","state":"free","lease_ms":5}"#);
+    assert!(parsed.complaint.is_some() && parsed.record.held);
+}
+
+proptest! {
+    #[test]
+    fn whatever_resembles_a_record_is_waited_for_unless_it_says_that_it_is_free(data in likenesses()) {
+        let Parsed { record, complaint, .. } = read(data.as_bytes());
+        prop_assert!(record.lease <= LEASE_LONGEST);
+        prop_assert!(complaint.is_none() || (record.held && record.lease == LEASE_LONGEST));
+        prop_assert!(record.held || data.contains(r#""state":"free""#));
+        prop_assert!(!record.held || record.lease > Duration::ZERO);
+        prop_assert!(lease_of_term(data.as_bytes()).is_none_or(|lease| !lease.is_zero() && lease <= LEASE_LONGEST));
+    }
+
+    #[test]
+    fn garbage_is_held_and_waited_for(data: Vec<u8>) {
+        let Parsed { record, complaint, .. } = read(&data);
+        prop_assert!(complaint.is_some() && record.held);
+        prop_assert_eq!(record.lease, LEASE_LONGEST);
+        prop_assert_eq!(lease_of_term(&data), None);
+    }
+
+    #[test]
+    fn a_damaged_record_is_never_free_for_nothing(at in 0usize..200, byte: u8) {
+        let mut data = held(&ENTRY, CANDIDATE, &settings());
+        let at = at % data.len();
+        data[at] = byte;
+        let record = read(&data).record;
+        prop_assert!(record.held);
+        prop_assert!(record.lease > Duration::ZERO && record.lease <= LEASE_LONGEST);
+    }
+}

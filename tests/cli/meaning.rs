@@ -1,0 +1,86 @@
+//! What settings mean, and which layer of them wins.
+
+use super::*;
+
+#[test]
+fn an_option_wins_over_its_variable_and_a_variable_over_the_default() {
+    let twin = [("ZK_LEADER_RUN_STOP_TIMEOUT", "20s")];
+    let stop_timeout = |typed: &[&str], variables: &[(&str, &str)]| parse(typed, variables).unwrap().stop_timeout;
+    assert_eq!(stop_timeout(&["true"], &[]), Duration::from_secs(10));
+    assert_eq!(stop_timeout(&["true"], &twin), Duration::from_secs(20));
+    assert_eq!(stop_timeout(&["--stop-timeout", "30s", "true"], &twin), Duration::from_secs(30));
+    assert_eq!(stop_timeout(&["--stop-timeout", "10s", "true"], &twin), Duration::from_secs(10));
+    assert_eq!(stop_timeout(&["--stop-timeout", "3s", "--stop-timeout", "4s", "true"], &[]), Duration::from_secs(4));
+    assert_eq!(stop_timeout(&["true"], &[("ZK_LEADER_RUN_STOP_TIMEOUT", "")]), Duration::from_secs(10));
+    assert!(parse(&["true"], &[("ZK_LEADER_RUN_FOREGROUND", "yes")]).unwrap().foreground);
+    assert!(!parse(&["true"], &[("ZK_LEADER_RUN_FOREGROUND", "0")]).unwrap().foreground);
+    assert!(parse(&["--foreground", "true"], &[("ZK_LEADER_RUN_FOREGROUND", "0")]).unwrap().foreground);
+}
+
+#[test]
+fn an_unknown_variable_is_worth_a_notice_and_no_more() {
+    let config = parse(&["true"], &[("ZK_LEADER_RUN_SESION_TIMEOUT", "1s"), ("ZK_LEADER_TOKEN", "7")]).unwrap();
+    assert_eq!(
+        config.notices,
+        ["the variable 'ZK_LEADER_RUN_SESION_TIMEOUT' belongs to no option, and is ignored; did you mean \
+          ZK_LEADER_RUN_SESSION_TIMEOUT?"]
+    );
+}
+
+#[test]
+fn without_options_the_defaults_of_the_contract_hold() {
+    let config = parse(&["/bin/true"], &[]).unwrap();
+    assert_eq!((config.servers.as_str(), config.chroot.as_ref()), ("127.0.0.1:2181", None));
+    assert_eq!((config.name.as_str(), config.base.as_str()), ("true", "/zk-leader-run/true"));
+    assert_eq!((config.id.as_str(), config.recipe), ("host:4711", Recipe::Sequential));
+    assert_eq!((config.wait, config.connect_timeout), (None, None));
+    assert_eq!(config.conflict_exit_code, Status::TemporaryFailure.code());
+    assert_eq!(config.session_timeout, Duration::from_secs(15));
+    assert_eq!((config.guarantee, config.wishes.max_pause), (Guarantee::AtMostOne, None));
+    assert_eq!((config.on_pause, config.wishes.frozen_while_paused), (OnPause::Run, false));
+    assert_eq!((config.wishes.lease, config.wishes.reserve, config.wishes.grace), (None, None, None));
+    assert_eq!((config.contain, config.foreground, config.dry_run), (Contain::Auto, false, false));
+    assert_eq!((config.stop_signal, config.stop_timeout), (15, Duration::from_secs(10)));
+    assert_eq!((config.on_exit, config.on_loss), (OnExit::Exit, OnLoss::Rejoin));
+    assert!(config.notices.is_empty());
+}
+
+#[test]
+fn settings_mean_what_they_say() {
+    let config = parse(&["-z", "a,[::1]:7/c/d", "--path", "/p/q", "--id", "me", "--name", "n", "true"], &[]).unwrap();
+    assert_eq!(config.servers, "a:2181,[::1]:7");
+    assert_eq!(config.chroot.unwrap().as_str(), "/c/d");
+    assert_eq!((config.base.as_str(), config.name.as_str(), config.id.as_str()), ("/p/q", "n", "me"));
+    let config = parse(&["--on-pause", "usr1", "--on-resume", "SIGUSR2", "true"], &[]).unwrap();
+    assert_eq!(config.on_pause, OnPause::Signal { pause: 10, resume: Some(12) });
+    let config = parse(&["--on-pause=freeze", "--grace=0", "true"], &[]).unwrap();
+    assert!(config.wishes.frozen_while_paused && config.wishes.grace == Some(Duration::ZERO));
+    let config = parse(&["--guarantee", "at-least-one", "true"], &[]).unwrap();
+    assert_eq!(config.wishes.max_pause, Some(Duration::from_secs(150)));
+}
+
+#[test]
+fn who_will_not_wait_for_ever_does_not_try_the_ensemble_for_ever() {
+    let connect_timeout = |typed: &[&str]| parse(typed, &[]).unwrap().connect_timeout;
+    assert_eq!(connect_timeout(&["--wait", "0", "true"]), Some(Duration::from_secs(15)));
+    assert_eq!(connect_timeout(&["--wait", "1m", "true"]), Some(Duration::from_secs(60)));
+    assert_eq!(connect_timeout(&["--wait", "1m", "--connect-timeout", "5s", "true"]), Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn options_end_at_the_command_or_at_two_dashes() {
+    let command = |typed: &[&str]| parse(typed, &[]).unwrap().command;
+    assert_eq!(command(&["--name", "n", "sh", "--name", "x", "-h"]), ["sh", "--name", "x", "-h"]);
+    assert_eq!(command(&["--", "sh", "-c", "true"]), ["sh", "-c", "true"]);
+    assert_eq!(command(&["sh", "--", "-x", ""]), ["sh", "--", "-x", ""]);
+    assert_eq!(command(&["--", "sh", "--", "--help"]), ["sh", "--", "--help"]);
+}
+
+#[test]
+fn settings_without_effect_are_worth_a_notice() {
+    let notices = |typed: &[&str]| parse(typed, &[]).unwrap().notices.concat();
+    assert!(
+        notices(&["--on-pause", "freeze", "--stop-reserve", "1s", "true"]).contains("--stop-reserve has no effect")
+    );
+    assert!(notices(&["--lease", "20s", "true"]).contains("--lease 20s is cut to the session timeout, 15s"));
+}
