@@ -16,5 +16,6 @@ cargo fmt --check
 say "Clippy, warnings are errors"
 cargo clippy --all-targets --quiet -- -D warnings
 say "Unit, property, simulation, guard, ZooKeeper and CLI tests"
-cargo test --no-fail-fast
+# Most tests wait for ZooKeeper, leases and deadlines rather than compute: more of them at once than there are cores.
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))} cargo test --no-fail-fast
 say "All tests passed"
