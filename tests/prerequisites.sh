@@ -23,6 +23,10 @@ need_zookeeper() { # the server's jar and a Java runtime; nothing is started and
     need_packages libzookeeper-java "${java[@]}"
 }
 
+need_peers() { # what tests/peers needs to compile and run contenders with the real Curator, ZooKeeper's recipes and kazoo
+    need_packages libcurator-recipes-java openjdk-17-jdk-headless python3-venv
+}
+
 need_rust() {
     [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
     command -v cargo >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }

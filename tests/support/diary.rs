@@ -146,6 +146,15 @@ impl Diary {
         }
     }
 
+    /// The same where not everyone has tokens: nobody found the lock taken, and no command was seen after the next one started.
+    #[track_caller]
+    pub fn assert_one_at_a_time(&self) {
+        assert!(!self.has("OVERLAP"), "two ran at once: {:?}", self.starts());
+        for pair in self.starts().windows(2) {
+            assert!(self.last_seen(pair[0].pid) < pair[1].at, "{} still ran when {} started", pair[0].id, pair[1].id);
+        }
+    }
+
     fn with_entries<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> T {
         let mut pages = self.read.lock().unwrap();
         pages.read_on(&self.path());

@@ -197,7 +197,8 @@ pub fn is_alive(pid: i32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+/// What comes out of a pipe, line by line, from now on.
+pub fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     let text = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&text);
     std::thread::spawn(move || {

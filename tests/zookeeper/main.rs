@@ -23,6 +23,7 @@ mod health;
 mod hooks;
 mod http;
 mod idle;
+mod interop;
 mod load_balancer;
 mod lost_answers;
 mod members;
