@@ -5,7 +5,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test sim chaos chaos-controls mutants demo docs install
+.PHONY: build check fix test bench sim chaos chaos-controls mutants demo docs install
 
 build:            ## release binary
 	cargo build --release --bins
@@ -15,6 +15,8 @@ fix:              ## format, and rewrite golden files
 	cargo fmt && UPDATE=1 cargo test
 test:             ## everything that CI runs
 	bash tests/run.sh
+bench:            ## this program, its peers and the floor, side by side; ROUNDS=20
+	bash benches/run.sh
 sim:              ## N random fault scripts through the simulator
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
 chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170
