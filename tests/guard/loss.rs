@@ -117,6 +117,25 @@ pub fn a_guard_without_a_tree_ends_with_its_supervisor_and_leaves_nothing_behind
     assert!(cgroup.is_none_or(|cgroup| !cgroup.exists()));
 }
 
+pub fn a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard() {
+    let mut lost = Subject::script(Contain::Cgroup, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
+    lost.start_ready(LONG);
+    let living = Subject::script(Contain::Cgroup, "true");
+    let (left_over, in_use) = (cgroup_of(&lost).unwrap(), cgroup_of(&living).unwrap());
+    for process in [&lost.driver_process, &lost.guard] {
+        process.signal(Signal::STOP);
+    }
+    lost.guard.signal(Signal::KILL);
+    lost.driver.kill().unwrap();
+    lost.driver.wait().unwrap();
+    until("the command is gone", || !lost.tree_lives());
+    until("the next guard removed what was left", || {
+        let _next = Subject::script(Contain::Cgroup, "true");
+        !left_over.exists()
+    });
+    assert!(in_use.exists());
+}
+
 fn cgroup_of(subject: &Subject) -> Option<std::path::PathBuf> {
     let path = subject.containment.strip_prefix("cgroup ")?.split(' ').next()?;
     Some(path.into())

@@ -82,6 +82,7 @@ fn trials() -> Vec<Trial> {
             ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,
             loss::a_stopped_guard_takes_a_whole_pid_namespace_with_it,
             loss::a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open,
+            loss::a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard,
             loss::the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty,
             launching::a_namespace_shows_its_own_processes_only,
             launching::the_containment_is_chosen_and_explained_before_any_command_runs,

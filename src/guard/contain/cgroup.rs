@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::ForkResult;
 
+use super::leftovers;
 use crate::guard::sys;
 
 /// See the module.
@@ -30,6 +31,9 @@ pub struct Cgroup {
     events: File,
 }
 
+/// Of the names of our cgroups; our process id follows.
+pub(super) const PREFIX: &str = "zk-leader-run-";
+
 /// As many names are tried, if an earlier process with our id left its cgroup behind.
 const NAMES: u32 = 16;
 
@@ -39,7 +43,9 @@ impl Cgroup {
     /// # Errors
     /// When there is no cgroup v2, we may not make or join one, or the kernel has no `cgroup.kill` (Linux 5.14).
     pub fn make() -> io::Result<Self> {
-        let path = make_directory(&own_cgroup()?)?;
+        let parent = own_cgroup()?;
+        leftovers::remove(&parent);
+        let path = make_directory(&parent)?;
         Self::open(&path).and_then(Self::tried).inspect_err(|_| remove(&path))
     }
 
@@ -48,8 +54,11 @@ impl Cgroup {
             let file = OpenOptions::new().write(true).open(path.join(name));
             file.map_err(|error| io::Error::new(error.kind(), format!("{}/{name}: {error}", path.display())))
         };
+        let directory = File::open(path)?;
+        // It tells others that this cgroup is no leftover, and is let go of by the kernel when we end.
+        directory.try_lock().map_err(io::Error::from)?;
         Ok(Self {
-            directory: File::open(path)?,
+            directory,
             is_joined_by_fork: Cell::new(true),
             procs: for_writing("cgroup.procs")?,
             kill: for_writing("cgroup.kill")?,
@@ -143,7 +152,7 @@ fn write(file: &File, text: &str) -> io::Result<()> {
 fn make_directory(parent: &Path) -> io::Result<PathBuf> {
     let pid = std::process::id();
     for attempt in 0..NAMES {
-        let name = if attempt == 0 { format!("zk-leader-run-{pid}") } else { format!("zk-leader-run-{pid}-{attempt}") };
+        let name = if attempt == 0 { format!("{PREFIX}{pid}") } else { format!("{PREFIX}{pid}-{attempt}") };
         let path = parent.join(name);
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),

@@ -8,6 +8,7 @@
 mod cgroup;
 mod descendants;
 pub mod init;
+mod leftovers;
 mod pid_namespace;
 
 use std::fmt;
