@@ -89,6 +89,7 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
     zookeeper::Settings {
         servers: config.servers.clone(),
         chroot: config.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
+        access: config.access.clone(),
         session_timeout: config.session_timeout,
         lease: config.wishes.lease,
         base: config.base.as_str().to_owned(),

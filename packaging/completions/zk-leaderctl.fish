@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_zk_leaderctl_global_optspecs
-    string join \n z/connect= path= config= connect-timeout= o/output= json h/help V/version
+    string join \n z/connect= auth-file= path= config= connect-timeout= o/output= json h/help V/version
 end
 
 function __fish_zk_leaderctl_needs_command
@@ -25,6 +25,7 @@ function __fish_zk_leaderctl_using_subcommand
 end
 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -42,6 +43,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "token-che
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d 'Write a znode of yours, if a fencing token is still the newest at that very moment'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "doctor" -d 'Look for what is wrong, or could be better, with the ensemble and an election'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -50,6 +52,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s w -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -57,6 +60,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s o -l 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -66,6 +70,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s h 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Who is to lead next [default: whoever is next in line]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l timeout -d 'How long it may take; the order ends with it' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -77,6 +82,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l re
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l for -d 'For how long; each host counts from when it learns of the order [default: until enable]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l timeout -d 'How long to wait' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -86,6 +92,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l js
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l timeout -d 'How long to wait' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -94,6 +101,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wai
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -103,6 +111,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l token -d 'The fencing token [default: ZK_LEADER_TOKEN]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l name -d 'Name of the election [default: the one of ZK_LEADER_PATH, or the only one]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
@@ -112,6 +121,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l create
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r

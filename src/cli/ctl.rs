@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{Layers, Stop, Stream, Surroundings, file, mistake};
+use super::{AccessOptions, Layers, Stop, Stream, Surroundings, file, mistake};
 use crate::config::ctl::{self, Asked};
 use crate::config::file::Settled;
 use crate::config::refusal::Refusal;
@@ -44,6 +44,9 @@ pub struct Common {
     /// Servers of the ensemble, as host:port,host:port/chroot
     #[arg(short = 'z', long, value_name = "HOSTS", default_value = "127.0.0.1:2181", global = true, help_heading = COMMON)]
     pub connect: Option<OsString>,
+
+    #[command(flatten)]
+    pub access: AccessOptions,
 
     /// Znode of the election [default: /zk-leader-run/<NAME>]
     #[arg(long, value_name = "PATH", global = true, help_heading = COMMON)]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
+use crate::config::access::{CREDENTIALS, SECRET_VARIABLE};
 use crate::config::file::{Place, Settled};
 use crate::config::given::{Given, Origin, TWINS, twin};
 use crate::config::refusal::{Refusal, nearest, quoted};
@@ -22,6 +23,8 @@ pub struct Surroundings {
     pub pid: u32,
     /// The configuration file that is read if it exists and no other one is named; empty: none.
     pub usual_file: PathBuf,
+    /// Options whose default is a credential that systemd gave us, each with the path of that.
+    pub credentials: Vec<(&'static str, OsString)>,
 }
 
 const USUAL_FILE: &str = "/etc/zk-leader-run/config.toml";
@@ -33,12 +36,23 @@ impl Surroundings {
             host: nix::unistd::gethostname().unwrap_or_else(|_| "localhost".into()).to_string_lossy().into_owned(),
             pid: std::process::id(),
             usual_file: USUAL_FILE.into(),
+            credentials: credentials(),
         }
     }
 
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
+}
+
+/// Those that there are (`systemd.exec(5)`).
+fn credentials() -> Vec<(&'static str, OsString)> {
+    let Some(directory) = env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty()) else {
+        return Vec::new();
+    };
+    let paths = CREDENTIALS.map(|(option, name)| (option, PathBuf::from(&directory).join(name)));
+    let found = paths.into_iter().filter(|(_, path)| path.exists());
+    found.map(|(option, path)| (option, path.into_os_string())).collect()
 }
 
 /// The layers of one command line.
@@ -54,6 +68,8 @@ pub enum Layer<'a> {
     Option,
     Environment,
     File(&'a Place),
+    /// A default that systemd gave us.
+    Credential,
     Default,
 }
 
@@ -65,6 +81,7 @@ impl Layers<'_> {
             Layer::Option => Origin::Option(option),
             Layer::Environment => Origin::Environment(option),
             Layer::File(place) => Origin::File(option, place.clone()),
+            Layer::Credential => Origin::Credential(option),
             Layer::Default => Origin::Default(option),
         };
         match value.to_str() {
@@ -83,7 +100,7 @@ impl Layers<'_> {
             (_, Some(value), _, _) => Some((Layer::Environment, value)),
             (_, None, Some(set), _) => Some((Layer::File(&set.place), OsStr::new(&set.text))),
             (_, None, None, Some(value)) => Some((Layer::Default, value)),
-            (_, None, None, None) => None,
+            (_, None, None, None) => self.credential(option).map(|path| (Layer::Credential, path)),
         }
     }
 
@@ -121,6 +138,11 @@ impl Layers<'_> {
         .to_string()
     }
 
+    fn credential(&self, option: &str) -> Option<&OsStr> {
+        let mut known = self.surroundings.credentials.iter();
+        known.find(|(known, _)| *known == option).map(|(_, path)| path.as_os_str())
+    }
+
     /// An empty twin counts as not set.
     fn variable(&self, option: &str) -> Option<&OsStr> {
         self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty())
@@ -140,6 +162,7 @@ pub fn unknown_twins(surroundings: &Surroundings, options: &[String]) -> Vec<Str
     let names = surroundings.variables.iter().filter_map(|(name, _)| name.as_bytes().strip_prefix(TWINS.as_bytes()));
     let options_of = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().replace('_', "-");
     names
+        .filter(|name| [TWINS.as_bytes(), name].concat() != SECRET_VARIABLE.as_bytes())
         .filter(|name| !options.iter().any(|option| twin(option).as_bytes() == [TWINS.as_bytes(), name].concat()))
         .map(|name| {
             let meant = nearest(&options_of(name), options.iter().map(String::as_str));

@@ -22,7 +22,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use self::file::Found;
 pub use self::layers::{Layers, Surroundings};
-pub use self::options::{Crowd, HealthOptions, Typed, Watching};
+pub use self::options::{AccessOptions, Crowd, HealthOptions, Typed, Watching};
 use crate::config::file::{Key, Kind, Settled};
 use crate::config::refusal::Refusal;
 use crate::config::{self, Config, FileRead};

@@ -44,6 +44,7 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
     // options may not be given without another.
     let origin = match layer {
         Layer::Default => return (format!("# {setting}"), "default".to_owned()),
+        Layer::Credential => "systemd credential".to_owned(),
         Layer::Option => format!("--{option}"),
         Layer::Environment => twin(option),
         Layer::File(place) => place.to_string(),

@@ -162,6 +162,7 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<Visit, Excuse>
     let destination = Destination {
         servers: asked.servers.clone(),
         chroot: asked.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
+        access: asked.access.clone(),
         limit: asked.limit,
         session_timeout,
     };

@@ -5,13 +5,14 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::connect;
 use super::duration::{self, Zero};
 use super::given::{Given, Origin};
 use super::refusal::{Refusal, quoted};
 use super::znode::{self, ZnodePath};
+use super::{access, connect};
 use crate::cli::Layers;
 use crate::cli::ctl::{CtlTyped, Verb, Which};
+use crate::zookeeper::Access;
 
 /// What was asked, and of whom.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +20,7 @@ pub struct Asked {
     /// Every server with its port, without a chroot.
     pub servers: String,
     pub chroot: Option<ZnodePath>,
+    pub access: Access,
     pub place: Place,
     /// For the connection, and again for each answer.
     pub limit: Duration,
@@ -81,6 +83,7 @@ pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
+        access: access::read(&common.access, layers)?.access,
         place: place(typed, layers)?,
         limit,
         format: if common.json { Format::Json } else { output },

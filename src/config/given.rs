@@ -17,6 +17,8 @@ pub enum Origin {
     Environment(&'static str),
     /// The key of that option in the configuration file.
     File(&'static str, Place),
+    /// Nobody gave it; systemd passed a credential that is the default of that option.
+    Credential(&'static str),
     /// Nobody gave it; `--<option>` has a default.
     Default(&'static str),
     /// By another name: an argument, or a variable that is no twin.
@@ -35,6 +37,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Option(option) | Self::Default(option) => write!(f, "--{option}"),
+            Self::Credential(option) => write!(f, "systemd credential for --{option}"),
             Self::Environment(option) => f.write_str(&twin(option)),
             Self::File(option, place) => write!(f, "{place}: {option}"),
             Self::Argument(name) => f.write_str(name),
@@ -54,7 +57,11 @@ impl Given {
     pub fn refused(&self, complaint: impl fmt::Display) -> Refusal {
         let status = match self.origin {
             Origin::File(..) => Status::Configuration,
-            Origin::Option(_) | Origin::Environment(_) | Origin::Default(_) | Origin::Argument(_) => Status::Usage,
+            Origin::Option(_)
+            | Origin::Environment(_)
+            | Origin::Credential(_)
+            | Origin::Default(_)
+            | Origin::Argument(_) => Status::Usage,
         };
         Refusal::new(status, &self.origin, format_args!("{} {complaint}", quoted(&self.text)))
     }

@@ -3,6 +3,7 @@
 //!
 //! Never: a check that is made again later; a type of the command-line parser.
 
+pub mod access;
 mod connect;
 mod crowd;
 pub mod ctl;
@@ -33,7 +34,7 @@ use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
 use crate::observe::log::Format;
-use crate::zookeeper::Once;
+use crate::zookeeper::{Access, Once};
 
 /// Everything that the rest of the program needs to know of its user's wishes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,6 +42,7 @@ pub struct Config {
     /// `h1:2181,[::1]:2181`: every server with its port, without a chroot.
     pub servers: String,
     pub chroot: Option<ZnodePath>,
+    pub access: Access,
     pub name: String,
     /// Within the chroot.
     pub base: ZnodePath,

@@ -12,7 +12,7 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, connect, crowd, errands, executable, runs, service, signal, timing, watching, znode};
+use super::{Config, access, connect, crowd, errands, executable, runs, service, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
@@ -58,12 +58,14 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
 fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
     let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
     let place = place(typed, layers, program)?;
+    let access = access::read(&typed.access, layers)?;
     let lease = lease(typed, layers)?;
     let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
     Ok(Config {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
+        access: access.access,
         name: place.name,
         base: place.base,
         id: place.id,
@@ -92,7 +94,7 @@ fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, 
         dry_run: layers.flag("dry-run", typed.dry_run)?,
         requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         file: None,
-        notices: [lease.notices, notices].concat(),
+        notices: [lease.notices, notices, access.notices].concat(),
     })
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Never: a decision about leadership; a write that nobody ordered; a request without an answer.
 
+mod access;
 mod board;
 mod candidate;
 mod chronicle;
@@ -63,6 +64,7 @@ use reading::{Answer, Watching};
 use service::Service;
 use session::{Contact, Session};
 
+pub use access::{Access, Login, Secret};
 pub use board::Account;
 pub use history::Term;
 pub use once::{Once, Per};

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
+use super::access::Pace;
 use super::board;
 use super::office::Office;
 use super::service::{self, Service};
@@ -146,12 +147,8 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
 
 async fn connect(office: &Office) -> Result<Client, Error> {
     let asked = office.settings.session_timeout;
-    Client::connector()
-        .with_session_timeout(asked)
-        .with_connection_timeout(connection_timeout(asked))
-        .with_fail_eagerly()
-        .connect(&office.settings.servers)
-        .await
+    let pace = Pace { session: asked, connection: connection_timeout(asked) };
+    office.settings.access.connect(&office.settings.servers, pace).await
 }
 
 fn failed(office: &Office, number: SessionNumber, error: &Error) {

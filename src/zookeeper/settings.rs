@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::access::Access;
 use super::once::Once;
 use crate::core::settings::{Guarantee, Recipe};
 
@@ -14,6 +15,7 @@ pub struct Settings {
     pub servers: String,
     /// Empty, or an absolute path; put in front of `base` and `election`. Created like any ancestor.
     pub chroot: String,
+    pub access: Access,
     /// T as it will be requested.
     pub session_timeout: Duration,
     /// `--lease`; `None`: as long as the session timeout.

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use zookeeper_client::Stat;
 
-use super::Settings;
+use super::{Access, Settings};
 use crate::core::settings::{Guarantee, Recipe};
 
 pub(super) fn settings() -> Settings {
     Settings {
         servers: "127.0.0.1:2181".to_owned(),
         chroot: String::new(),
+        access: Access::default(),
         session_timeout: Duration::from_secs(15),
         lease: None,
         base: "/zk-leader-run/job".to_owned(),

@@ -79,8 +79,13 @@ fn the_usual_file_is_read_if_there_is_one_and_no_other_is_named() {
     let other = written("name = \"n\"\n");
     let id = |typed: &[&str], usual_file: &Path| {
         let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let surroundings =
-            Surroundings { variables: path, host: "host".into(), pid: 1, usual_file: usual_file.to_owned() };
+        let surroundings = Surroundings {
+            variables: path,
+            host: "host".into(),
+            pid: 1,
+            usual_file: usual_file.to_owned(),
+            credentials: Vec::new(),
+        };
         cli::parse(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
     };
     assert_eq!(id(&["true"], &usual.path), Ok("usual".to_owned()));
@@ -248,7 +253,13 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
     fs::write(&file.path, "connect = \"elsewhere\"\nnonsense").unwrap();
     let arguments = std::iter::once(OsString::from(cli::RELEASER)).chain(options).chain(typed.map(OsString::from));
     let path = vec![("PATH".into(), "/usr/bin:/bin".into()), ("ZK_LEADER_RUN_STOP_TIMEOUT".into(), "30s".into())];
-    let surroundings = Surroundings { variables: path, host: "host".into(), pid: 4711, usual_file: file.path.clone() };
+    let surroundings = Surroundings {
+        variables: path,
+        host: "host".into(),
+        pid: 4711,
+        usual_file: file.path.clone(),
+        credentials: Vec::new(),
+    };
     let told = cli::parse(arguments, &surroundings).unwrap();
     assert_eq!(told, Config { file: None, ..config });
 }

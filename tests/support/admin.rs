@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use zookeeper_client::{Acls, Client, CreateMode, Error, Stat};
+use zookeeper_client::{Acls, Client, Connector, CreateMode, Error, Stat};
 
 /// A session of its own, served by a thread of its own. Dropped: the session is closed.
 #[derive(Debug)]
@@ -24,9 +24,13 @@ impl Admin {
 
     /// The same with a session timeout, for ephemeral znodes that shall expire.
     pub fn with_session_timeout(servers: &str, session_timeout: Duration) -> Self {
+        Self::through(Client::connector().with_session_timeout(session_timeout), servers)
+    }
+
+    /// The same by a connector of one's own: with an identity, say.
+    pub fn through(connector: Connector, servers: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let handle = runtime.handle().clone();
-        let connector = Client::connector().with_session_timeout(session_timeout);
         let servers = servers.to_owned();
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {

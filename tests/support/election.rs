@@ -21,9 +21,14 @@ pub struct Election {
 impl Election {
     /// An election of its own on these servers (`host:port,…`).
     pub fn on(servers: &str) -> Self {
+        Self::seen_by(Admin::to(servers), servers)
+    }
+
+    /// The same, seen through a session of one's own.
+    pub fn seen_by(admin: Admin, servers: &str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("e{}", COUNT.fetch_add(1, Ordering::SeqCst));
-        Self { name, diary: Diary::new(), admin: Admin::to(servers), servers: servers.to_owned() }
+        Self { name, diary: Diary::new(), admin, servers: servers.to_owned() }
     }
 
     /// Where the ensemble is.

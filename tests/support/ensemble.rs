@@ -57,6 +57,11 @@ impl Ensemble {
 
     /// That many servers, all of them ready.
     pub fn of(count: usize) -> Self {
+        Self::built(count, &Build::default())
+    }
+
+    /// The same, built in another way.
+    pub fn built(count: usize, build: &Build) -> Self {
         assert!(Path::new("/usr/share/java/zookeeper.jar").exists(), "{HELP}");
         let directory = tempfile::Builder::new().prefix("zk-leader-run-ensemble-").tempdir().unwrap();
         let ports: Vec<[Port; 3]> = (0..count).map(|_| [Port::reserve(), Port::reserve(), Port::reserve()]).collect();
@@ -67,7 +72,7 @@ impl Ensemble {
         let servers: Vec<Server> = ports
             .into_iter()
             .enumerate()
-            .map(|(index, ports)| Server::new(index, ports, &members, directory.path()))
+            .map(|(index, ports)| Server::new(index, ports, &members, build, directory.path()))
             .collect();
         for server in &servers {
             server.start();
@@ -110,31 +115,42 @@ impl Ensemble {
     }
 }
 
+/// What is special about the servers of an ensemble.
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    /// More lines for `zoo.cfg`.
+    pub config: String,
+    /// More options for java.
+    pub java: Vec<String>,
+}
+
 /// One server process. All methods take `&self`, so that a test can break one server while it talks to another.
 #[derive(Debug)]
 pub struct Server {
     ports: [Port; 3],
     config: PathBuf,
     log: PathBuf,
+    java: Vec<String>,
     process: Mutex<Option<Process>>,
 }
 
 impl Server {
-    fn new(index: usize, ports: [Port; 3], members: &str, directory: &Path) -> Self {
+    fn new(index: usize, ports: [Port; 3], members: &str, build: &Build, directory: &Path) -> Self {
         let home = directory.join(index.to_string());
         std::fs::create_dir(&home).unwrap();
         std::fs::write(home.join("myid"), index.to_string()).unwrap();
         let (config, log) = (home.join("zoo.cfg"), home.join("log"));
         let text = format!(
             "tickTime={tick}\ninitLimit=100\nsyncLimit=25\nmaxSessionTimeout={longest}\nmaxClientCnxns=0\ndataDir={home}\n\
-             clientPortAddress=127.0.0.1\nclientPort={port}\n{members}",
+             clientPortAddress=127.0.0.1\nclientPort={port}\n{members}{more}\n",
+            more = build.config,
             tick = TICK.as_millis(),
             longest = LONGEST_SESSION.as_millis(),
             home = home.display(),
             port = ports[0].number(),
         );
         std::fs::write(&config, text).unwrap();
-        Self { ports, config, log, process: Mutex::new(None) }
+        Self { ports, config, log, java: build.java.clone(), process: Mutex::new(None) }
     }
 
     /// Where it listens for clients.
@@ -164,7 +180,7 @@ impl Server {
 
     /// Starts it again, with what it had on disk. Use [`Ensemble::wait_until_ready`] when the quorum matters.
     pub fn start(&self) {
-        *self.process.lock().unwrap() = Some(Process::start(&self.config, &self.log));
+        *self.process.lock().unwrap() = Some(Process::start(&self.config, &self.log, &self.java));
     }
 
     /// Kills it if it runs, starts it, and waits until it serves (which takes a quorum).
@@ -221,10 +237,11 @@ struct Process {
 }
 
 impl Process {
-    fn start(config: &Path, log: &Path) -> Self {
+    fn start(config: &Path, log: &Path, options: &[String]) -> Self {
         let output = File::options().create(true).append(true).open(log).unwrap();
         let java = Command::new("java")
             .args(JAVA_OPTIONS)
+            .args(options)
             .args(["-cp", JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(config)
             .stdin(Stdio::null())

@@ -35,6 +35,7 @@ mod prometheus;
 mod recipes;
 mod release;
 mod releaser;
+mod secrets;
 mod services;
 mod shutdown;
 mod signals;

@@ -9,7 +9,7 @@ use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Record, Request, SessionNumber, View};
 use zk_leader_run::core::order::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
-use zk_leader_run::zookeeper::{Desk, Settings};
+use zk_leader_run::zookeeper::{Access, Desk, Settings};
 
 use crate::support::wait;
 
@@ -28,6 +28,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
     Settings {
         servers: servers.to_owned(),
         chroot: String::new(),
+        access: Access::default(),
         session_timeout: SESSION_TIMEOUT,
         lease: None,
         base: BASE.to_owned(),

@@ -2,6 +2,7 @@
 //!
 //! Never: a check of a value.
 
+mod access;
 mod configuration;
 mod crowd;
 mod errands;
@@ -13,6 +14,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, Parser, ValueHint};
 
+pub use self::access::AccessOptions;
 pub use self::configuration::Configuration;
 pub use crowd::Crowd;
 pub use errands::{FenceOptions, HealthOptions, HookOptions};
@@ -92,6 +94,9 @@ pub struct Typed {
     /// Not reached in time: exit status 69. It counts only until the first connection.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
     pub connect_timeout: Option<OsString>,
+
+    #[command(flatten)]
+    pub access: AccessOptions,
 
     /// ZooKeeper session timeout to ask for
     ///

@@ -15,6 +15,7 @@ use futures_util::FutureExt as _;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode, Error, MultiWriteError, Permission, Stat};
 
+use super::access::{Access, Pace};
 use super::service::{self, Service};
 
 /// Where to go, and how long to try.
@@ -24,6 +25,7 @@ pub struct Destination {
     pub servers: String,
     /// Empty, or an absolute path, put in front of every path.
     pub chroot: String,
+    pub access: Access,
     /// For the connection, and again for each request.
     pub limit: Duration,
     /// T as it will be requested; the session lives only as long as the visit.
@@ -105,17 +107,10 @@ impl Visit {
     /// # Errors
     /// No server answered within the limit, or the ensemble refuses us.
     pub async fn open(destination: &Destination) -> Result<Self, Failure> {
-        let Destination { servers, chroot, limit, session_timeout } = destination;
+        let Destination { servers, chroot, access, limit, session_timeout } = destination;
         let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
-        let connecting = async {
-            Client::connector()
-                .with_session_timeout(*session_timeout)
-                .with_connection_timeout((*limit / count).max(Duration::from_millis(100)))
-                .with_fail_eagerly()
-                .connect(servers)
-                .await
-        };
-        let opened = AssertUnwindSafe(service::capture(connecting)).catch_unwind();
+        let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
+        let opened = AssertUnwindSafe(service::capture(access.connect(servers, pace))).catch_unwind();
         let (client, service) = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),

@@ -1,0 +1,73 @@
+//! A file that holds a secret: read once, through one descriptor, and refused if others may read it.
+//!
+//! Never: a file that is judged by a name that may since mean another one.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+
+use nix::errno::Errno;
+use nix::unistd::{getegid, geteuid};
+
+use super::super::given::Given;
+use super::super::refusal::Refusal;
+
+/// No secret is longer.
+const LONGEST: u64 = 1 << 20;
+const ROOT: u32 = 0;
+const READABLE_BY_GROUP: u32 = 0o040;
+/// Read or written by everybody.
+const OPEN_TO_ALL: u32 = 0o006;
+
+/// What stands in it, and whether it is worth a notice.
+pub struct Contents {
+    pub text: String,
+    pub notice: Option<String>,
+}
+
+/// Reads the file that `given` names.
+pub fn read(given: &Given) -> Result<Contents, Refusal> {
+    let broken = |error: &io::Error| {
+        let reason = error.raw_os_error().map_or("it is not UTF-8 text", |errno| Errno::from_raw(errno).desc());
+        unusable(given, format_args!("cannot be read: {reason}; write the path of a file that this user may read"))
+    };
+    let file = File::open(&given.text).map_err(|error| broken(&error))?;
+    let stat = file.metadata().map_err(|error| broken(&error))?;
+    let rights = Rights { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
+    // A pipe is whose it is by other means.
+    let notice = if stat.is_file() { rights.judge(given)? } else { None };
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).map_err(|error| broken(&error))?;
+    Ok(Contents { text, notice })
+}
+
+/// Whatever is wrong with a file is wrong with the configuration.
+fn unusable(given: &Given, complaint: impl std::fmt::Display) -> Refusal {
+    Refusal::configuration(&given.origin, format_args!("{} {complaint}", super::super::refusal::quoted(&given.text)))
+}
+
+/// Whose a file is, and who may do what with it (`stat(2)`).
+#[derive(Clone, Copy)]
+struct Rights {
+    user: u32,
+    group: u32,
+    mode: u32,
+}
+
+impl Rights {
+    /// Everybody is one too many. A group is usual where secrets are mounted (in Kubernetes); a foreign one is worth a notice.
+    fn judge(self, given: &Given) -> Result<Option<String>, Refusal> {
+        if self.mode & OPEN_TO_ALL != 0 {
+            let complaint = format_args!("holds a secret that everybody can read or write; chmod o-rw {}", given.text);
+            return Err(unusable(given, complaint));
+        }
+        let strangers = if self.user != ROOT && self.user != geteuid().as_raw() {
+            format!("user {}, who owns it,", self.user)
+        } else if self.mode & READABLE_BY_GROUP != 0 && self.group != ROOT && self.group != getegid().as_raw() {
+            format!("group {}", self.group)
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(format!("{} holds a secret, and {strangers} may read it", given.text)))
+    }
+}

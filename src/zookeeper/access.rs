@@ -1,0 +1,98 @@
+//! How we prove to the servers who we are, and the one place where a client of the library is made.
+//!
+//! Never: a secret in a log, a message or a debug print.
+
+use std::fmt;
+use std::time::Duration;
+
+#[cfg(feature = "sasl-digest")]
+use zookeeper_client::SaslOptions;
+use zookeeper_client::{Client, Error};
+
+/// What every session of ours shows to the servers.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Access {
+    /// Identities of the scheme `digest`: a server takes any, and ACLs say what each may do.
+    pub digests: Vec<Login>,
+    /// Who logs in by SASL DIGEST-MD5; a server refuses a wrong password.
+    pub sasl: Option<Login>,
+}
+
+/// A user with a password.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Login {
+    pub user: String,
+    pub password: Secret,
+}
+
+/// A text that nobody is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// For the library only.
+    fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("********")
+    }
+}
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// T as it is requested.
+    pub session: Duration,
+    /// For one server.
+    pub connection: Duration,
+}
+
+impl Access {
+    /// Whether servers know us by nothing but our address.
+    pub fn is_anonymous(&self) -> bool {
+        self.digests.is_empty() && self.sasl.is_none()
+    }
+
+    /// Whether this process holds anything that must not leak.
+    pub fn holds_secrets(&self) -> bool {
+        !self.digests.is_empty() || self.sasl.is_some()
+    }
+
+    /// Opens a session, trying each server once.
+    pub(super) async fn connect(&self, servers: &str, pace: Pace) -> Result<Client, Error> {
+        let connector = Client::connector()
+            .with_session_timeout(pace.session)
+            .with_connection_timeout(pace.connection)
+            .with_fail_eagerly();
+        let digest = |Login { user, password }: &Login| format!("{user}:{}", password.reveal()).into_bytes();
+        let connector =
+            self.digests.iter().map(digest).fold(connector, |connector, auth| connector.with_auth("digest", &auth));
+        #[cfg(feature = "sasl-digest")]
+        let connector = match self.sasl.clone() {
+            Some(Login { user, password }) => connector.with_sasl(SaslOptions::digest_md5(user, password.0)),
+            None => connector,
+        };
+        connector.connect(servers).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
+        let access = Access { digests: vec![login.clone()], sasl: Some(login) };
+        let printed = format!("{access:?} {access:#?}");
+        assert!(printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
+    }
+}
