@@ -5,7 +5,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants demo docs install
+.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 demo docs install
 
 build:            ## release binary
 	cargo build --release --bins
@@ -26,6 +26,8 @@ chaos-controls:   ## sabotaged builds must be caught by the same chaos
 	bash tests/chaos/controls.sh
 mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
+test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9
+	bash tests/versions.sh 3.9
 demo:
 	bash examples/demo.sh
 docs:

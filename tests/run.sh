@@ -18,5 +18,7 @@ say "Clippy, warnings are errors"
 cargo clippy --all-targets --quiet -- -D warnings
 say "Unit, property, simulation, guard, ZooKeeper and CLI tests"
 # Most tests wait for ZooKeeper, leases and deadlines rather than compute: more of them at once than there are cores.
-RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))} cargo test --no-fail-fast
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
+cargo test --no-fail-fast
+bash tests/versions.sh 3.9 --test test_kit --test zookeeper_layer
 say "All tests passed"

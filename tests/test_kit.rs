@@ -19,6 +19,14 @@ fn a_single_server_keeps_its_data_over_a_restart() {
     wait::until("the data is back", || Admin::to(&ensemble.connect_string()).read("/a/b") == "kept");
 }
 
+/// `tests/versions.sh` says which one it asked for.
+#[test]
+fn the_servers_are_of_the_version_that_was_asked_for() {
+    let asked = std::env::var("ZOOKEEPER_VERSION").unwrap_or_else(|_| "3".to_owned());
+    let answer = Ensemble::single().server(0).ask("srvr").unwrap();
+    assert!(answer.starts_with(&format!("Zookeeper version: {asked}.")), "{answer}");
+}
+
 #[test]
 fn three_servers_survive_the_loss_of_their_leader() {
     let ensemble = Ensemble::of(3);

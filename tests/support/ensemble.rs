@@ -28,7 +28,7 @@ const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.j
 const HELP: &str = "these tests need a real ZooKeeper: apt-get install --no-install-recommends zookeeper libslf4j-java \
                     default-jre-headless (looked for `java` and /usr/share/java/zookeeper.jar)";
 /// Fast to start, and fast enough for a test.
-const JAVA_OPTIONS: [&str; 10] = [
+const JAVA_OPTIONS: [&str; 11] = [
     "-Xmx128m",
     "-Xshare:auto",
     "-XX:+UseSerialGC",
@@ -39,6 +39,7 @@ const JAVA_OPTIONS: [&str; 10] = [
     "-Dzookeeper.4lw.commands.whitelist=*",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Djava.net.preferIPv4Stack=true",
+    "-Dzookeeper.jmx.log4j.disable=true", // for 3.4
 ];
 
 /// One to three real servers. Dropped: killed, and their files removed.
@@ -227,6 +228,11 @@ impl Server {
 /// `WATCHDOG PID HOME`: the files go with the process, and their directory with the last of them.
 const WATCHDOG: &str = r#"cat >/dev/null; kill -KILL "$0"; rm -rf "$1" || { sleep 1; rm -rf "$1"; }; rmdir "${1%/*}""#;
 
+/// Debian's jars, behind those of another version if `tests/versions.sh` names some: the first one of a class counts.
+fn class_path() -> String {
+    std::env::var("ZOOKEEPER_JARS").map_or_else(|_| JARS.to_owned(), |jars| format!("{jars}:{JARS}"))
+}
+
 /// A running java. Dropped: killed and reaped. Should this process end before (it may hold an ensemble in a static), the
 /// watchdog's standard input closes, and it does the killing and the cleaning.
 #[derive(Debug)]
@@ -242,7 +248,7 @@ impl Process {
         let java = Command::new("java")
             .args(JAVA_OPTIONS)
             .args(options)
-            .args(["-cp", JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
+            .args(["-cp", &class_path(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(config)
             .stdin(Stdio::null())
             .stdout(output.try_clone().unwrap())
