@@ -70,10 +70,21 @@ fn election(config: &Config) -> Rows {
         ("path", config.base.to_string()),
         ("recipe", recipe.to_owned()),
         ("leaders", leaders),
-        ("priority", config.crowd.priority.to_string()),
+        ("priority", priority(config)),
         ("try the ensemble", reach),
         ("wait for leadership", wait),
     ]
+}
+
+fn priority(config: &Config) -> String {
+    let priority = config.crowd.priority;
+    match config.crowd.preempt_after {
+        None => priority.to_string(),
+        Some(Duration::ZERO) => format!("{priority}; a lower leader is asked to hand over at once"),
+        Some(after) => {
+            format!("{priority}; a lower leader is asked to hand over after {} as next in line", length(after))
+        }
+    }
 }
 
 fn lease(config: &Config) -> Rows {

@@ -68,7 +68,8 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
 fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
-    let company = Company { onlookers, errands: wiring::errands(config) };
+    let preempt_after = config.crowd.preempt_after;
+    let company = Company { onlookers, errands: wiring::errands(config), preempt_after };
     runtime()?.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await })
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Never: a number of leaders that the rest of the configuration cannot hold its promises with.
 
+use std::time::Duration;
+
+use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::Refusal;
 use crate::cli::{Crowd as Typed, Layers};
@@ -17,12 +20,24 @@ const PRIORITY_HIGHEST: i16 = 999;
 pub struct Crowd {
     pub leaders: u16,
     pub priority: i16,
+    /// When to ask a leader of lower priority to hand over; `None`: never.
+    pub preempt_after: Option<Duration>,
 }
 
 pub(super) fn read(typed: &Typed, layers: &Layers, recipe: Recipe, guarantee: Guarantee) -> Result<Crowd, Refusal> {
     let leaders = layers.required("leaders", typed.leaders.as_ref())?;
     let priority = layers.required("priority", typed.priority.as_ref())?;
-    let crowd = Crowd { leaders: how_many(&leaders)?, priority: how_high(&priority)? };
+    let preempts = layers.given("preempt-after", typed.preempt_after.as_ref())?;
+    let crowd = Crowd {
+        leaders: how_many(&leaders)?,
+        priority: how_high(&priority)?,
+        preempt_after: preempts.as_ref().map(|given| duration::parse(given, Zero::Meaningful)).transpose()?,
+    };
+    if let Some(given) = preempts.filter(|_| recipe == Recipe::Single || crowd.leaders > 1) {
+        return Err(given.refused(
+            "goes only with a line of priorities and one leader; leave it out, or --recipe single and --leaders",
+        ));
+    }
     match (recipe, guarantee) {
         (Recipe::Single, _) if crowd.leaders > 1 => {
             Err(leaders.refused("leaders do not share the one znode of --recipe single; leave that out"))

@@ -123,7 +123,7 @@ pub enum Why {
     FenceFailed,
     /// The health command says that we may not lead.
     Unhealthy,
-    /// An operator ordered a handover.
+    /// A handover was ordered, or asked for by a higher priority.
     HandingOver,
     /// The eligibility command says that we may not lead.
     Ineligible,

@@ -15,6 +15,8 @@ use super::time::Timestamp;
 pub struct Orders {
     pub disabled: Option<Disabled>,
     pub handover: Option<Handover>,
+    /// The term that the next in line, whose priority is higher, asks to end: its token.
+    pub asked_for: Option<i64>,
 }
 
 /// Nobody may run the command.
@@ -75,7 +77,8 @@ impl Docket {
     pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 2] {
         let disabled = self.orders.disabled.is_some() && !is_over(self.disabled_until, now);
         let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
-        let handing_over = handover.is_some_and(|order| self.gives_way(order, token));
+        let is_asked = token.is_some() && token == self.orders.asked_for;
+        let handing_over = handover.is_some_and(|order| self.gives_way(order, token)) || is_asked;
         let changed = |was: &mut bool, on, bar| {
             let changed = std::mem::replace(was, on) != on;
             changed.then_some(Event::Barred { bar, on })
@@ -123,12 +126,12 @@ mod tests {
     }
 
     fn disabled(id: u64, lasts: Option<Duration>) -> Orders {
-        Orders { disabled: Some(Disabled { id, lasts }), handover: None }
+        Orders { disabled: Some(Disabled { id, lasts }), ..Orders::default() }
     }
 
     fn handover(target: Target, stop: bool) -> Orders {
         let order = Handover { id: 1, lasts: HOUR, token: TOKEN, target, stop };
-        Orders { disabled: None, handover: Some(order) }
+        Orders { handover: Some(order), ..Orders::default() }
     }
 
     fn barred(bar: Bar, on: bool) -> Event {
@@ -184,6 +187,19 @@ mod tests {
                 assert_eq!(docket.judge(at(2), None)[1].is_some(), stands_back, "and come back");
             }
         }
+    }
+
+    #[test]
+    fn a_leader_who_is_asked_for_his_term_gives_way_and_nobody_else() {
+        for (token, gives_way) in
+            [(Some(TOKEN), true), (Some(TOKEN + 1), false), (Some(TOKEN - 1), false), (None, false)]
+        {
+            let mut docket = docket(Orders { asked_for: Some(TOKEN), ..Orders::default() });
+            assert_eq!(docket.judge(at(1), token)[1].is_some(), gives_way, "{token:?}");
+        }
+        let mut docket = docket(Orders { asked_for: Some(TOKEN), ..Orders::default() });
+        assert_eq!(docket.judge(at(1), Some(TOKEN))[1], Some(barred(Bar::HandingOver, true)));
+        assert_eq!(docket.judge(at(2), None)[1], Some(barred(Bar::HandingOver, false)), "back to the end of the line");
     }
 
     #[test]

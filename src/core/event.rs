@@ -78,6 +78,8 @@ pub struct View {
     pub term_version: i32,
     /// The record to take over, our own, or what tells best that the present leaders live.
     pub record: Record,
+    /// We are next in line, and the priority of the one leader is lower than ours.
+    pub outranks: bool,
 }
 
 /// A request of ours to `ZooKeeper`. At most one is under way.

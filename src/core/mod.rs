@@ -8,6 +8,7 @@ pub mod hooks;
 pub mod lease;
 pub mod machine;
 pub mod order;
+pub mod preemption;
 pub mod restart;
 pub mod settings;
 pub mod time;

@@ -90,7 +90,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Duplicate => "another run counts for this slot",
         Why::FenceFailed => "the last leader could not be fenced",
         Why::Unhealthy => "the health command says that we may not lead",
-        Why::HandingOver => "an operator ordered a handover",
+        Why::HandingOver => "a handover was ordered",
         Why::Ineligible => "the eligibility command says that we may not lead",
         Why::StandingBack => "we resigned a short while ago, and it is another host's turn",
         Why::Disabled => "an operator wants nobody to run the command now",

@@ -17,6 +17,7 @@ use crate::core::action::ExitReason;
 use crate::core::docket::{Docket, Orders};
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
+use crate::core::preemption::Preemption;
 use crate::core::time::Now;
 use crate::guard::handle::Handle;
 use crate::observe::http::{self, Identity, Listener};
@@ -50,6 +51,8 @@ pub struct Onlookers {
 pub struct Company {
     pub onlookers: Onlookers,
     pub errands: errands::Settings,
+    /// `--preempt-after`.
+    pub preempt_after: Option<Duration>,
 }
 
 /// Contends, leads, follows, until something ends the process.
@@ -73,8 +76,8 @@ pub async fn run(
     invite(company.onlookers, &lookout, &desk, &guard)?;
     let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());
-    let (docket, reporter) = (Docket::default(), Reporter::default());
-    let mut stage = Stage { machine, lookout, effects, errands, docket, reporter };
+    let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
+    let mut stage = Stage { machine, lookout, effects, errands, docket, preemption, reporter: Reporter::default() };
     for event in stage.errands.opening() {
         stage.play(clock::now(), event);
     }
@@ -88,6 +91,7 @@ pub async fn run(
             stage.close(&mut signals).await;
             return Ok(reason);
         }
+        let until_deadline = stage.until_deadline(clock::now());
         event = tokio::select! {
             biased;
             event = signals.next() => event,
@@ -96,7 +100,7 @@ pub async fn run(
             Ok(()) = orders.changed() => stage.hear(*orders.borrow_and_update()),
             Some(event) = answers.recv() => event,
             event = stage.errands.next() => event,
-            () = until_deadline(&stage.machine, &stage.docket, clock::now()) => Event::Ticked,
+            () = rest(until_deadline) => Event::Ticked,
             () = stage.lookout.pulse().asked() => Event::Ticked,
         };
     }
@@ -109,6 +113,7 @@ struct Stage {
     effects: Effects,
     errands: Errands,
     docket: Docket,
+    preemption: Preemption,
     reporter: Reporter,
 }
 
@@ -120,7 +125,17 @@ impl Stage {
         for barred in self.docket.judge(now.lease, token).into_iter().flatten() {
             exit = exit.or(self.turn(now, barred));
         }
+        if self.preemption.judge(now.lease, &self.machine.snapshot()) {
+            self.effects.desk().preempt();
+        }
         exit
+    }
+
+    /// `None`: there is no deadline.
+    fn until_deadline(&self, now: Now) -> Option<Duration> {
+        let (orders, preemption) = (self.docket.next_deadline(now.lease), self.preemption.next_deadline());
+        let deadlines = [self.machine.next_deadline(now), orders, preemption];
+        deadlines.into_iter().flatten().min().map(|deadline| now.lease.until(deadline))
     }
 
     /// What operators order; what follows from it comes with the next turn.
@@ -174,10 +189,9 @@ fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk, guard: &Handle) 
 
 /// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
 /// machine is asked again), and what may not be late is the guard's.
-async fn until_deadline(machine: &Machine, docket: &Docket, now: Now) {
-    let deadlines = [machine.next_deadline(now), docket.next_deadline(now.lease)];
-    match deadlines.into_iter().flatten().min() {
-        Some(deadline) => tokio::time::sleep(now.lease.until(deadline)).await,
+async fn rest(length: Option<Duration>) {
+    match length {
+        Some(length) => tokio::time::sleep(length).await,
         None => std::future::pending().await,
     }
 }

@@ -60,6 +60,18 @@ impl Board {
         self.orders.subscribe()
     }
 
+    /// The term with this token is asked for.
+    pub fn asked_for(&self, token: i64) {
+        self.change(|known| Orders { asked_for: Some(token), ..known });
+    }
+
+    fn change(&self, change: impl FnOnce(Orders) -> Orders) {
+        self.orders.send_if_modified(|known| {
+            let changed = change(*known);
+            std::mem::replace(known, changed) != changed
+        });
+    }
+
     /// An account or a term to be written: whoever writes is told.
     pub fn describe(&self, account: Account) {
         self.account.send_replace(Some(account));
@@ -113,7 +125,7 @@ async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
         Err(Error::NoNode) => Orders::default(),
         Err(error) => return Err(error.into()),
     };
-    contact.office.board.orders.send_if_modified(|known| std::mem::replace(known, orders) != orders);
+    contact.office.board.change(|known| Orders { asked_for: known.asked_for, ..orders });
     Ok(watcher)
 }
 
@@ -147,6 +159,7 @@ fn for_us(json: &OrdersJson, own_id: &str) -> Orders {
     Orders {
         disabled: json.disabled.as_ref().map(|order| Disabled { id: number(&order.order), lasts: order.lasts() }),
         handover: json.handover.as_ref().map(handover),
+        asked_for: None,
     }
 }
 

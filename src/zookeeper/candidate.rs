@@ -131,7 +131,7 @@ fn seen(
         // Sent now; whether it was applied, the next look shows.
         drop(contact.client.delete(&contact.office.paths.candidate(double), None));
     }
-    let Standing { place, slot, .. } = standing;
+    let Standing { place, slot, outranks, .. } = standing;
     let nothing = || Fault::unknown("there is no slot");
     let (term_version, record) = reading::shown(contact, place, slot, books).ok_or_else(nothing)?;
     let mut watches = watches_of_line(contact, &znode.name, &standing, books);
@@ -142,6 +142,7 @@ fn seen(
         session_id: contact.id(),
         term_version,
         record,
+        outranks,
     };
     Ok(Answer { event: Event::Seen { candidacy: candidate.candidacy, view }, watches: Watching::Only(watches) })
 }

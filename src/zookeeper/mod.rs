@@ -23,6 +23,7 @@ pub mod member;
 mod office;
 mod once;
 pub mod orders;
+mod preemption;
 mod reading;
 mod records;
 pub mod releaser;
@@ -170,6 +171,20 @@ impl Desk {
     /// The orders of operators, as they come.
     pub fn orders(&self) -> watch::Receiver<Orders> {
         self.office.board.orders()
+    }
+
+    /// Asks the leader, whose priority is lower, to hand over. What becomes of it is seen in the line.
+    pub fn preempt(&self) {
+        if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
+            let asking = preemption::ask(Arc::clone(&contact));
+            tokio::spawn(async move {
+                match timeout(contact.negotiated, AssertUnwindSafe(asking).catch_unwind()).await {
+                    Ok(Ok(Ok(()))) => {}
+                    Ok(Ok(Err(fault))) => tracing::debug!(?fault, "The leader could not be asked to hand over"),
+                    Ok(Err(_)) | Err(_) => tracing::debug!("The leader could not be asked to hand over"),
+                }
+            });
+        }
     }
 
     /// Closes all sessions. Whether the servers have confirmed it within that time; if not, they will expire.

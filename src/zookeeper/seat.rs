@@ -129,6 +129,7 @@ fn seen(
         session_id: contact.id(),
         term_version,
         record,
+        outranks: false,
     };
     let event = Event::Seen { candidacy: candidate.candidacy, view };
     Answer { event, watches: Watching::Only(watches) }

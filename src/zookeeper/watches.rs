@@ -18,6 +18,7 @@ use zookeeper_client::{Error, EventType, OneshotWatcher, Stat};
 
 use super::fault::Fault;
 use super::layout::Paths;
+use super::preemption;
 use super::session::Contact;
 use crate::core::event::{Candidacy, Event};
 use crate::core::order::Slot;
@@ -241,7 +242,10 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>,
             Err(error) => return Err(error.into()),
         },
         Target::Base(slot) => match client.list_and_watch_children(&paths.of(*slot).home).await {
-            Ok((children, watcher)) => (Paths::has_books(&children), watcher),
+            Ok((children, watcher)) => {
+                preemption::heed(contact, *slot, &children).await;
+                (Paths::has_books(&children), watcher)
+            }
             Err(Error::NoNode) => return Ok(None),
             Err(error) => return Err(error.into()),
         },

@@ -63,6 +63,13 @@ fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
         typed(&["--priority", "1000", "true"], 64, ["--priority:", "'1000'", "from -999 to 999"]),
         typed(&["--priority", "high", "true"], 64, ["--priority:", "'high'", "from -999 to 999"]),
         typed(&["--priority", "1", "--recipe", "single", "true"], 64, ["--priority:", "'1'", "--recipe single"]),
+        typed(&["--preempt-after", "soon", "true"], 64, ["--preempt-after:", "'soon'", "5s"]),
+        typed(
+            &["--preempt-after", "5s", "--recipe", "single", "true"],
+            64,
+            ["--preempt-after:", "'5s'", "--recipe single"],
+        ),
+        typed(&["--preempt-after", "5s", "--leaders", "2", "true"], 64, ["--preempt-after:", "'5s'", "--leaders"]),
     ]);
 }
 

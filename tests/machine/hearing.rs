@@ -146,6 +146,7 @@ fn of_election(said: &Phrase, memory: &Memory) -> Option<Event> {
                 session_id: 1,
                 term_version,
                 record: record(said, memory),
+                outranks: false,
             };
             Event::Seen { candidacy, view }
         }

@@ -176,6 +176,7 @@ impl World {
             session_id: session as i64,
             term_version,
             record: read(stored),
+            outranks: false,
         };
         self.answer(call, Event::Seen { candidacy, view });
     }

@@ -2,8 +2,9 @@
 
 use nix::sys::signal::Signal;
 
-use super::{election, secs};
-use crate::support::{Election, Running, diary, wait};
+use super::{election, link, secs};
+use crate::support::proxy::request;
+use crate::support::{Election, Running, Subject, diary, wait};
 
 fn line_up(election: &Election, hosts: &[(&str, &str)]) -> Vec<Running> {
     let mut running = Vec::new();
@@ -64,4 +65,139 @@ fn who_moves_up_before_others_has_its_wait_behind_it_all_the_same() {
     assert_eq!((start.id.as_str(), start.told[1].as_str()), ("c", "unclean"));
     assert!(start.at.saturating_sub(gone_at) < secs(8), "T and two ticks, and not a whole lease more");
     election.diary.assert_no_overlap();
+}
+
+/// Next in line for this long, it asks.
+const SOON: &str = "500ms";
+
+fn preempting(election: &Election, id: &str, priority: &str, after: &str) -> Subject {
+    let host = election.host(id).session_timeout("4s").option("--priority", priority);
+    host.option("--preempt-after", after)
+}
+
+/// A leader of priority 0 that has begun, and somebody like it behind it.
+fn two_of_priority_0(election: &Election) -> Vec<Running> {
+    line_up(election, &[("a", "0"), ("b", "0")])
+}
+
+#[test]
+fn a_lower_leader_hands_over_to_a_higher_one_that_wants_it_and_goes_to_the_end_of_the_line() {
+    let election = election();
+    let hosts = two_of_priority_0(&election);
+    let high = preempting(&election, "c", "5", SOON).spawn();
+    let start = election.diary.until_started(2);
+    assert_eq!((start.id.as_str(), start.told[1].as_str()), ("c", "clean"));
+    high.until_logged("it was asked to hand over to us");
+    hosts[0].until_logged("A higher priority is next in line, and asks for the leadership token=");
+    election.until_candidates(3);
+    // Nobody is higher than c; the old leader comes after the one that waited longer.
+    assert!(!election.admin.exists(&election.path("preemption")), "the request has done its work");
+    high.signal(Signal::SIGTERM);
+    assert_eq!(election.diary.until_started(3).id, "b");
+    hosts[1].signal(Signal::SIGTERM);
+    assert_eq!(election.diary.until_started(4).id, "a");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn among_equals_and_without_the_option_nobody_has_to_go() {
+    let election = election();
+    let _hosts = two_of_priority_0(&election);
+    let equal = preempting(&election, "c", "0", "0").spawn();
+    let _higher = election.host("d").option("--priority", "5").spawn();
+    election.until_candidates(4);
+    let lower = preempting(&election, "e", "-1", "0").spawn();
+    election.until_candidates(5);
+    wait::pass(secs(2));
+    assert_eq!((ids(&election), election.record()["holder"]["id"].as_str().unwrap()), (vec!["a".to_owned()], "a"));
+    assert!([equal, lower].iter().all(|host| !host.log().contains("asked to hand over")));
+}
+
+#[test]
+fn only_the_next_in_line_asks_and_the_higher_one_of_two_leads() {
+    let election = election();
+    let _hosts = two_of_priority_0(&election);
+    let first = preempting(&election, "c", "5", "2s").spawn();
+    election.until_candidates(3);
+    // It comes in between, and the one behind it does not know.
+    let second = preempting(&election, "d", "7", "4s").spawn();
+    assert_eq!(election.diary.until_started(2).id, "d");
+    first.until_logged("we are not next in line");
+    assert!(!first.log().contains("it was asked to hand over to us"));
+    second.until_logged("it was asked to hand over to us");
+    wait::pass(secs(3));
+    assert_eq!(ids(&election), ["a", "d"], "7 does not hand over to 5");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn an_unhealthy_host_takes_nothing_from_anybody_until_it_is_healthy() {
+    let election = election();
+    let _hosts = two_of_priority_0(&election);
+    let sign = election.diary.directory().join("healthy");
+    let high = preempting(&election, "c", "5", "0")
+        .option("--health-cmd", &format!("test -e {}", sign.display()))
+        .option("--health-interval", "100ms")
+        .spawn();
+    high.until_logged("The health command failed");
+    wait::pass(secs(1));
+    assert_eq!(ids(&election), ["a"]);
+    std::fs::write(&sign, "").unwrap();
+    assert_eq!(election.diary.until_started(2).id, "c");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn a_leader_that_does_not_stop_in_time_is_killed_before_the_higher_one_starts() {
+    let election = election();
+    let stubborn = election.host("a").session_timeout("4s").option("--stop-timeout", "1s");
+    let _low = stubborn.witness(&election.diary, &["ignore-term", "daemonise"]).spawn();
+    election.diary.until_started(1);
+    let _high = preempting(&election, "b", "1", "0").spawn();
+    let start = election.diary.until_started(2);
+    assert_eq!((start.id.as_str(), start.told[1].as_str()), ("b", "clean"));
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn a_request_for_another_term_ends_none_and_keeps_nobody_from_asking() {
+    let election = election();
+    let hosts = two_of_priority_0(&election);
+    election.admin.create(&election.path("preemption"), r#"{"v":1,"token":1,"by":"x","priority":9}"#);
+    hosts[0].until_logged("asks for the leadership token=1");
+    wait::until("it is taken away", || !election.admin.exists(&election.path("preemption")));
+    election.admin.create(&election.path("preemption"), "garbage");
+    hosts[0].until_logged("could not be read");
+    assert_eq!(ids(&election), ["a"]);
+    let _high = preempting(&election, "c", "5", "0").spawn();
+    assert_eq!(election.diary.until_started(2).id, "c");
+    election.diary.assert_no_overlap();
+}
+
+/// What all hosts together ask while a higher one takes the leadership, without pings and renewals.
+fn cost_of_a_preemption(contenders: usize) -> usize {
+    let election = election();
+    let link = link();
+    let host = |id: &str| election.host_behind(&link, id).session_timeout("60s");
+    let mut hosts = Vec::new();
+    for index in 0..contenders {
+        hosts.push(host(&index.to_string()).spawn());
+        election.until_candidates(index + 1);
+    }
+    election.diary.until_started(1);
+    let sent = || link.forwarded().iter().filter(|kind| ![request::PING, request::MULTI].contains(kind)).count();
+    wait::pass(wait::SETTLED);
+    let before = sent();
+    hosts.push(host("high").option("--priority", "5").option("--preempt-after", "0").spawn());
+    assert_eq!(election.diary.until_started(2).id, "high");
+    election.until_candidates(contenders + 1);
+    wait::pass(wait::SETTLED);
+    election.diary.assert_no_overlap();
+    sent() - before
+}
+
+#[test]
+fn a_preemption_among_many_costs_no_more_than_one_among_few() {
+    let (few, many) = (cost_of_a_preemption(4), cost_of_a_preemption(16));
+    assert!(few.abs_diff(many) <= 8, "{few} requests among 4, {many} among 16");
 }

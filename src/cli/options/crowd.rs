@@ -22,4 +22,12 @@ pub struct Crowd {
     /// ones wait for as long as there are higher ones. Not with --recipe single.
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     pub priority: Option<OsString>,
+
+    /// As next in line, ask a leader of lower --priority to hand over after this time [default: never]
+    ///
+    /// Counted from when this host is next in line and sees that the leader's priority is lower. The leader stops its
+    /// command as on SIGTERM, within its --stop-timeout, releases, and goes to the end of the queue. An equal is never asked
+    /// to go. 0: at once. Not with --recipe single or several --leaders.
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub preempt_after: Option<OsString>,
 }

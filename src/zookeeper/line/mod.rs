@@ -52,6 +52,8 @@ pub(super) struct Standing {
     pub place: Place,
     /// How many stand before it, holders included.
     pub rank: usize,
+    /// It is next, and the one holder's priority is lower.
+    pub outranks: bool,
     /// Of who is first: the slot that is its own, or that nobody before it will take.
     pub slot: Option<usize>,
     /// Whose departure matters to it, the nearest first.
@@ -89,11 +91,12 @@ pub(super) fn standing(children: &[String], own: &str, uuids: &[Uuid], holders: 
     let seat = seated.iter().position(|name| *name == Some(own));
     let slot = seat.or_else(|| vacant(&seated, holders, rank)).filter(|_| rank < holders.len());
     let place = place(rank, holders.len());
+    let outranks = place == Place::Next && outranks(&line, holders, own);
     // Who may start knows all that it must; the two behind watch all before them, because each of those makes room.
     let watched = if rank < holders.len() + WATCHED { rank } else { WATCHED };
     let before = line.iter().take(rank).rev().take(watched).map(|candidate| candidate.name.to_owned());
     let before = if slot.is_some() { Vec::new() } else { before.collect() };
-    Some(Standing { place, rank, slot, before, foreign, doubles })
+    Some(Standing { place, rank, outranks, slot, before, foreign, doubles })
 }
 
 /// The living candidate that holds the slot. A candidate that two records name (the reply to a take-over was lost, and it
@@ -111,6 +114,15 @@ fn seated<'a>(line: &[Candidate<'a>], holders: &[Holder], slot: usize) -> Option
             let living = line.iter().find(|candidate| candidate.name == name)?;
             (!holders.iter().any(later)).then_some(living.name)
         }
+    }
+}
+
+/// Whether a lower priority than that of `own` has the seat, if there is but one: of several leaders, who would have to go?
+fn outranks(line: &[Candidate], holders: &[Holder], own: &str) -> bool {
+    let priority = |name: &str| line.iter().find(|candidate| candidate.name == name).map(|found| found.priority);
+    match holders {
+        [Holder::Candidate { name, .. }] => priority(name).is_some_and(|leading| Some(leading) < priority(own)),
+        _ => false,
     }
 }
 

@@ -210,3 +210,24 @@ impl Hall {
         self.holders.iter().filter(living).count()
     }
 }
+
+#[test]
+fn only_the_next_in_line_outranks_and_only_one_leader_of_lower_priority() {
+    let (leader, equal, high, higher) = (named(1, 2), named(2, 2), named(3, 5), named(4, 7));
+    let outranks = |children: &[&String], own: &str, holders: &[Holder]| {
+        let children: Vec<_> = children.iter().map(|name| (*name).clone()).collect();
+        standing(&children, own, &[], holders).unwrap().outranks
+    };
+    let holders = [held_by(&leader, 9)];
+    assert!(outranks(&[&leader, &high], &high, &holders));
+    assert!(outranks(&[&leader, &equal, &high], &high, &holders));
+    assert!(!outranks(&[&leader, &equal], &equal, &holders), "an equal");
+    assert!(!outranks(&[&leader, &high, &higher], &high, &holders), "not next");
+    assert!(!outranks(&[&leader, &high], &leader, &holders), "the leader itself");
+    assert!(!outranks(&[&leader, &high], &high, &[held_by("gone", 9)]));
+    assert!(
+        !outranks(&[&leader, &high], &high, &[Holder::Nobody])
+            && !outranks(&[&leader, &high], &high, &[Holder::Unknown])
+    );
+    assert!(!outranks(&[&leader, &equal, &high], &high, &[held_by(&leader, 9), held_by(&equal, 8)]), "which of two?");
+}
