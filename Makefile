@@ -1,11 +1,14 @@
 # The contributor's and the packager's interface.
 PREFIX ?= /usr/local
 DESTDIR ?=
+BINARIES ?= target/release
 N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 demo docs install
+.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 demo docs install deb rpm
+
+export PREFIX DESTDIR
 
 build:            ## release binary
 	cargo build --release --bins
@@ -33,9 +36,8 @@ demo:
 docs:
 	cargo doc --no-deps
 install: build
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/zk-leader-run target/release/zk-leaderctl
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/*.1
-	for program in zk-leader-run zk-leaderctl; do \
-	  install -D -m 644 packaging/completions/$$program.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$program; done
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions packaging/completions/_*
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d packaging/completions/*.fish
+	sh packaging/install.sh $(BINARIES)
+deb: build        ## target/packages/*.deb
+	sh packaging/debian/build.sh $(BINARIES)
+rpm: build        ## target/packages/*.rpm
+	sh packaging/rpm/build.sh $(BINARIES)

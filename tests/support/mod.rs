@@ -19,11 +19,13 @@ pub mod ensemble;
 pub mod http;
 pub mod impostor;
 pub mod notified;
+pub mod packages;
 pub mod peer;
 pub mod ports;
 pub mod proxy;
 pub mod resources;
 pub mod subject;
+pub mod systemd_box;
 pub mod tamper;
 pub mod wait;
 
@@ -36,3 +38,4 @@ pub use notified::Notified;
 pub use peer::Peer;
 pub use proxy::Proxy;
 pub use subject::{Running, Subject};
+pub use systemd_box::SystemdBox;

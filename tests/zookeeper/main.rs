@@ -28,6 +28,7 @@ mod load_balancer;
 mod lost_answers;
 mod members;
 mod operators;
+mod packages;
 mod partition;
 mod pauses;
 mod priority;
@@ -41,8 +42,8 @@ mod shutdown;
 mod signals;
 mod successive_waits;
 mod systemd;
-mod systemd_box;
 mod terminal;
+mod units;
 mod waiting;
 
 use std::sync::OnceLock;

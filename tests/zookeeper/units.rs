@@ -1,0 +1,198 @@
+//! The package that we ship, and its units, under a real systemd.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{election, server};
+use crate::support::subject::example;
+use crate::support::{Election, SystemdBox, packages, wait};
+
+/// T33: what the command says to systemd, by whatever way it finds, is nobody's business.
+const IMPOSTOR: &str = "#!/bin/sh\n\
+                        for socket in \"${NOTIFY_SOCKET:-/run/systemd/notify}\" /run/systemd/notify; do\n\
+                        NOTIFY_SOCKET=$socket systemd-notify --ready --status=impostor STOPPING=1\n\
+                        done\n\
+                        exec witness \"$@\"\n";
+
+const LONG_LEASE: &str = "ZK_LEADER_RUN_SESSION_TIMEOUT=20s\n";
+
+/// Says what it may do.
+const PROBE: &str = "#!/bin/sh\n\
+                     exec >/shared/probe 2>&1\n\
+                     id -un; grep ^CapBnd /proc/self/status; touch /etc/x /home/x /usr/x\n\
+                     touch \"$STATE_DIRECTORY/x\" && echo kept; cat /proc/self/cgroup\n\
+                     exec sleep 1000\n";
+
+/// What a host has besides the package.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    /// Settings for two instances of one election, `a` and `b`, whose witness writes to `/shared`.
+    fn of_two_hosts(election: &Election, command: &str, settings: &str) -> Self {
+        let files = Self(tempfile::tempdir().unwrap());
+        // The command runs as another user than we.
+        fs::set_permissions(election.diary.directory(), fs::Permissions::from_mode(0o777)).unwrap();
+        for unit in ["zk-leader-run@", "zk-leader-run-job@"] {
+            let dropin = format!("etc/systemd/system/{unit}.service.d/shared.conf");
+            files.put(&dropin, "[Service]\nReadWritePaths=/shared\n");
+        }
+        files.program(&example("witness"));
+        files.put("usr/local/bin/command", command);
+        fs::set_permissions(files.path("usr/local/bin/command"), fs::Permissions::from_mode(0o755)).unwrap();
+        for id in ["a", "b"] {
+            let common = format!(
+                "COMMAND=/usr/local/bin/command /shared/diary\n\
+                 ZK_LEADER_RUN_CONNECT={}\n\
+                 ZK_LEADER_RUN_PATH=/zk-leader-run/{}\n\
+                 ZK_LEADER_RUN_ID={id}\n",
+                server().connect_string(),
+                election.name
+            );
+            files.put(&format!("etc/zk-leader-run/{id}.env"), &(common + settings));
+        }
+        fs::copy(packages::debian(), files.path("zk-leader-run.deb")).unwrap();
+        files
+    }
+
+    fn path(&self, at: &str) -> PathBuf {
+        let path = self.0.path().join(at);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+
+    fn put(&self, at: &str, content: &str) {
+        fs::write(self.path(at), content).unwrap();
+    }
+
+    fn program(&self, program: &Path) {
+        let name = program.file_name().unwrap().to_str().unwrap();
+        fs::copy(program, self.path(&format!("usr/local/bin/{name}"))).unwrap();
+    }
+
+    /// A systemd on which the package was installed.
+    fn install(&self, election: &Election) -> SystemdBox {
+        let systemd = SystemdBox::boot(self.0.path(), election.diary.directory());
+        // The index of all man pages is nobody's business here, and takes seconds.
+        systemd.must("rm -f /var/lib/man-db/auto-update");
+        systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /zk-leader-run.deb");
+        systemd
+    }
+}
+
+const A: &str = "zk-leader-run@a";
+const B: &str = "zk-leader-run@b";
+
+#[test]
+fn under_a_real_systemd_a_standby_is_active_and_every_way_to_end_moves_the_command() {
+    let election = election();
+    let systemd = Files::of_two_hosts(&election, IMPOSTOR, LONG_LEASE).install(&election);
+    systemd.ctl("start", &[A]);
+    systemd.until_told(A, "leading, token ");
+    election.diary.until_started(1);
+    systemd.ctl("start", &[B]);
+    systemd.until_told(B, "following, next in line");
+    // T33
+    assert_eq!([systemd.state(A), systemd.state(B)], ["active running"; 2]);
+    systemd.until_told(A, "leading, token ");
+
+    let token = election.term().mzxid;
+    let journal =
+        systemd.run(&["journalctl", "-o", "cat", "ZK_LEADER_TO=leading", &format!("ZK_LEADER_TOKEN={token}")]);
+    assert!(journal.starts_with("following -> leading:"), "{journal}");
+    let units = systemd.run(&["journalctl", "-o", "cat", "-u", A, "PRIORITY=6"]);
+    assert!(units.contains("Command started"), "{units}");
+
+    systemd.ctl("stop", &[A]);
+    assert_eq!(systemd.state(A), "inactive dead");
+    systemd.until_told(B, "leading, token ");
+    assert_eq!(election.diary.until_started(2).told[1], "clean");
+
+    // The supervisor alone is killed; the guard ends the tree and frees the lease, though systemd tells it to stop.
+    systemd.ctl("start", &[A]);
+    systemd.until_told(A, "following, next in line");
+    systemd.ctl("kill", &["--kill-whom=main", "--signal=KILL", B]);
+    let start = election.diary.until_started(3);
+    assert_eq!((start.id.as_str(), start.told[1].as_str()), ("a", "clean"), "the lease of 20 s was not freed");
+    election.diary.assert_no_overlap();
+    systemd.until_told(B, "following, next in line");
+}
+
+/// The sandbox takes nothing away that the promise rests on.
+#[test]
+fn in_its_sandbox_the_command_has_a_cgroup_of_its_own_no_rights_and_one_folder() {
+    let election = election();
+    let systemd = Files::of_two_hosts(&election, PROBE, "").install(&election);
+    systemd.ctl("start", &[A]);
+    systemd.until_told(A, "leading, token ");
+    let report = || fs::read_to_string(election.diary.directory().join("probe")).unwrap_or_default();
+    wait::until("the command looked around", || report().contains("0::/"));
+    let report = report();
+    for fact in ["zk-leader-run\n", "CapBnd:\t0000000000000000", "kept", "/zk-leader-run@a.service/zk-leader-run-"] {
+        assert!(report.contains(fact), "no {fact}:\n{report}");
+    }
+    assert_eq!(report.matches("touch: cannot touch").count(), 3, "{report}");
+    let score = || systemd.run(&["systemd-analyze", "security", "--no-pager", A]).lines().last().unwrap().to_owned();
+    assert!(score().contains("exposure level for zk-leader-run@a.service: 1.9 OK"), "{}", score());
+    // One link lifts it.
+    systemd.must(
+        "mkdir -p /etc/systemd/system/zk-leader-run@a.service.d\n\
+         ln -s /dev/null /etc/systemd/system/zk-leader-run@a.service.d/10-sandbox.conf\n\
+         systemctl daemon-reload",
+    );
+    assert!(score().contains("9.2 UNSAFE"), "{}", score());
+}
+
+#[test]
+fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
+    let election = election();
+    let systemd = Files::of_two_hosts(&election, IMPOSTOR, LONG_LEASE).install(&election);
+    systemd.ctl("enable", &["--now", A]);
+    systemd.until_told(A, "leading, token ");
+    election.diary.until_started(1);
+    let process = systemd.property(A, "MainPID");
+    systemd.must("test -e /usr/share/man/man1/zk-leader-run.1.gz");
+
+    // An upgrade leaves alone what runs, and a file that was changed.
+    systemd.must("echo 'stop-timeout = \"1m\"' >>/etc/zk-leader-run/config.toml");
+    systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb");
+    assert_eq!(systemd.property(A, "MainPID"), process);
+    assert!(systemd.must("cat /etc/zk-leader-run/config.toml").contains("\"1m\""));
+
+    let files = systemd.must("dpkg -L zk-leader-run | grep /zk-leader");
+    systemd.must("apt-get remove -y zk-leader-run");
+    assert_eq!(systemd.state(A), "inactive dead");
+    assert_eq!(election.state(), "free");
+    systemd.must("test -e /etc/zk-leader-run/config.toml");
+    systemd.must("apt-get purge -y zk-leader-run");
+    for file in files.lines().filter(|&file| file != "/etc/zk-leader-run") {
+        systemd.must(&format!("! test -e '{file}'"));
+    }
+    let left = systemd.must("find /etc /usr /var/lib -name '*zk-leader*' ! -path '/var/lib/systemd/*' | sort");
+    // The settings that we wrote, their drop-ins, and what a run of the command has left.
+    let operators = [
+        "/etc/systemd/system/zk-leader-run-job@.service.d",
+        "/etc/systemd/system/zk-leader-run@.service.d",
+        "/etc/zk-leader-run",
+        "/var/lib/zk-leader-run",
+    ];
+    assert_eq!(left.lines().collect::<Vec<_>>(), operators);
+    assert_eq!(systemd.must("ls /etc/zk-leader-run"), "a.env\nb.env");
+}
+
+#[test]
+fn a_job_whose_timers_go_off_on_every_host_runs_once() {
+    let election = election();
+    let files = Files::of_two_hosts(&election, "#!/bin/sh\necho $ZK_LEADER_ID >>/shared/ran\n", "PERIOD=1h\n");
+    files.put("etc/systemd/system/zk-leader-run-job@.timer.d/soon.conf", "[Timer]\nOnCalendar=\nOnActiveSec=1s\n");
+    let systemd = files.install(&election);
+    let [a, b] = ["zk-leader-run-job@a", "zk-leader-run-job@b"];
+    systemd.must(&format!("systemctl start {a}.timer {b}.timer"));
+    let has_ended = |unit: &str| systemd.run(&["journalctl", "-o", "cat", "-u", unit]).contains("Deactivated");
+    wait::until("both have ended", || has_ended(a) && has_ended(b));
+    let ran = fs::read_to_string(election.diary.directory().join("ran")).unwrap();
+    assert!(ran == "a\n" || ran == "b\n", "{ran}");
+    // Without a period every host would run it.
+    systemd.must(&format!("sed -i /^PERIOD/d /etc/zk-leader-run/a.env; systemctl start {a} && exit 1 || :"));
+    assert!(systemd.journal().contains("--once-per"), "{}", systemd.journal());
+}
