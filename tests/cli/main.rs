@@ -3,6 +3,7 @@
 
 mod answers;
 mod completions;
+mod documents;
 mod file;
 mod man;
 mod meaning;
