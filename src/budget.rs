@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use crate::config::{Config, runs};
 use crate::core::lease::{connection_timeout, wait_for};
-use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
+use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause};
 use crate::core::time::Timestamp;
 use crate::observe::line::printable;
 use crate::observe::systemd::ReadyOn;
 use crate::observe::words::{length, signal};
+use crate::zookeeper::recipes;
 
 /// The whole page.
 pub fn text(config: &Config) -> String {
@@ -47,10 +48,6 @@ type Rows = Vec<(&'static str, String)>;
 
 fn election(config: &Config) -> Rows {
     let chroot = config.chroot.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-    let recipe = match config.recipe {
-        Recipe::Sequential => "sequential",
-        Recipe::Single => "single",
-    };
     let leaders = match config.crowd.leaders {
         1 => "one at a time".to_owned(),
         most => format!("up to {most} at a time, in slots 0 to {}", most - 1),
@@ -68,7 +65,7 @@ fn election(config: &Config) -> Rows {
         ("servers", config.servers.clone()),
         ("chroot", chroot),
         ("path", config.base.to_string()),
-        ("recipe", recipe.to_owned()),
+        ("recipe", recipes::text(config.recipe).to_owned()),
         ("leaders", leaders),
         ("priority", priority(config)),
         ("try the ensemble", reach),

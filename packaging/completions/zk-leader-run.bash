@@ -17,7 +17,7 @@ _zk_leader_run() {
             if ((at >= COMP_CWORD)); then
                 cur=${cur#=}
                 case $option in
-                --recipe) COMPREPLY=($(compgen -W 'sequential single' -- "$cur")) ;;
+                --recipe) COMPREPLY=($(compgen -W 'sequential curator-latch curator-lock kazoo java-les single' -- "$cur")) ;;
                 --auth-file) COMPREPLY=($(compgen -f -- "$cur")) ;;
                 --guarantee) COMPREPLY=($(compgen -W 'at-most-one at-least-one' -- "$cur")) ;;
                 --contain) COMPREPLY=($(compgen -W 'auto subreaper cgroup pid-namespace' -- "$cur")) ;;

@@ -2,7 +2,11 @@ complete -c zk-leader-run -s z -l connect -d 'Servers of the ensemble, as host:p
 complete -c zk-leader-run -l name -d 'Name of the election; hosts with the same name take turns [default: the command\'s file name]' -r
 complete -c zk-leader-run -l path -d 'Znode under which everything is kept [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leader-run -l id -d 'How this participant is shown to others [default: <hostname>:<pid>]' -r
-complete -c zk-leader-run -l recipe -d 'How candidates line up: sequential or single' -r -f -a "sequential\t''
+complete -c zk-leader-run -l recipe -d 'How candidates line up: sequential, curator-lock, kazoo, java-les or single' -r -f -a "sequential\t''
+curator-latch\t''
+curator-lock\t''
+kazoo\t''
+java-les\t''
 single\t''"
 complete -c zk-leader-run -l leaders -d 'How many hosts may run the command at once, from 1 to 64' -r
 complete -c zk-leader-run -l priority -d 'Higher leads first among those who wait, from -999 to 999' -r

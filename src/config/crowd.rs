@@ -9,6 +9,7 @@ use super::given::Given;
 use super::refusal::Refusal;
 use crate::cli::{Crowd as Typed, Layers};
 use crate::core::settings::{Guarantee, Recipe};
+use crate::zookeeper::recipes;
 
 /// Slots are read in one round and created in one multi.
 const LEADERS_MOST: u16 = 64;
@@ -46,11 +47,22 @@ pub(super) fn read(typed: &Typed, layers: &Layers, recipe: Recipe, guarantee: Gu
             Err(priority
                 .refused("has no effect with --recipe single, where nobody stands in line; leave one of them out"))
         }
+        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if crowd.leaders > 1 => {
+            Err(leaders.refused(only_ours("leaders", recipe)))
+        }
+        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if crowd.priority != 0 => {
+            Err(priority.refused(only_ours("as a priority", recipe)))
+        }
         (_, Guarantee::AtLeastOne) if crowd.leaders > 1 => {
             Err(leaders.refused("leaders are an upper limit, and --guarantee at-least-one keeps none; leave that out"))
         }
         _ => Ok(crowd),
     }
+}
+
+fn only_ours(what: &str, recipe: Recipe) -> String {
+    let recipe = recipes::text(recipe);
+    format!("{what} is nothing that the candidates of --recipe {recipe} know; leave one of them out")
 }
 
 fn how_many(given: &Given) -> Result<u16, Refusal> {

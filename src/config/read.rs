@@ -18,6 +18,7 @@ use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
 use crate::observe::log::Format;
 use crate::observe::words;
+use crate::zookeeper::recipes::RECIPES;
 
 const LONGEST_SESSION: Duration = Duration::from_secs(24 * 3600);
 /// `--max-pause` is this many session timeouts.
@@ -25,7 +26,6 @@ const SESSIONS_PER_PAUSE: u32 = 10;
 
 const GUARANTEES: [(&str, Guarantee); 2] =
     [("at-most-one", Guarantee::AtMostOne), ("at-least-one", Guarantee::AtLeastOne)];
-const RECIPES: [(&str, Recipe); 2] = [("sequential", Recipe::Sequential), ("single", Recipe::Single)];
 const LOSSES: [(&str, OnLoss); 2] = [("rejoin", OnLoss::Rejoin), ("exit", OnLoss::Exit)];
 const FORMATS: [(&str, Format); 3] = [("human", Format::Human), ("json", Format::Json), ("journald", Format::Journald)];
 const CONTAINMENTS: [(&str, Contain); 4] = [

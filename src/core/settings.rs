@@ -16,12 +16,18 @@ pub enum Guarantee {
     AtLeastOne,
 }
 
-/// `--recipe`: how the candidates line up.
+/// `--recipe`: how the candidates line up. All but the last: one ephemeral sequential znode each; the lowest is first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Recipe {
-    /// One ephemeral sequential znode each; the lowest is first.
+    /// Named as by Curator's `LeaderLatch`: `curator-latch`, too.
     #[default]
     Sequential,
+    /// Named as by Curator's `LeaderSelector` and `InterProcessMutex`.
+    CuratorLock,
+    /// Named as by kazoo's `Election` and `Lock`.
+    Kazoo,
+    /// Named as by `ZooKeeper`'s `LeaderElectionSupport`.
+    JavaLes,
     /// One ephemeral znode for all; whoever creates it is first.
     Single,
 }

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use zookeeper_client::{Acls, CreateMode, Error};
+use futures_util::future::join_all;
+use zookeeper_client::{Acls, CreateMode, Error, Stat};
 
 use super::fault::Fault;
 use super::line::{self, Holder, Standing};
@@ -19,7 +20,7 @@ use crate::core::order::CandidateName;
 pub(super) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
         let mut candidate = contact.office.candidate(&contact, candidacy)?;
-        if candidate.tried && find(&contact, &mut candidate).await? {
+        if is_to_find(&contact, &candidate) && find(&contact, &mut candidate).await? {
             return look(contact, candidacy).await;
         }
         if let Some(answer) = create(&contact, candidate).await? {
@@ -60,10 +61,11 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     let (client, paths) = (&contact.client, &contact.office.paths);
     candidate.tried = true;
     contact.office.remember(&candidate);
-    let prefix = line::prefix(candidate.uuid, contact.office.settings.priority);
+    let settings = &contact.office.settings;
+    let prefix = settings.names().prefix(candidate.uuid, settings.priority);
     let path = paths.candidate(&prefix);
     let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let created = client.create(&path, contact.office.settings.id.as_bytes(), &options);
+    let created = client.create(&path, settings.id.as_bytes(), &options);
     let books = reading::books(contact);
     let children = client.get_children(&paths.election);
     let (created, children, books) = tokio::join!(created, children, books);
@@ -89,6 +91,12 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     seen(contact, &candidate, &znode, &children, &books).map(Some)
 }
 
+/// Whether a znode of ours may be there that we do not know. Where names tell nothing, that of an earlier candidacy, too:
+/// nobody would find it later.
+fn is_to_find(contact: &Contact, candidate: &Candidate) -> bool {
+    candidate.tried || !contact.office.settings.names().carry_uuids() && !candidate.former.is_empty()
+}
+
 /// Looks for what an earlier create has left (T15): adopts the first in line of this session, and deletes the others.
 async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Fault> {
     let (client, paths) = (&contact.client, &contact.office.paths);
@@ -101,18 +109,50 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
         (_, Err(Error::NoNode)) => Vec::new(),
         (Err(error), _) | (_, Err(error)) => return Err(error.into()),
     };
-    for name in line::own(&children, candidate.uuid) {
+    let names = contact.office.settings.names();
+    if !names.carry_uuids() {
+        return find_by_owner(contact, candidate, line::in_order(names, &children)).await;
+    }
+    for name in line::own(names, &children, candidate.uuid) {
         if let Some(stat) = client.check_stat(&paths.candidate(&name)).await?
             && stat.ephemeral_owner == contact.id()
         {
-            contact.office.joined(&stat);
-            tracing::debug!(name, "Candidate was found again after a lost reply");
-            candidate.znode = Some(Znode { name, czxid: stat.czxid });
-            contact.office.remember(candidate);
+            adopt(contact, candidate, name, &stat);
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Where names tell nothing, the session does. That this finds whatever was created before rests on the order in which a
+/// session's requests are carried out: nothing that was sent before this can come after it.
+async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<String>) -> Result<bool, Fault> {
+    let stats: Vec<_> =
+        line.iter().map(|name| contact.client.check_stat(&contact.office.paths.candidate(name))).collect();
+    let mut found = false;
+    for (name, stat) in line.into_iter().zip(join_all(stats).await) {
+        let Some(stat) = stat?.filter(|stat| stat.ephemeral_owner == contact.id()) else { continue };
+        if candidate.tried && !found {
+            found = true;
+            adopt(contact, candidate, name, &stat);
+        } else {
+            tracing::debug!(name, "Candidate of ours was one too many, and is deleted");
+            match contact.client.delete(&contact.office.paths.candidate(&name), None).await {
+                Ok(()) | Err(Error::NoNode) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    candidate.former.clear();
+    contact.office.remember(candidate);
+    Ok(found)
+}
+
+fn adopt(contact: &Contact, candidate: &mut Candidate, name: String, stat: &Stat) {
+    contact.office.joined(stat);
+    tracing::debug!(name, "Candidate was found again after a lost reply");
+    candidate.znode = Some(Znode { name, czxid: stat.czxid });
+    contact.office.remember(candidate);
 }
 
 fn seen(
@@ -124,7 +164,8 @@ fn seen(
 ) -> Result<Answer, Fault> {
     let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
-    let standing = line::standing(children, &znode.name, &uuids, &holders).ok_or(Fault::CANDIDATE_GONE)?;
+    let names = contact.office.settings.names();
+    let standing = line::standing(names, children, &znode.name, &uuids, &holders).ok_or(Fault::CANDIDATE_GONE)?;
     contact.office.report_foreign(&standing.foreign);
     for double in &standing.doubles {
         tracing::debug!(double, "Candidate of ours was one too many, and is deleted");

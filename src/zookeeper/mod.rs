@@ -25,6 +25,7 @@ mod once;
 pub mod orders;
 mod preemption;
 mod reading;
+pub mod recipes;
 mod records;
 pub mod releaser;
 mod roster;
@@ -101,16 +102,16 @@ impl Desk {
     /// Creates our candidate, or finds it again. Answer: `Seen`.
     pub fn enter(&self, candidacy: Candidacy) {
         match self.office.settings.recipe {
-            Recipe::Sequential => self.ask(candidacy, Request::Enter, |contact| candidate::enter(contact, candidacy)),
             Recipe::Single => self.ask(candidacy, Request::Enter, |contact| seat::enter(contact, candidacy)),
+            _ => self.ask(candidacy, Request::Enter, |contact| candidate::enter(contact, candidacy)),
         }
     }
 
     /// Reads the line, the term and the record. Answer: `Seen`.
     pub fn look(&self, candidacy: Candidacy) {
         match self.office.settings.recipe {
-            Recipe::Sequential => self.ask(candidacy, Request::Look, |contact| candidate::look(contact, candidacy)),
             Recipe::Single => self.ask(candidacy, Request::Look, |contact| seat::look(contact, candidacy)),
+            _ => self.ask(candidacy, Request::Look, |contact| candidate::look(contact, candidacy)),
         }
     }
 

@@ -66,7 +66,7 @@ async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)
     let (children, _) = children?;
     let Some(books) = reading::judge(contact, books)? else { return Ok(None) };
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
-    let standing = line::standing(&children, &name, &[uuid], &holders);
+    let standing = line::standing(contact.office.settings.names(), &children, &name, &[uuid], &holders);
     let is_lower = standing.is_some_and(|Standing { outranks, .. }| outranks);
     let leading = books.first().and_then(|books| Some((books, books.token()?))).filter(|_| is_lower);
     Ok(leading.map(|(books, token)| {

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::access::Access;
+use super::line::Names;
 use super::once::Once;
 use crate::core::settings::{Guarantee, Recipe};
 
@@ -40,6 +41,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How candidates are called and ordered.
+    pub(super) fn names(&self) -> Names {
+        Names { recipe: self.recipe, is_shared: false }
+    }
+
     /// L, for the session timeout that was negotiated.
     pub fn own_lease(&self, negotiated: Duration) -> Duration {
         self.lease.map_or(negotiated, |lease| lease.min(negotiated))

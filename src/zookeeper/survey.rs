@@ -82,6 +82,6 @@ fn place(contact: &Contact, children: &[String], books: &[Books]) -> Option<u32>
     }
     let (own, uuid) = contact.office.own(contact.number)?;
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
-    let standing = line::standing(children, &own, &[uuid], &holders)?;
+    let standing = line::standing(contact.office.settings.names(), children, &own, &[uuid], &holders)?;
     Some(u32::try_from(standing.rank).unwrap_or(u32::MAX).saturating_add(1))
 }

@@ -135,7 +135,7 @@ pub(super) async fn free(
 /// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
 async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, Fault> {
     let Some(znode) = contact.office.last_znode(candidacy) else { return Ok(None) };
-    if contact.office.settings.recipe == Recipe::Sequential {
+    if contact.office.settings.recipe != Recipe::Single {
         return Ok(Some(znode.name));
     }
     let found = contact.client.check_stat(&contact.office.paths.candidate(&znode.name)).await?;

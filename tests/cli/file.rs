@@ -111,7 +111,7 @@ fn a_mistake_in_the_file_names_the_file_the_line_the_key_the_value_and_the_remed
         ("\n\ngrace = \"soon\"", "FILE:3: grace: 'soon' is not a duration; write it like 1500ms, 5s or 1m30s"),
         (
             "recipe = \"sequental\"",
-            "FILE:1: recipe: 'sequental' is not a choice; write sequential or single; did you mean sequential?",
+            "FILE:1: recipe: 'sequental' is not a choice; write sequential, curator-latch, curator-lock, kazoo, java-les or single; did you mean sequential?",
         ),
         (
             "[election.true]\ngrace = \"soon\"",

@@ -207,8 +207,8 @@ impl Ensemble {
     /// `check` of the candidate in a multi: in the single recipe the name is everyone's.
     fn has_candidate(&self, session: SessionKey, candidacy: u32) -> bool {
         match self.recipe {
-            Recipe::Sequential => self.own_candidate(session, candidacy).is_some(),
             Recipe::Single => !self.state().candidates.is_empty(),
+            _ => self.own_candidate(session, candidacy).is_some(),
         }
     }
 

@@ -148,3 +148,37 @@ fn hosts_may_change_their_recipe_and_guarantee_while_the_record_is_free() {
         );
     }
 }
+
+/// Each in a directory of its own: the full promise, whatever candidates are called.
+#[test]
+fn every_recipe_elects_one_and_the_next_when_it_is_gone() {
+    for recipe in ["curator-latch", "curator-lock", "kazoo", "java-les"] {
+        let election = election();
+        let host = |id| election.host(id).option("--recipe", recipe).session_timeout("6s");
+        let first = host("a").witness(&election.diary, &["ignore-term", "daemonise"]).spawn();
+        election.diary.until_started(1);
+        let mut next = host("b").spawn();
+        election.until_candidates(2);
+        first.kill();
+        assert_eq!(election.diary.until_started(2).id, "b", "{recipe}");
+        next.signal(Signal::SIGTERM);
+        assert_eq!(next.code(), 0, "{recipe}");
+        election.diary.assert_no_overlap();
+        assert_eq!((election.state().as_str(), election.candidates().len()), ("free", 0), "{recipe}");
+        let written = election.record()["recipe"].as_str().unwrap().to_owned();
+        assert_eq!(written, recipe.replace("curator-latch", "sequential"));
+    }
+}
+
+#[test]
+fn curator_latch_and_sequential_are_one_recipe() {
+    let election = election();
+    let _first = election.host("a").option("--recipe", "sequential").spawn();
+    election.diary.until_started(1);
+    let _second = election.host("b").option("--recipe", "curator-latch").spawn();
+    election.until_candidates(2);
+    let mut third = election.host("c").option("--recipe", "kazoo").spawn();
+    assert_eq!(third.code(), 78, "{}", third.log());
+    assert!(third.log().contains("--recipe is kazoo here and sequential there"), "{}", third.log());
+    assert_eq!(election.candidates().len(), 2);
+}

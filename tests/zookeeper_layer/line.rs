@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Place, Request};
+use zk_leader_run::core::settings::Recipe;
+use zk_leader_run::zookeeper::Settings;
 
 use crate::host::{ELECTION, FIRST, Host, No, settings};
 use crate::support::proxy::request;
@@ -14,18 +16,49 @@ const SECOND: Candidacy = Candidacy(2);
 #[tokio::test]
 async fn a_lost_create_reply_leaves_one_candidate() {
     let ensemble = Ensemble::single();
+    for recipe in [Recipe::Sequential, Recipe::CuratorLock, Recipe::Kazoo, Recipe::JavaLes] {
+        leaves_one_candidate(&ensemble, recipe).await;
+    }
+}
+
+async fn leaves_one_candidate(ensemble: &Ensemble, recipe: Recipe) {
+    let settings = |servers: &str, instance| Settings {
+        recipe,
+        base: format!("/zk-leader-run/{recipe:?}"),
+        election: format!("/zk-leader-run/{recipe:?}/election"),
+        ..settings(servers, instance)
+    };
     let admin = Admin::to(&ensemble.connect_string());
-    let (_first, _) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let (_first, before) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let children = || admin.children(&format!("/zk-leader-run/{recipe:?}/election"));
     let proxy = Proxy::to(ensemble.server(0).address());
     let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
     proxy.drop_next_reply_to(&[request::CREATE2]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
-    assert_eq!((proxy.replies_dropped(), admin.children(ELECTION).len()), (1, 2));
+    assert_eq!((proxy.replies_dropped(), children().len()), (1, 2), "{recipe:?}");
     let view = host.enter(FIRST).await.unwrap();
-    assert_eq!(view.place, Place::Next);
-    assert!(admin.children(ELECTION).contains(&view.candidate.as_str().to_owned()));
-    assert_eq!(admin.children(ELECTION).len(), 2, "the one that was created is the one that is used");
+    assert_eq!(view.place, Place::Next, "{recipe:?}");
+    assert_ne!(view.candidate, before.candidate, "{recipe:?}");
+    assert!(children().contains(&view.candidate.as_str().to_owned()), "{recipe:?}");
+    assert_eq!(children().len(), 2, "{recipe:?}: the one that was created is the one that is used");
     assert_eq!(host.enter(FIRST).await.unwrap().candidate, view.candidate);
+}
+
+/// Where names tell nothing, the session tells which candidates are ours: also those of a candidacy that was given up before
+/// its create was answered.
+#[tokio::test]
+async fn a_candidate_without_a_uuid_whose_candidacy_was_given_up_is_found_and_deleted() {
+    let ensemble = Ensemble::single();
+    let settings = |servers: &str, instance| Settings { recipe: Recipe::JavaLes, ..settings(servers, instance) };
+    let (_first, before) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
+    proxy.drop_next_reply_to(&[request::CREATE2]);
+    assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
+    let view = host.enter(SECOND).await.unwrap();
+    assert_eq!((before.candidate.as_str(), view.candidate.as_str()), ("n_0000000000", "n_0000000002"));
+    let children = Admin::to(&ensemble.connect_string()).children(ELECTION);
+    assert_eq!(children, ["n_0000000000", "n_0000000002"], "that of the earlier candidacy is gone");
 }
 
 #[tokio::test]

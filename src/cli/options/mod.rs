@@ -68,10 +68,12 @@ pub struct Typed {
     #[arg(long, value_name = "ID", help_heading = ELECTION)]
     pub id: Option<OsString>,
 
-    /// How candidates line up: sequential or single
+    /// How candidates line up: sequential, curator-lock, kazoo, java-les or single
     ///
-    /// sequential: everyone has a place in a queue, and a departure wakes only the next. single: everyone tries to create
-    /// the same znode. It must be the same on every host.
+    /// sequential, or curator-latch: everyone has a place in a queue, and a departure wakes only the next; candidates are
+    /// named as those of Curator's LeaderLatch. curator-lock, kazoo, java-les: a queue, too, with the names of Curator's
+    /// LeaderSelector and InterProcessMutex, of kazoo's Election and Lock, of ZooKeeper's LeaderElectionSupport. single:
+    /// everyone tries to create the same znode. It must be the same on every host.
     #[arg(long, value_name = "RECIPE", default_value = "sequential", help_heading = ELECTION)]
     pub recipe: Option<OsString>,
 

@@ -1,39 +1,32 @@
 //! The order of the candidates, from their names and the records alone: who may hold which slot, who stands just before
 //! us, who does not belong here.
 //!
-//! Names and order are those of Curator's `LeaderLatch`: `_c_<uuid>-latch-` and the server's sequence number, with
-//! `--priority` `_c_<uuid>-p<N>-latch-`. Present holders stand first, then the higher priority, then the lower number.
-//! The number is the parent's int32 counter. It runs over to the negative after 2^31 creations (T23); read as unsigned it
-//! goes on growing, so the line keeps its order. Candidates with one number (a 3.8 server that ran over hands out the
-//! same one for ever) are ordered by name. Peers need not see the same order to be safe: the lease records decide.
+//! Names are those of the recipe ([`names`]), by default of Curator's `LeaderLatch`: `_c_<uuid>-latch-` and the server's
+//! sequence number, with `--priority` `_c_<uuid>-p<N>-latch-`. Present holders stand first, then the higher priority, then
+//! the lower number. The number is the parent's int32 counter. It runs over to the negative after 2^31 creations (T23);
+//! read as unsigned it goes on growing, so the line keeps its order. Candidates with one number (a 3.8 server that ran over
+//! hands out the same one for ever) are ordered by name. Our peers need not see the same order to be safe: the lease
+//! records decide.
+//!
+//! Where other libraries contend, too, nobody but the name says who is first: our record means nothing to them.
 //!
 //! Never: an index into a name that somebody else chose.
+
+mod names;
 
 use std::cmp::Reverse;
 
 use uuid::Uuid;
 
 use crate::core::event::Place;
+pub(super) use names::Names;
+use names::Position;
 
 /// How many candidates before ours are watched: with two, the next in line knows that it is.
 const WATCHED: usize = 2;
 
-const MARK: &str = "latch-";
-const PREFIX: &str = "_c_";
-const PRIORITY_MARK: &str = "-p";
-/// Of a UUID with its hyphens.
-const UUID_LENGTH: usize = 36;
-
 /// The one candidate of the single recipe, below the election directory.
 pub(super) const SEAT: &str = "leader";
-
-/// The name of a candidate without its sequence number.
-pub(super) fn prefix(uuid: Uuid, priority: i16) -> String {
-    match priority {
-        0 => format!("{PREFIX}{uuid}-{MARK}"),
-        _ => format!("{PREFIX}{uuid}{PRIORITY_MARK}{priority}-{MARK}"),
-    }
-}
 
 /// Whom a slot's record names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,7 +51,7 @@ pub(super) struct Standing {
     pub slot: Option<usize>,
     /// Whose departure matters to it, the nearest first.
     pub before: Vec<String>,
-    /// Children that are no candidates at all.
+    /// Children that are not called as candidates are. Most are ignored; Curator's recipes count them all.
     pub foreign: Vec<String>,
     /// Other candidates of ours: a create whose reply was lost and that came late, or one of an earlier candidacy.
     pub doubles: Vec<String>,
@@ -68,24 +61,33 @@ pub(super) struct Standing {
 struct Candidate<'a> {
     name: &'a str,
     priority: i16,
-    position: u64,
+    position: Position,
 }
 
 /// Where the candidate `own` stands, if all with one of these UUIDs are ours, and there is one holder for each slot;
 /// `None` if it is not among the children.
-pub(super) fn standing(children: &[String], own: &str, uuids: &[Uuid], holders: &[Holder]) -> Option<Standing> {
-    let is_double = |child: &str| child != own && uuids.iter().any(|uuid| is_of(child, *uuid));
-    let (mut line, mut foreign, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
+pub(super) fn standing(
+    names: Names,
+    children: &[String],
+    own: &str,
+    uuids: &[Uuid],
+    holders: &[Holder],
+) -> Option<Standing> {
+    let is_double = |child: &str| child != own && uuids.iter().any(|uuid| names.is_of(child, *uuid));
+    let foreign = children.iter().filter(|child| !names.fits(child)).cloned().collect();
+    let (mut line, mut doubles) = (Vec::new(), Vec::new());
     for child in children {
-        match position(child) {
-            None => foreign.push(child.clone()),
+        match names.position(child) {
+            None => {}
             Some(_) if is_double(child) => doubles.push(child.clone()),
-            Some(position) => line.push(Candidate { name: child, priority: priority(child), position }),
+            Some(position) => line.push(Candidate { name: child, priority: names.priority(child), position }),
         }
     }
-    let seated: Vec<_> = (0..holders.len()).map(|slot| seated(&line, holders, slot)).collect();
+    let seated = |slot| seated(&line, holders, slot).filter(|_| !names.is_shared);
+    let seated: Vec<_> = (0..holders.len()).map(seated).collect();
     let is_seated = |name: &str| seated.contains(&Some(name));
-    let order = |one: &Candidate| (!is_seated(one.name), Reverse(one.priority), one.position, one.name.to_owned());
+    let order =
+        |one: &Candidate| (!is_seated(one.name), Reverse(one.priority), one.position.clone(), one.name.to_owned());
     line.sort_by_cached_key(order);
     let rank = line.iter().position(|candidate| candidate.name == own)?;
     let seat = seated.iter().position(|name| *name == Some(own));
@@ -106,7 +108,7 @@ fn seated<'a>(line: &[Candidate<'a>], holders: &[Holder], slot: usize) -> Option
         // Whoever wrote that knew of no priorities, and was first without them.
         Holder::Unknown if holders.len() == 1 => {
             let plain = line.iter().filter(|candidate| candidate.priority == 0);
-            plain.min_by_key(|candidate| (candidate.position, candidate.name)).map(|candidate| candidate.name)
+            plain.min_by_key(|candidate| (&candidate.position, candidate.name)).map(|candidate| candidate.name)
         }
         Holder::Nobody | Holder::Unknown => None,
         Holder::Candidate { name, token } => {
@@ -142,59 +144,32 @@ fn place(rank: usize, slots: usize) -> Place {
     }
 }
 
-/// All candidates, the first in line first, if these hold a record; and the children that are none. The seat of the single
-/// recipe is a candidate.
-pub(super) fn ordered(children: &[String], holders: &[&str]) -> (Vec<String>, Vec<String>) {
-    let (mut line, mut foreign) = (Vec::new(), Vec::new());
-    for child in children {
-        match position(child).or((child == SEAT).then_some(0)) {
-            Some(position) => {
-                line.push((!holders.contains(&child.as_str()), Reverse(priority(child)), position, child));
-            }
-            None => foreign.push(child.clone()),
-        }
-    }
+/// All candidates, the first in line first, if these hold a record; and the children that are not called as candidates
+/// are. The seat of the single recipe is a candidate.
+pub(super) fn ordered(names: Names, children: &[String], holders: &[&str]) -> (Vec<String>, Vec<String>) {
+    let is_seat = |child: &str| child == SEAT && !names.is_shared;
+    let foreign = children.iter().filter(|child| !names.fits(child) && !is_seat(child)).cloned().collect();
+    let place = |child: &String| {
+        let position = names.position(child).or(is_seat(child).then_some(Position::Number(0)))?;
+        let is_holder = holders.contains(&child.as_str()) && !names.is_shared;
+        Some((!is_holder, Reverse(names.priority(child)), position, child.clone()))
+    };
+    let mut line: Vec<_> = children.iter().filter_map(place).collect();
     line.sort_unstable();
-    (line.into_iter().map(|(.., name)| name.clone()).collect(), foreign)
+    (line.into_iter().map(|(.., name)| name).collect(), foreign)
 }
 
 /// The children that carry our UUID, the first in line first.
-pub(super) fn own(children: &[String], uuid: Uuid) -> Vec<String> {
-    let mut own: Vec<_> = children
-        .iter()
-        .filter(|child| is_of(child, uuid))
-        .filter_map(|child| Some((position(child)?, child.clone())))
-        .collect();
-    own.sort_unstable();
-    own.into_iter().map(|(_, name)| name).collect()
+pub(super) fn own(names: Names, children: &[String], uuid: Uuid) -> Vec<String> {
+    let own: Vec<_> = children.iter().filter(|child| names.is_of(child, uuid)).cloned().collect();
+    in_order(names, &own)
 }
 
-fn is_of(name: &str, uuid: Uuid) -> bool {
-    name.strip_prefix(PREFIX)
-        .and_then(|rest| rest.strip_prefix(&uuid.to_string()))
-        .is_some_and(|rest| rest.starts_with('-'))
-}
-
-/// What stands between the UUID and `latch-`; nothing there, or something else: 0.
-fn priority(name: &str) -> i16 {
-    let said = || {
-        let rest = name.strip_prefix(PREFIX)?.get(UUID_LENGTH..)?.strip_prefix(PRIORITY_MARK)?;
-        rest.split_once("-latch-")?.0.parse().ok()
-    };
-    said().unwrap_or(0)
-}
-
-/// What the sequence number after the last `latch-` says: ten digits, a minus and up to ten digits after the int32 counter
-/// ran over, or the nineteen digits of a 64-bit counter (ZOOKEEPER-4706). `None`: not a candidate.
-fn position(name: &str) -> Option<u64> {
-    let (_, digits) = name.rsplit_once(MARK)?;
-    let number: i64 = digits.parse().ok()?;
-    let canonical = match u64::try_from(number) {
-        Ok(number) if digits.len() == 10 || digits.len() == 19 => number,
-        Err(_) if digits.len() >= 10 => u64::from(i32::try_from(number).ok()?.cast_unsigned()),
-        _ => return None,
-    };
-    digits.bytes().skip(usize::from(number < 0)).all(|digit| digit.is_ascii_digit()).then_some(canonical)
+/// Those that are candidates, by their names alone.
+pub(super) fn in_order(names: Names, children: &[String]) -> Vec<String> {
+    let mut line: Vec<_> = children.iter().filter_map(|child| Some((names.position(child)?, child.clone()))).collect();
+    line.sort_unstable();
+    line.into_iter().map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]

@@ -4,18 +4,21 @@ mod crowd;
 use proptest::prelude::*;
 
 use super::*;
+use crate::core::settings::Recipe;
 
 const US: Uuid = Uuid::from_u128(1);
 const OTHER: Uuid = Uuid::from_u128(2);
 const FREE: [Holder; 1] = [Holder::Nobody];
 
+const LATCH: Names = Names { recipe: Recipe::Sequential, is_shared: false };
+
 fn name(uuid: Uuid, sequence: &str) -> String {
-    format!("{}{sequence}", prefix(uuid, 0))
+    format!("{}{sequence}", LATCH.prefix(uuid, 0))
 }
 
 fn stand(children: &[&str], own: &str) -> Option<Standing> {
     let children: Vec<String> = children.iter().map(ToString::to_string).collect();
-    standing(&children, own, &[US], &FREE)
+    standing(LATCH, &children, own, &[US], &FREE)
 }
 
 #[test]
@@ -60,14 +63,14 @@ fn a_second_candidate_of_ours_does_not_stand_before_us() {
 #[test]
 fn our_own_are_found_in_their_order() {
     let children = [name(US, "0000000007"), name(OTHER, "0000000001"), name(US, "0000000003")];
-    assert_eq!(super::own(&children, US), [children[2].clone(), children[0].clone()]);
+    assert_eq!(super::own(LATCH, &children, US), [children[2].clone(), children[0].clone()]);
 }
 
 #[test]
 fn the_line_keeps_its_order_when_the_counter_runs_over() {
     let numbers =
         ["0000000000", "2147483646", "2147483647", "-2147483648", "-2147483647", "-000000001", "2147483648123456789"];
-    let positions: Vec<_> = numbers.iter().map(|number| position(&name(OTHER, number))).collect();
+    let positions: Vec<_> = numbers.iter().map(|number| LATCH.position(&name(OTHER, number))).collect();
     assert!(positions.iter().all(Option::is_some), "{positions:?}");
     assert!(positions.is_sorted());
 }
@@ -77,7 +80,7 @@ fn candidates_with_one_number_have_an_order_all_the_same() {
     let (ours, theirs) = (name(US, "-2147483648"), name(OTHER, "-2147483648"));
     assert_eq!(stand(&[&ours, &theirs], &ours).unwrap().place, Place::First);
     let children = [ours, theirs.clone()];
-    assert_eq!(standing(&children, &theirs, &[OTHER], &FREE).unwrap().place, Place::Next);
+    assert_eq!(standing(LATCH, &children, &theirs, &[OTHER], &FREE).unwrap().place, Place::Next);
 }
 
 proptest! {
@@ -86,7 +89,7 @@ proptest! {
         let uuids: Vec<_> = (0..sequences.len() as u128).map(Uuid::from_u128).collect();
         let children: Vec<_> =
             uuids.iter().zip(&sequences).map(|(uuid, at)| name(*uuid, &format!("{at:010}"))).collect();
-        let places = uuids.iter().zip(&children).map(|(uuid, own)| standing(&children, own, &[*uuid], &FREE).unwrap().place);
+        let places = uuids.iter().zip(&children).map(|(uuid, own)| standing(LATCH, &children, own, &[*uuid], &FREE).unwrap().place);
         let places: Vec<_> = places.collect();
         prop_assert_eq!(places.iter().filter(|place| **place == Place::First).count(), 1);
         prop_assert!(places.iter().filter(|place| **place == Place::Next).count() <= 1);
@@ -99,8 +102,8 @@ proptest! {
     ) {
         let enormous = format!("{}latch-{}", "é".repeat(length), "9".repeat(length));
         let children: Vec<_> = names.into_iter().chain([enormous]).collect();
-        let candidates: Vec<_> = children.iter().filter(|name| position(name).is_some()).collect();
-        let standings: Vec<_> = candidates.iter().map(|own| standing(&children, own, &[], &FREE).unwrap()).collect();
+        let candidates: Vec<_> = children.iter().filter(|name| LATCH.position(name).is_some()).collect();
+        let standings: Vec<_> = candidates.iter().map(|own| standing(LATCH, &children, own, &[], &FREE).unwrap()).collect();
         let first = standings.iter().filter(|standing| standing.place == Place::First).count();
         prop_assert_eq!(first, usize::from(!candidates.is_empty()));
         for standing in standings {

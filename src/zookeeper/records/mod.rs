@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use zookeeper_client::Stat;
 
+use super::recipes;
 use super::settings::Settings;
 use crate::core::action::Entry;
 use crate::core::event::{Nonce, Record};
 use crate::core::lease::LEASE_LONGEST;
 use crate::core::order::Slot;
-use crate::core::settings::{Guarantee, Recipe};
+use crate::core::settings::Guarantee;
 
 const VERSION: u32 = 1;
 
@@ -179,10 +180,12 @@ fn parse_lease(data: &[u8]) -> Result<LeaseJson, String> {
 /// What a record does not say, it does not contradict.
 fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
     let leaders = json.leaders.map(|leaders| leaders.to_string());
+    // Of two names for one recipe, ours.
+    let recipe = json.recipe.as_deref().map(|name| recipes::meaning(name).map_or(name, |recipe| recipes::text(recipe)));
     let choices = [
         ("--leaders", leaders.as_deref(), settings.leaders.to_string().as_str()),
         ("--guarantee", json.guarantee.as_deref(), guarantee_text(settings.guarantee)),
-        ("--recipe", json.recipe.as_deref(), recipe_text(settings.recipe)),
+        ("--recipe", recipe, recipes::text(settings.recipe)),
     ]
     .map(|(option, theirs, ours)| {
         theirs.filter(|theirs| *theirs != ours).map(|theirs| format!("{option} is {ours} here and {theirs} there"))
@@ -205,7 +208,7 @@ fn lease_json(
         waiting_on: None,
         token,
         guarantee: Some(guarantee_text(settings.guarantee).to_owned()),
-        recipe: Some(recipe_text(settings.recipe).to_owned()),
+        recipe: Some(recipes::text(settings.recipe).to_owned()),
         leaders: Some(settings.leaders),
     }
 }
@@ -224,13 +227,6 @@ fn guarantee_text(guarantee: Guarantee) -> &'static str {
     match guarantee {
         Guarantee::AtMostOne => "at-most-one",
         Guarantee::AtLeastOne => "at-least-one",
-    }
-}
-
-fn recipe_text(recipe: Recipe) -> &'static str {
-    match recipe {
-        Recipe::Sequential => "sequential",
-        Recipe::Single => "single",
     }
 }
 

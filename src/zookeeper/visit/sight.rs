@@ -11,9 +11,10 @@ use serde::Deserialize;
 
 use super::{Facts, Failure, Visit, Znode};
 use crate::zookeeper::history::{HISTORY, History};
-use crate::zookeeper::line;
+use crate::zookeeper::line::{self, Names};
 use crate::zookeeper::member::{MEMBERS, Member};
 use crate::zookeeper::orders::{CONTROL, Orders};
+use crate::zookeeper::recipes;
 
 /// Who wrote a record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
@@ -114,8 +115,11 @@ pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Fai
     let Some(children) = visit.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
     let mut seen = Election { base: base.to_owned(), ..Election::default() };
     seen.offices = offices(visit, base, &children, &mut seen.unreadable).await?;
-    let holders = seen.offices.iter().filter_map(|office| office.lease.as_ref()?.0.holder.as_ref()?.candidate.clone());
-    (seen.line, seen.foreign) = queue(visit, &format!("{base}/election"), &holders.collect::<Vec<_>>()).await?;
+    let leases = || seen.offices.iter().filter_map(|office| office.lease.as_ref());
+    let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());
+    let recipe = leases().find_map(|(lease, _)| recipes::meaning(lease.recipe.as_deref()?));
+    let names = Names { recipe: recipe.unwrap_or_default(), is_shared: false };
+    (seen.line, seen.foreign) = queue(visit, &format!("{base}/election"), names, &holders.collect::<Vec<_>>()).await?;
     seen.members = members(visit, base, &mut seen.unreadable).await?;
     let path = format!("{base}/{CONTROL}");
     if let Some(znode) = visit.read(&path).await? {
@@ -170,9 +174,14 @@ fn lease(znode: &Znode) -> Result<Lease, String> {
     }
 }
 
-async fn queue(visit: &Visit, directory: &str, holders: &[String]) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
+async fn queue(
+    visit: &Visit,
+    directory: &str,
+    names: Names,
+    holders: &[String],
+) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
     let holders: Vec<_> = holders.iter().map(String::as_str).collect();
-    let (ordered, foreign) = line::ordered(&visit.children(directory).await?.unwrap_or_default(), &holders);
+    let (ordered, foreign) = line::ordered(names, &visit.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
     for name in ordered {
         // It may leave between two reads.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use super::super::*;
+use super::LATCH;
 
 fn named(number: u32, priority: i16) -> String {
-    format!("{}{number:010}", prefix(Uuid::from_u128(u128::from(number)), priority))
+    format!("{}{number:010}", LATCH.prefix(Uuid::from_u128(u128::from(number)), priority))
 }
 
 fn held_by(name: &str, token: i64) -> Holder {
@@ -15,7 +16,7 @@ fn held_by(name: &str, token: i64) -> Holder {
 }
 
 fn stand(children: &[String], own: &str, holders: &[Holder]) -> (Place, Option<usize>) {
-    let standing = standing(children, own, &[], holders).unwrap();
+    let standing = standing(LATCH, children, own, &[], holders).unwrap();
     (standing.place, standing.slot)
 }
 
@@ -23,16 +24,16 @@ fn stand(children: &[String], own: &str, holders: &[Holder]) -> (Place, Option<u
 fn a_priority_is_read_from_where_we_write_it_and_from_nowhere_else() {
     for said in [1, 999, -1, -999] {
         let name = named(7, said);
-        assert_eq!((priority(&name), position(&name)), (said, Some(7)), "{name}");
+        assert_eq!((LATCH.priority(&name), LATCH.position(&name)), (said, Some(Position::Number(7))), "{name}");
     }
-    assert_eq!(priority(&named(7, 0)), 0);
+    assert_eq!(LATCH.priority(&named(7, 0)), 0);
     assert_eq!(named(7, 0), "_c_00000000-0000-0000-0000-000000000007-latch-0000000007");
     let uuid = Uuid::from_u128(7);
     for strange in ["-p5", "-p5x-latch-1", "-q5-latch-1", "-p-latch-1", "-p99999-latch-1"] {
-        assert_eq!(priority(&format!("_c_{uuid}{strange}")), 0, "{strange}");
+        assert_eq!(LATCH.priority(&format!("_c_{uuid}{strange}")), 0, "{strange}");
     }
-    assert_eq!(priority("x-p5-latch-0000000001"), 0);
-    assert!(is_of(&named(7, 3), uuid) && is_of(&named(7, 0), uuid) && !is_of(&named(8, 3), uuid));
+    assert_eq!(LATCH.priority("x-p5-latch-0000000001"), 0);
+    assert!(LATCH.is_of(&named(7, 3), uuid) && LATCH.is_of(&named(7, 0), uuid) && !LATCH.is_of(&named(8, 3), uuid));
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn a_holder_keeps_its_slot_and_two_behind_the_slots_are_next() {
     assert_eq!((at(0), at(1)), ((Place::First, Some(1)), (Place::First, Some(0))));
     assert_eq!((at(2), at(3)), ((Place::Next, None), (Place::Next, None)));
     assert_eq!((at(4).0, at(5).0), (Place::Behind(4), Place::Behind(5)));
-    let watched = |index: usize| standing(&names, &names[index], &[], &holders).unwrap().before.len();
+    let watched = |index: usize| standing(LATCH, &names, &names[index], &[], &holders).unwrap().before.len();
     assert_eq!([0, 1, 2, 3, 4, 5].map(watched), [0, 0, 2, 3, 2, 2]);
 }
 
@@ -72,7 +73,7 @@ fn the_higher_waits_less_and_never_before_a_holder() {
     let order = |holders: &[Holder]| {
         let mut names = children.to_vec();
         let rank = |own: &String| {
-            let standing = standing(&children, own, &[], holders).unwrap();
+            let standing = standing(LATCH, &children, own, &[], holders).unwrap();
             match standing.place {
                 Place::First => 0,
                 Place::Next => 1,
@@ -104,7 +105,7 @@ proptest! {
         };
         let holders: Vec<_> = holders.into_iter().enumerate()
             .map(|(slot, (of, token))| holder((of, 10 * token + i64::try_from(slot).unwrap()))).collect();
-        let standings: Vec<_> = children.iter().map(|own| standing(&children, own, &[], &holders).unwrap()).collect();
+        let standings: Vec<_> = children.iter().map(|own| standing(LATCH, &children, own, &[], &holders).unwrap()).collect();
         let slots: Vec<_> = standings.iter().filter_map(|standing| standing.slot).collect();
         prop_assert_eq!(slots.len(), children.len().min(holders.len()));
         prop_assert_eq!(slots.iter().collect::<BTreeSet<_>>().len(), slots.len());
@@ -185,7 +186,7 @@ impl Hall {
 
     fn settle(&mut self) {
         while let Some(name) = self.woken.pop_front() {
-            if let Some(standing) = standing(&self.children, &name, &[], &self.holders) {
+            if let Some(standing) = standing(LATCH, &self.children, &name, &[], &self.holders) {
                 self.acts(&name, standing);
             }
         }
@@ -216,7 +217,7 @@ fn only_the_next_in_line_outranks_and_only_one_leader_of_lower_priority() {
     let (leader, equal, high, higher) = (named(1, 2), named(2, 2), named(3, 5), named(4, 7));
     let outranks = |children: &[&String], own: &str, holders: &[Holder]| {
         let children: Vec<_> = children.iter().map(|name| (*name).clone()).collect();
-        standing(&children, own, &[], holders).unwrap().outranks
+        standing(LATCH, &children, own, &[], holders).unwrap().outranks
     };
     let holders = [held_by(&leader, 9)];
     assert!(outranks(&[&leader, &high], &high, &holders));
