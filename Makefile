@@ -6,12 +6,12 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 demo docs install deb rpm
+.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 deny sbom reproducible demo docs install deb rpm
 
 export PREFIX DESTDIR
 
 build:            ## release binary
-	cargo build --release --bins
+	sh packaging/build.sh
 check:            ## format and clippy
 	cargo fmt --check && cargo clippy --all-targets -- -D warnings
 fix:              ## format, and rewrite golden files
@@ -31,6 +31,12 @@ mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
 test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9
 	bash tests/versions.sh 3.9
+deny:             ## licences, bans, sources and advisories, by cargo-deny (cargo install --locked cargo-deny)
+	cargo deny check
+sbom:             ## bill of materials of the release binaries, CycloneDX
+	python3 packaging/sbom.py
+reproducible:     ## two release builds in two folders must give the same bytes
+	sh packaging/reproducible.sh
 demo:
 	bash examples/demo.sh
 docs:
