@@ -94,6 +94,7 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         lease: config.wishes.lease,
         base: config.base.as_str().to_owned(),
         election: config.base.join("election").as_str().to_owned(),
+        acl: config.acl.clone(),
         recipe: config.recipe,
         guarantee: config.guarantee,
         leaders: config.crowd.leaders,

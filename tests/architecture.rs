@@ -348,6 +348,16 @@ fn decisions_touch_nothing_but_their_arguments() {
 }
 
 #[test]
+fn every_znode_is_created_with_the_acl_of_one_place() {
+    for source in sources().iter().filter(|source| source.module != "zookeeper::acl") {
+        for name in ["Acls", "CreateMode", "with_acls", "mkdir"] {
+            let said = words(&source.code, name).next();
+            assert!(said.is_none(), "{}: {name}, which is for src/zookeeper/acl.rs alone", source.path.display());
+        }
+    }
+}
+
+#[test]
 fn only_the_guards_system_calls_are_unsafe() {
     for source in sources() {
         let is_sys = source.path.ends_with("src/guard/sys.rs");

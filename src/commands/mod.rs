@@ -65,7 +65,7 @@ impl From<Failure> for Excuse {
     fn from(failure: Failure) -> Self {
         Self::not_known(match failure {
             Failure::Unreachable(why) => format!("the ensemble was not reached ({why})"),
-            Failure::Forbidden => "ZooKeeper refuses it: an ACL or the credentials forbid it".to_owned(),
+            Failure::Forbidden(why) => format!("ZooKeeper refuses it: {why}"),
             Failure::Unknown(why) => format!("the ensemble gave no answer ({why}); try again"),
         })
     }

@@ -55,6 +55,11 @@ pub struct Given {
 impl Given {
     /// `<origin>: '<text>' <complaint>`. Whatever is wrong in a file is wrong with the configuration.
     pub fn refused(&self, complaint: impl fmt::Display) -> Refusal {
+        self.refused_unseen(format_args!("{} {complaint}", quoted(&self.text)))
+    }
+
+    /// The same without the text, which may hold a secret.
+    pub fn refused_unseen(&self, complaint: impl fmt::Display) -> Refusal {
         let status = match self.origin {
             Origin::File(..) => Status::Configuration,
             Origin::Option(_)
@@ -63,7 +68,7 @@ impl Given {
             | Origin::Default(_)
             | Origin::Argument(_) => Status::Usage,
         };
-        Refusal::new(status, &self.origin, format_args!("{} {complaint}", quoted(&self.text)))
+        Refusal::new(status, &self.origin, complaint)
     }
 
     /// One of a few words.

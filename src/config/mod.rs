@@ -4,6 +4,7 @@
 //! Never: a check that is made again later; a type of the command-line parser.
 
 pub mod access;
+mod acl;
 mod connect;
 mod crowd;
 pub mod ctl;
@@ -34,6 +35,7 @@ use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
 use crate::observe::log::Format;
+use crate::zookeeper::acl::Acl;
 use crate::zookeeper::{Access, Once};
 
 /// Everything that the rest of the program needs to know of its user's wishes.
@@ -47,6 +49,8 @@ pub struct Config {
     /// Within the chroot.
     pub base: ZnodePath,
     pub id: String,
+    /// Of every znode that we create.
+    pub acl: Acl,
     pub recipe: Recipe,
     pub crowd: Crowd,
     /// How long to contend; `None`: for ever, zero: only if the lease is free now.

@@ -12,12 +12,13 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, access, connect, crowd, errands, executable, runs, service, signal, timing, watching, znode};
+use super::{Config, access, acl, connect, crowd, errands, executable, runs, service, signal, timing, watching, znode};
 use crate::cli::{Layers, Typed};
 use crate::core::lease::Wishes;
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
 use crate::observe::log::Format;
 use crate::observe::words;
+use crate::zookeeper::acl::Acl;
 use crate::zookeeper::recipes::RECIPES;
 
 const LONGEST_SESSION: Duration = Duration::from_secs(24 * 3600);
@@ -56,19 +57,19 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
 }
 
 fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
-    let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
     let place = place(typed, layers, program)?;
-    let access = access::read(&typed.access, layers)?;
+    let (access, acl) = access(typed, layers)?;
     let lease = lease(typed, layers)?;
     let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
     Ok(Config {
-        servers: ensemble.servers,
-        chroot: ensemble.chroot,
+        servers: place.ensemble.servers,
+        chroot: place.ensemble.chroot,
         access: access.access,
         name: place.name,
         base: place.base,
         id: place.id,
+        acl,
         recipe: place.recipe,
         crowd: crowd::read(&typed.crowd, layers, place.recipe, lease.guarantee)?,
         wait,
@@ -103,7 +104,15 @@ fn program(typed: &Typed) -> Result<&OsString, Refusal> {
     typed.command.first().ok_or_else(missing)
 }
 
+/// How the servers know us, and what of ours they let us do.
+fn access(typed: &Typed, layers: &Layers) -> Result<(access::Found, Acl), Refusal> {
+    let found = access::read(&typed.access, layers)?;
+    let acl = acl::parse(&layers.required("acl", typed.protection.acl.as_ref())?, found.access.is_anonymous())?;
+    Ok((found, acl))
+}
+
 struct Place {
+    ensemble: connect::Ensemble,
     name: String,
     base: ZnodePath,
     id: String,
@@ -111,6 +120,7 @@ struct Place {
 }
 
 fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Refusal> {
+    let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
     let name = match layers.given("name", typed.name.as_ref())? {
         Some(given) => znode::name(&given)?,
         None => name_of(program)?,
@@ -124,7 +134,7 @@ fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Re
         None => default_id(layers)?,
     };
     let recipe = layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?;
-    Ok(Place { name, base, id, recipe })
+    Ok(Place { ensemble, name, base, id, recipe })
 }
 
 fn default_id(layers: &Layers) -> Result<String, Refusal> {

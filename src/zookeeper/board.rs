@@ -15,9 +15,10 @@ use tokio::time::sleep;
 use zookeeper_client::{Error, OneshotWatcher};
 
 use super::chronicle;
-use super::fault::Fault;
+use super::fault::{Fault, Right};
 use super::history::Term;
 use super::orders::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
+use super::ownership;
 use super::roster::{self, Roster};
 use super::session::Contact;
 use crate::core::docket::{Disabled, Handover, Orders, Target};
@@ -101,11 +102,12 @@ pub(super) async fn keep(contact: Weak<Contact>) {
 async fn follow_orders(contact: Weak<Contact>) {
     while let Some(present) = contact.upgrade() {
         let read = AssertUnwindSafe(read_orders(&present)).catch_unwind().await;
+        let office = Arc::clone(&present.office);
         drop(present);
         match read {
             Ok(Ok(watcher)) => drop(watcher.changed().await),
             Ok(Err(fault)) => {
-                tracing::debug!(?fault, "Orders could not be read");
+                office.report_aside("The operators' orders cannot be read", &fault);
                 sleep(RETRY).await;
             }
             Err(_) => sleep(RETRY).await,
@@ -123,7 +125,7 @@ async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
     let orders = match read {
         Ok((data, stat)) => understood(contact, &data, stat.mzxid),
         Err(Error::NoNode) => Orders::default(),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(Fault::from(error).without(Right::Read, &path)),
     };
     contact.office.board.change(|known| Orders { asked_for: known.asked_for, ..orders });
     Ok(watcher)
@@ -183,14 +185,16 @@ async fn write(contact: Weak<Contact>) {
                 Some(account) => roster::put(&present, &mut roster, account).await,
                 None => Ok(()),
             };
-            noted.and(chronicle::put(&present).await)
+            let chronicled = chronicle::put(&present).await;
+            let reported = if noted.is_ok() { ownership::report(&present).await } else { Ok(()) };
+            noted.and(chronicled).and(reported)
         };
         let written = AssertUnwindSafe(both).catch_unwind().await;
         drop(present);
         match written {
             Ok(Ok(())) => drop(changes.changed().await),
             Ok(Err(fault)) => {
-                tracing::debug!(?fault, "Member could not be written");
+                office.report_aside("What others read about us cannot be written", &fault);
                 sleep(RETRY).await;
             }
             Err(_) => sleep(RETRY).await,

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use zookeeper_client::{Acls, CreateMode, Error, Stat};
+use zookeeper_client::{Error, Stat};
 
-use super::fault::Fault;
+use super::fault::{Fault, Right};
 use super::line::{self, Holder, Standing};
 use super::office::{Candidate, Znode};
 use super::reading::{self, Answer, Books, ROUNDS, Watching};
@@ -46,7 +46,7 @@ pub(super) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
         let children = match children {
             Ok((children, _)) => children,
             Err(Error::NoNode) => return Err(Fault::CANDIDATE_GONE),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.election)),
         };
         match reading::judge(&contact, books)? {
             Some(books) => return seen(&contact, &candidate, &znode, &children, &books),
@@ -64,7 +64,7 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     let settings = &contact.office.settings;
     let prefix = settings.names().prefix(candidate.uuid, settings.priority);
     let path = paths.candidate(&prefix);
-    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let options = settings.acl.ephemeral_sequential();
     let created = client.create(&path, settings.id.as_bytes(), &options);
     let books = reading::books(contact);
     let children = client.get_children(&paths.election);
@@ -78,14 +78,14 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
             contact.office.forget(candidate.candidacy);
             return Ok(None);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(Fault::from(error).without(Right::Create, &paths.election)),
     };
     candidate.znode = Some(znode.clone());
     contact.office.remember(&candidate);
     let children = match children {
         Ok((children, _)) => children,
         Err(Error::NoNode) => return Ok(None),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
     };
     let Some(books) = reading::judge(contact, books)? else { return Ok(None) };
     seen(contact, &candidate, &znode, &children, &books).map(Some)
@@ -107,7 +107,7 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
     let children = match (synced, children) {
         (Ok(()) | Err(Error::NoNode), Ok((children, _))) => children,
         (_, Err(Error::NoNode)) => Vec::new(),
-        (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+        (Err(error), _) | (_, Err(error)) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
     };
     let names = contact.office.settings.names();
     if !names.carry_uuids() {

@@ -4,9 +4,9 @@
 
 use std::sync::PoisonError;
 
-use zookeeper_client::{Acls, CreateMode, Error, MultiWriteError};
+use zookeeper_client::{Error, MultiWriteError};
 
-use super::fault::Fault;
+use super::fault::{Fault, Right};
 use super::history::{HISTORY, History};
 use super::session::Contact;
 
@@ -25,7 +25,7 @@ pub(super) async fn put(contact: &Contact) -> Result<(), Fault> {
         // What cannot be read is replaced: it is only for people.
         Ok((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
         Err(Error::NoNode) => (History::default(), None),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(Fault::from(error).without(Right::Read, &path)),
     };
     for term in &terms {
         history.put(term);
@@ -35,7 +35,7 @@ pub(super) async fn put(contact: &Contact) -> Result<(), Fault> {
     multi.add_check_version(&contact.office.paths.term, ANY_VERSION)?;
     match version {
         Some(_) => multi.add_set_data(&path, &history.written(), version)?,
-        None => multi.add_create(&path, &history.written(), &CreateMode::Persistent.with_acls(Acls::anyone_all()))?,
+        None => multi.add_create(&path, &history.written(), &contact.office.settings.acl.persistent())?,
     }
     match multi.commit().await {
         Ok(_) => {
@@ -45,6 +45,6 @@ pub(super) async fn put(contact: &Contact) -> Result<(), Fault> {
         Err(MultiWriteError::OperationFailed { source: Error::BadVersion | Error::NodeExists, .. }) => {
             Err(Fault::unknown("a peer wrote the history at the same time"))
         }
-        Err(error) => Err(Fault::of_multi(&error, &[])),
+        Err(error) => Err(Fault::of_multi(&error, &[]).without(Right::Write, &path)),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Never: an unknown outcome taken for a "no". A request that failed on our side of the wire may yet be applied.
 
+use std::fmt;
+
 use zookeeper_client::{Error, MultiWriteError};
 
 use crate::core::event::Denial;
@@ -11,6 +13,8 @@ use crate::core::event::Denial;
 pub(super) enum Fault {
     /// The server refused; nothing was written.
     Denied(Denial),
+    /// The same, for want of rights.
+    Forbidden(Refusal),
     /// Applied, not applied, or still to be applied.
     Unknown(String),
 }
@@ -21,6 +25,56 @@ pub(super) enum Part {
     Candidate,
     Term,
     Record,
+    /// Of which nothing but refusals for want of a right is a definite word.
+    Other,
+}
+
+/// One operation of a multi: what it is about, and the right that it takes on which znode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Step<'a>(pub Part, pub Right, pub &'a str);
+
+/// A right that `ZooKeeper` knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Right {
+    Create,
+    Read,
+    Write,
+    Delete,
+}
+
+/// What the server does not let us do, and the remedy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Refusal {
+    /// A right that is missing, and the znode whose ACL is to give it, if they are known.
+    Right(Option<(Right, String)>),
+    /// No identity that the ACL of a new znode is about.
+    Acl,
+    Credentials,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REMEDY: &str =
+            "give us credentials that have it (--auth-file), or let the znode's owner grant it (setAcl)";
+        match self {
+            Self::Right(Some((right, path))) => {
+                let (right, letter) = match right {
+                    Right::Create => ("create a child of", 'c'),
+                    Right::Read => ("read", 'r'),
+                    Right::Write => ("write", 'w'),
+                    Right::Delete => ("delete a child of", 'd'),
+                };
+                let path = if path.is_empty() { "/" } else { path };
+                write!(f, "its ACL lets us not {right} {path} (right {letter}); {REMEDY}")
+            }
+            Self::Right(None) => write!(f, "an ACL lacks a right for us; {REMEDY}"),
+            Self::Acl => f.write_str(
+                "the server takes no znode with the ACL of --acl: creator needs credentials (--auth-file), and each \
+                 scheme must be enabled on the servers",
+            ),
+            Self::Credentials => f.write_str("the server refuses our credentials; look at --auth-file"),
+        }
+    }
 }
 
 impl Fault {
@@ -31,16 +85,25 @@ impl Fault {
         Self::Unknown(why.to_owned())
     }
 
-    /// For a multi whose operations are about `parts`, in this order.
-    pub fn of_multi(error: &MultiWriteError, parts: &[Part]) -> Self {
+    /// For a multi of these steps.
+    pub fn of_multi(error: &MultiWriteError, steps: &[Step]) -> Self {
         let (index, source) = match error {
             MultiWriteError::RequestFailed { source } => return Self::from(source),
             MultiWriteError::OperationFailed { index, source } => (index, source),
         };
-        match (parts.get(*index), source) {
-            (Some(Part::Candidate), Error::NoNode) => Self::CANDIDATE_GONE,
-            (Some(Part::Term | Part::Record), Error::NoNode | Error::BadVersion) => Self::CONFLICT,
-            _ => Self::from(source),
+        match (steps.get(*index), source) {
+            (Some(Step(Part::Candidate, ..)), Error::NoNode) => Self::CANDIDATE_GONE,
+            (Some(Step(Part::Term | Part::Record, ..)), Error::NoNode | Error::BadVersion) => Self::CONFLICT,
+            (Some(Step(_, right, path)), _) => Self::from(source).without(*right, path),
+            (None, _) => Self::from(source),
+        }
+    }
+
+    /// If a right is missing, it is this one, on this znode.
+    pub fn without(self, right: Right, path: &str) -> Self {
+        match self {
+            Self::Forbidden(Refusal::Right(None)) => Self::Forbidden(Refusal::Right(Some((right, path.to_owned())))),
+            other => other,
         }
     }
 }
@@ -49,7 +112,9 @@ impl From<&Error> for Fault {
     /// For a single request: what a missing znode means, its sender knows.
     fn from(error: &Error) -> Self {
         match error {
-            Error::NoAuth | Error::AuthFailed | Error::InvalidAcl => Self::Denied(Denial::Forbidden),
+            Error::NoAuth => Self::Forbidden(Refusal::Right(None)),
+            Error::InvalidAcl => Self::Forbidden(Refusal::Acl),
+            Error::AuthFailed => Self::Forbidden(Refusal::Credentials),
             other => Self::Unknown(other.to_string()),
         }
     }
@@ -65,10 +130,14 @@ impl From<Error> for Fault {
 mod tests {
     use super::*;
 
-    const PARTS: [Part; 3] = [Part::Candidate, Part::Term, Part::Record];
+    const STEPS: [Step; 3] = [
+        Step(Part::Candidate, Right::Read, "/c"),
+        Step(Part::Term, Right::Read, "/t"),
+        Step(Part::Record, Right::Write, "/r"),
+    ];
 
     fn failed(index: usize, source: Error) -> Fault {
-        Fault::of_multi(&MultiWriteError::OperationFailed { index, source }, &PARTS)
+        Fault::of_multi(&MultiWriteError::OperationFailed { index, source }, &STEPS)
     }
 
     #[test]
@@ -78,7 +147,23 @@ mod tests {
             assert_eq!(failed(index, Error::BadVersion), Fault::CONFLICT);
             assert_eq!(failed(index, Error::NoNode), Fault::CONFLICT);
         }
-        assert_eq!(failed(2, Error::NoAuth), Fault::Denied(Denial::Forbidden));
+        let missing = Refusal::Right(Some((Right::Write, "/r".to_owned())));
+        assert_eq!(failed(2, Error::NoAuth), Fault::Forbidden(missing));
+    }
+
+    #[test]
+    fn a_refusal_names_the_right_the_znode_and_the_remedy() {
+        let said = |error: Error| match Fault::from(error).without(Right::Create, "") {
+            Fault::Forbidden(refusal) => refusal.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            said(Error::NoAuth).starts_with("its ACL lets us not create a child of / (right c); give us credentials")
+        );
+        assert!(said(Error::InvalidAcl).contains("creator needs credentials"));
+        assert!(said(Error::AuthFailed).contains("refuses our credentials"));
+        let known = Fault::from(Error::NoAuth).without(Right::Read, "/a");
+        assert_eq!(known.clone().without(Right::Write, "/b"), known, "the first to know knows best");
     }
 
     #[test]
@@ -97,7 +182,7 @@ mod tests {
         ];
         for source in unknown {
             let request = MultiWriteError::RequestFailed { source: source.clone() };
-            assert!(matches!(Fault::of_multi(&request, &PARTS), Fault::Unknown(_)), "{source}");
+            assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)), "{source}");
             assert!(matches!(Fault::from(&source), Fault::Unknown(_)), "{source}");
             for index in 0..4 {
                 assert!(matches!(failed(index, source.clone()), Fault::Unknown(_)), "{source} at {index}");
@@ -110,6 +195,6 @@ mod tests {
         assert!(matches!(failed(0, Error::BadVersion), Fault::Unknown(_)));
         assert!(matches!(failed(3, Error::NoNode), Fault::Unknown(_)));
         let request = MultiWriteError::RequestFailed { source: Error::NoNode };
-        assert!(matches!(Fault::of_multi(&request, &PARTS), Fault::Unknown(_)));
+        assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)));
     }
 }

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, MultiWriteError, Stat};
+use zookeeper_client::{Client, Error, MultiWriteError, Stat};
 
-use super::fault::Fault;
+use super::directories::{create_ancestors, create_election, parent};
+use super::fault::{Fault, Part, Right, Step};
 use super::records;
 use super::settings::Settings;
 use crate::core::lease::LEASE_LONGEST;
@@ -168,8 +169,8 @@ pub(super) async fn repair(
     let (apart, creations): (Vec<_>, Vec<_>) = missing(&found, own_lease)
         .into_iter()
         .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
-    if found.base == Base::Missing && !parent(&paths.base).is_empty() {
-        client.mkdir(parent(&paths.base), &persistent()).await?;
+    if found.base == Base::Missing {
+        create_ancestors(client, parent(&paths.base), &settings.acl).await?;
     }
     if !creations.is_empty() {
         let held = |lease| of_several.clone().unwrap_or_else(|| records::held_by_unknown(lease, settings));
@@ -177,7 +178,7 @@ pub(super) async fn repair(
     }
     // Outside of the base it is nobody's in particular; and inside it, it must not come before the record.
     if !apart.is_empty() {
-        client.mkdir(&paths.election, &persistent()).await?;
+        create_election(client, &paths.election, &settings.acl).await?;
     }
     Ok(())
 }
@@ -198,7 +199,7 @@ async fn look(client: &Client, paths: &Paths) -> Result<Look, Fault> {
     let slots = paths.home_of_slots();
     let slots = client.get_data(&slots);
     let (base, election, term, lease, slots) = tokio::join!(base, election, term, lease, slots);
-    let (term, term_version) = judge_term(term)?;
+    let (term, term_version) = judge_term(term).map_err(|fault| fault.without(Right::Read, &paths.term))?;
     let found = Found { base: judge(base?.as_ref()), election: election?.is_some(), lease: lease?.is_some(), term };
     Ok(Look { found, term_version, of_several: slots.ok().map(|(data, _)| data) })
 }
@@ -234,6 +235,7 @@ async fn create(
     if let Some(version) = term_version {
         multi.add_check_version(&paths.term, version)?;
     }
+    let mut steps: Vec<_> = term_version.map(|_| Step(Part::Other, Right::Read, &paths.term)).into_iter().collect();
     for creation in creations {
         let (path, data) = match creation {
             Creation::Base => (&paths.base, Vec::new()),
@@ -242,7 +244,8 @@ async fn create(
             Creation::HeldRecord(lease) => (&paths.lease, held(*lease)),
             Creation::Term(lease) => (&paths.term, records::term_of_nobody(*lease)),
         };
-        multi.add_create(path, &data, &persistent())?;
+        multi.add_create(path, &data, &settings.acl.persistent())?;
+        steps.push(Step(Part::Other, Right::Create, parent(path)));
     }
     match multi.commit().await {
         Ok(_) => {
@@ -253,18 +256,8 @@ async fn create(
         Err(MultiWriteError::OperationFailed {
             source: Error::NodeExists | Error::NoNode | Error::BadVersion, ..
         }) => Ok(()),
-        Err(error) => Err(Fault::of_multi(&error, &[])),
+        Err(error) => Err(Fault::of_multi(&error, &steps)),
     }
-}
-
-/// Znodes that outlive every session.
-pub(super) fn persistent() -> CreateOptions<'static> {
-    CreateMode::Persistent.with_acls(Acls::anyone_all())
-}
-
-/// Empty for a child of the root.
-pub(super) fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 #[cfg(test)]
@@ -339,10 +332,5 @@ mod tests {
         assert!(paths.election_is_inside());
         let elsewhere = Settings { election: "/other/latch".to_owned(), ..settings() };
         assert!(!Paths::new(&elsewhere).election_is_inside());
-    }
-
-    #[test]
-    fn the_parent_of_a_path_is_what_stands_before_its_last_part() {
-        assert_eq!((parent("/a"), parent("/a/b"), parent("/a/b/c")), ("", "/a", "/a/b"));
     }
 }

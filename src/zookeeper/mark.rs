@@ -10,8 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 use zookeeper_client::{Error, MultiWriteError, MultiWriteResult, MultiWriter, Stat};
 
-use super::fault::{Fault, Part};
-use super::layout::persistent;
+use super::fault::{Fault, Part, Right, Step};
 use super::once::{Once, Per};
 use super::reading::{Answer, ROUNDS, too_many_rounds};
 use super::runs::{self, Caller, Marker, Run, Verdict};
@@ -151,32 +150,35 @@ async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, Fault> {
         }
         Per::Period(_) => None,
     };
-    let Some(last) = marker(last.await)? else { return Ok(None) };
+    let Some(last) = marker(&paths.last_run, last.await)? else { return Ok(None) };
     let slot = match slot {
-        Some((path, read)) => Some((path, marker(read.await)?.unwrap_or(Marker::Missing))),
+        Some((path, read)) => {
+            let marker = marker(&path, read.await)?.unwrap_or(Marker::Missing);
+            Some((path, marker))
+        }
         None => None,
     };
     Ok(Some(Found { slot, last }))
 }
 
-fn marker(read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Marker>, Fault> {
+fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Marker>, Fault> {
     match read {
         Ok((data, stat)) => Ok(Some(Marker::read(&data, &stat))),
         Err(Error::NoNode) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Fault::from(error).without(Right::Read, path)),
     }
 }
 
 /// The directory and the marker of the last run, which says that there was none. A peer may be faster.
 async fn create_runs(contact: &Contact) -> Result<(), Fault> {
     let (client, paths) = (&contact.client, &contact.office.paths);
-    let (nothing, options) = (runs::encode(None, &[]), persistent());
+    let (nothing, options) = (runs::encode(None, &[]), contact.office.settings.acl.persistent());
     let directory = client.create(&paths.runs, &[], &options);
     let last = client.create(&paths.last_run, &nothing, &options);
-    for created in [directory.await, last.await] {
+    for (created, parent) in [(directory.await, &paths.base), (last.await, &paths.runs)] {
         match created {
             Ok(_) | Err(Error::NodeExists) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Fault::from(error).without(Right::Create, parent)),
         }
     }
     Ok(())
@@ -192,15 +194,16 @@ async fn write(
 ) -> Result<Option<OpenRun>, Fault> {
     let paths = &contact.office.paths;
     let candidate = contact.office.znode(contact, candidacy)?;
-    let parts = [Part::Candidate, Part::Term];
+    let candidate = paths.candidate(&candidate.name);
+    let conditional = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &paths.term)];
     let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
+    multi.add_check_version(&candidate, ANY_VERSION)?;
     multi.add_check_version(&paths.term, conditions.term)?;
     let slot = match found.slot {
         Some((path, marker)) => {
             let data = runs::encode(Some(&run), &[]);
             let version = match marker.version() {
-                None => multi.add_create(&path, &data, &persistent()).map(|()| 0),
+                None => multi.add_create(&path, &data, &contact.office.settings.acl.persistent()).map(|()| 0),
                 Some(version) => multi.add_set_data(&path, &data, Some(version)).map(|()| version.wrapping_add(1)),
             };
             Some((path, version?))
@@ -215,8 +218,8 @@ async fn write(
         Err(MultiWriteError::OperationFailed {
             index,
             source: Error::NodeExists | Error::BadVersion | Error::NoNode,
-        }) if index >= parts.len() => return Ok(None),
-        Err(error) => return Err(Fault::of_multi(&error, &parts)),
+        }) if index >= conditional.len() => return Ok(None),
+        Err(error) => return Err(Fault::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
     };
     let Some(MultiWriteResult::SetData { stat }) = results.last() else {
         return Err(Fault::unknown("the server's answer to a multi has another shape"));

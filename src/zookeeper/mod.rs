@@ -11,9 +11,11 @@
 //! Never: a decision about leadership; a write that nobody ordered; a request without an answer.
 
 mod access;
+pub mod acl;
 mod board;
 mod candidate;
 mod chronicle;
+mod directories;
 mod fault;
 pub mod history;
 mod layout;
@@ -23,6 +25,7 @@ pub mod member;
 mod office;
 mod once;
 pub mod orders;
+mod ownership;
 mod preemption;
 mod reading;
 pub mod recipes;
@@ -255,6 +258,9 @@ fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: 
     let (event, watching) = match answer {
         Ok(Answer { event, watches }) => (event, watches),
         Err(Fault::Denied(denial)) => (Event::Denied { candidacy, request, denial }, Watching::Unchanged),
+        Err(Fault::Forbidden(_)) => {
+            (Event::Denied { candidacy, request, denial: Denial::Forbidden }, Watching::Unchanged)
+        }
         Err(Fault::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
     };
     contact.office.tell(event);
@@ -271,7 +277,7 @@ fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, Fault>) {
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
         Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
-        Err(Fault::Denied(Denial::Forbidden)) => tracing::warn!(candidacy, ?request, "Request was forbidden by an ACL"),
+        Err(Fault::Forbidden(refusal)) => tracing::error!(candidacy, ?request, "Forbidden by ZooKeeper: {refusal}"),
         Err(Fault::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
         Err(Fault::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }

@@ -40,6 +40,9 @@ pub(super) struct Office {
     complained_of: Mutex<HashMap<Slot, i64>>,
     disagreement_reported: AtomicBool,
     foreign_reported: AtomicBool,
+    ownership_reported: AtomicBool,
+    /// What the board was not let do, the last time that it was said.
+    last_refusal: Mutex<String>,
     /// Why the ensemble was not reached the last time.
     last_error: Mutex<String>,
 }
@@ -93,6 +96,8 @@ impl Office {
             complained_of: Mutex::default(),
             disagreement_reported: AtomicBool::new(false),
             foreign_reported: AtomicBool::new(false),
+            ownership_reported: AtomicBool::new(false),
+            last_refusal: Mutex::default(),
             last_error: Mutex::default(),
         }
     }
@@ -226,6 +231,25 @@ impl Office {
         if !children.is_empty() && !self.foreign_reported.swap(true, Ordering::Relaxed) {
             let (path, count, first) = (&self.paths.election, children.len(), children.first());
             tracing::warn!(path, count, ?first, "Foreign children of the election directory were ignored");
+        }
+    }
+
+    pub fn ownership_reported(&self) -> bool {
+        self.ownership_reported.load(Ordering::Relaxed)
+    }
+
+    pub fn report_ownership_no_more(&self) {
+        self.ownership_reported.store(true, Ordering::Relaxed);
+    }
+
+    /// Reports what goes on failing beside the election, if it is for want of rights: then it will not mend by itself.
+    pub fn report_aside(&self, what: &str, fault: &Fault) {
+        let Fault::Forbidden(refusal) = fault else { return tracing::debug!(?fault, "{what}") };
+        let said = format!("{what}: {refusal}");
+        let mut last = self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != said {
+            tracing::warn!("{said}");
+            *last = said;
         }
     }
 

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use zookeeper_client::{Acls, CreateMode, Error, MultiWriteError};
+use zookeeper_client::{Error, MultiWriteError};
 
-use super::fault::{Fault, Part};
+use super::fault::{Fault, Part, Right, Step};
 use super::line::{self, Standing};
 use super::reading::{self, ROUNDS};
 use super::session::Contact;
@@ -51,7 +51,12 @@ pub(super) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
                     return Ok(());
                 }
             }
-            Err(error) => return Err(Fault::of_multi(&error, &[Part::Candidate, Part::Term])),
+            Err(error) => {
+                let candidate = contact.office.paths.candidate(&name);
+                let term = contact.office.paths.of(conditions.slot).term;
+                let steps = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &term)];
+                return Err(Fault::of_multi(&error, &steps).without(Right::Create, &contact.office.paths.base));
+            }
         }
     }
     Err(reading::too_many_rounds())
@@ -83,7 +88,7 @@ async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i6
     let mut multi = contact.client.new_multi_writer();
     multi.add_check_version(&paths.candidate(name), ANY_VERSION)?;
     multi.add_check_version(&of_slot.term, conditions.term)?;
-    let options = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    let options = settings.acl.ephemeral();
     multi.add_create(&path(contact, conditions.slot), &request, &options)?;
     multi.commit().await.map(drop)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use zookeeper_client::{Error, OneshotWatcher, Stat};
 
-use super::fault::Fault;
+use super::fault::{Fault, Right};
 use super::line::Holder;
 use super::records::Parsed;
 use super::session::Contact;
@@ -67,7 +67,7 @@ pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
                 return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
             }
             Err(Error::NoNode) => repair(&contact).await?,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Fault::from(error).without(Right::Read, lease)),
         }
     }
     Err(too_many_rounds())
@@ -122,7 +122,7 @@ pub(super) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<Books>
             }
         }
         Some(Err(Error::NoNode)) => return Ok(None),
-        Some(Err(error)) => return Err(error.into()),
+        Some(Err(error)) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.lease)),
     }
     let (mut books, mut left) = (Vec::new(), Vec::new());
     for (slot, of_slot) in contact.office.paths.slots().zip(round.slots) {
@@ -133,7 +133,10 @@ pub(super) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<Books>
                 books.push(Books::of(&term, contact.office.parse(slot, &data, &stat)));
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
-            (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+            (Err(error), _) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.of(slot).term)),
+            (_, Err(error)) => {
+                return Err(Fault::from(error).without(Right::Read, &contact.office.paths.of(slot).lease));
+            }
         }
     }
     contact.office.ledger.note(left);

@@ -7,10 +7,11 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Acls, CreateMode, Error, MultiWriteError};
+use zookeeper_client::{Error, MultiWriteError};
 
 use super::board::Account;
-use super::fault::Fault;
+use super::directories::parent;
+use super::fault::{Fault, Part, Right, Step};
 use super::member::{MEMBERS, Member};
 use super::session::Contact;
 use crate::clock;
@@ -41,11 +42,10 @@ pub(super) async fn put(contact: &Contact, roster: &mut Roster, account: &Accoun
     if roster.is_ours {
         match contact.client.set_data(&path, &data, None).await {
             Err(Error::NoNode) => roster.is_ours = false,
-            written => return written.map(drop).map_err(Fault::from),
+            written => return written.map(drop).map_err(|error| Fault::from(error).without(Right::Write, &path)),
         }
     }
-    let options = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-    match contact.client.create(&path, &data, &options).await {
+    match contact.client.create(&path, &data, &contact.office.settings.acl.ephemeral()).await {
         Ok(_) => {
             *roster = Roster { is_ours: true, ..Roster::default() };
             Ok(())
@@ -55,7 +55,7 @@ pub(super) async fn put(contact: &Contact, roster: &mut Roster, account: &Accoun
             Err(Fault::unknown("the members' directory is new"))
         }
         Err(Error::NodeExists) => find(contact, roster, &path).await,
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Fault::from(error).without(Right::Create, parent(&path))),
     }
 }
 
@@ -64,11 +64,13 @@ async fn directory(contact: &Contact) -> Result<(), Fault> {
     let paths = &contact.office.paths;
     let mut multi = contact.client.new_multi_writer();
     multi.add_check_version(&paths.term, ANY_VERSION)?;
-    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    multi.add_create(&format!("{}/{MEMBERS}", paths.base), b"", &options)?;
+    multi.add_create(&format!("{}/{MEMBERS}", paths.base), b"", &contact.office.settings.acl.persistent())?;
     match multi.commit().await {
         Ok(_) | Err(MultiWriteError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
-        Err(error) => Err(Fault::of_multi(&error, &[])),
+        Err(error) => {
+            let steps = [Step(Part::Other, Right::Read, &paths.term), Step(Part::Other, Right::Create, &paths.base)];
+            Err(Fault::of_multi(&error, &steps))
+        }
     }
 }
 

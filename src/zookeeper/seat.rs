@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use zookeeper_client::{Acls, CreateMode, Error, Stat};
+use zookeeper_client::{Error, Stat};
 
-use super::fault::Fault;
+use super::fault::{Fault, Right};
 use super::line::SEAT;
 use super::office::{Candidate, Znode};
 use super::reading::{self, Answer, ROUNDS, Watching};
@@ -80,7 +80,8 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     contact.office.remember(&candidate);
     let json = SeatJson { v: 1, id: contact.office.settings.id.clone(), nonce: candidate.uuid.to_string() };
     let data = serde_json::to_vec(&json).unwrap_or_default();
-    let created = client.create(&path, &data, &CreateMode::Ephemeral.with_acls(Acls::anyone_all()));
+    let options = contact.office.settings.acl.ephemeral();
+    let created = client.create(&path, &data, &options);
     let found = client.get_data(&path);
     let books = reading::books(contact);
     let (created, found, books) = tokio::join!(created, found, books);
@@ -96,7 +97,8 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
             }
         },
         (Err(Error::NodeExists), Err(Error::NoNode)) | (Err(Error::NoNode), _) => return Ok(None),
-        (Err(Error::NodeExists), Err(error)) | (Err(error), _) => return Err(error.into()),
+        (Err(Error::NodeExists), Err(error)) => return Err(Fault::from(error).without(Right::Read, &path)),
+        (Err(error), _) => return Err(Fault::from(error).without(Right::Create, &contact.office.paths.election)),
     };
     candidate.znode = czxid.map(|czxid| Znode { name: SEAT.to_owned(), czxid });
     contact.office.remember(&candidate);

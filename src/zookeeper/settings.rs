@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::access::Access;
+use super::acl::Acl;
 use super::line::Names;
 use super::once::Once;
 use crate::core::settings::{Guarantee, Recipe};
@@ -25,6 +26,8 @@ pub struct Settings {
     pub base: String,
     /// Where the candidates are; by default `<base>/election`.
     pub election: String,
+    /// What every znode that we create says of who may use it.
+    pub acl: Acl,
     pub recipe: Recipe,
     pub guarantee: Guarantee,
     /// How many may lead at once, from 1 on.

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use zookeeper_client::{Client, Error, MultiWriteError, MultiWriter, Stat};
 
-use super::fault::Fault;
+use super::directories::{create_ancestors, create_election, parent};
+use super::fault::{Fault, Right};
 use super::layout::{self, Base, Creation, Found, Paths, Term};
 use super::records;
 use super::settings::Settings;
@@ -42,12 +43,12 @@ pub(super) async fn repair(
     own_lease: Duration,
 ) -> Result<(), Fault> {
     let Some(seen) = look(client, paths, settings).await? else { return Ok(()) };
-    if seen.base == Base::Missing && !layout::parent(&paths.base).is_empty() {
-        client.mkdir(layout::parent(&paths.base), &layout::persistent()).await?;
+    if seen.base == Base::Missing {
+        create_ancestors(client, parent(&paths.base), &settings.acl).await?;
     }
     create(client, paths, settings, &seen, own_lease).await?;
     if !seen.election && !paths.election_is_inside() {
-        client.mkdir(&paths.election, &layout::persistent()).await?;
+        create_election(client, &paths.election, &settings.acl).await?;
     }
     Ok(())
 }
@@ -89,7 +90,7 @@ async fn look_at(client: &Client, paths: &Paths, slot: Slot) -> Result<SeenSlot,
     let of = paths.of(slot);
     let (home, term, lease) = (client.check_stat(&of.home), client.get_data(&of.term), client.check_stat(&of.lease));
     let (home, term, lease) = tokio::join!(home, term, lease);
-    let (term, term_version) = layout::judge_term(term)?;
+    let (term, term_version) = layout::judge_term(term).map_err(|fault| fault.without(Right::Read, &of.term))?;
     Ok(SeenSlot { slot, home: home?.is_some(), lease: lease?.is_some(), term, term_version })
 }
 
@@ -112,7 +113,7 @@ async fn create(
     let mut multi = client.new_multi_writer();
     let mut created = seen.missing.len();
     for (path, data) in &seen.missing {
-        multi.add_create(path, data, &layout::persistent())?;
+        multi.add_create(path, data, &settings.acl.persistent())?;
     }
     for slot in &seen.slots {
         created += create_slot(&mut multi, paths, settings, seen.base, slot, own_lease)?;
@@ -129,7 +130,7 @@ async fn create(
         Err(MultiWriteError::OperationFailed {
             source: Error::NodeExists | Error::NoNode | Error::BadVersion, ..
         }) => Ok(()),
-        Err(error) => Err(Fault::of_multi(&error, &[])),
+        Err(error) => Err(Fault::of_multi(&error, &[]).without(Right::Create, &paths.base)),
     }
 }
 
@@ -148,7 +149,7 @@ fn create_slot(
         multi.add_check_version(&of.term, version)?;
     }
     if !seen.home {
-        multi.add_create(&of.home, &[], &layout::persistent())?;
+        multi.add_create(&of.home, &[], &settings.acl.persistent())?;
     }
     for creation in &creations {
         let (path, data) = match creation {
@@ -157,7 +158,7 @@ fn create_slot(
             Creation::Term(lease) => (&of.term, records::term_of_nobody(*lease)),
             Creation::Base | Creation::Election => continue,
         };
-        multi.add_create(path, &data, &layout::persistent())?;
+        multi.add_create(path, &data, &settings.acl.persistent())?;
     }
     Ok(usize::from(!seen.home) + creations.len())
 }

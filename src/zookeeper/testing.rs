@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use zookeeper_client::Stat;
 
+use super::acl::Acl;
 use super::{Access, Settings};
 use crate::core::settings::{Guarantee, Recipe};
 
@@ -16,6 +17,7 @@ pub(super) fn settings() -> Settings {
         lease: None,
         base: "/zk-leader-run/job".to_owned(),
         election: "/zk-leader-run/job/election".to_owned(),
+        acl: Acl::open(),
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
         leaders: 1,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
 
-use super::fault::{Fault, Part};
+use super::fault::{Fault, Part, Right, Step};
 use super::mark;
 use super::reading::{Answer, Watching, of_a_holder};
 use super::records;
@@ -35,20 +35,26 @@ pub(super) async fn take_over(
     longest: Duration,
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
-    let candidate = contact.office.znode(&contact, candidacy)?;
+    let name = contact.office.znode(&contact, candidacy)?.name;
+    let candidate = paths.candidate(&name);
     let unfenced = contact.office.ledger.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
     if paths.is_for_several() {
         // It stays in line: this is what tells those behind it that they have moved up.
-        multi.add_set_data(&paths.candidate(&candidate.name), settings.id.as_bytes(), None)?;
+        multi.add_set_data(&candidate, settings.id.as_bytes(), None)?;
     } else {
-        multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
+        multi.add_check_version(&candidate, ANY_VERSION)?;
     }
     multi.add_set_data(&of_slot.term, &records::term(entry.nonce, longest, settings), Some(conditions.term))?;
-    let record = carrying(records::held(&entry, &candidate.name, settings), &unfenced);
+    let record = carrying(records::held(&entry, &name, settings), &unfenced);
     multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
-    let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
+    let steps = [
+        Step(Part::Candidate, Right::Read, &candidate),
+        Step(Part::Term, Right::Write, &of_slot.term),
+        Step(Part::Record, Right::Write, &of_slot.lease),
+    ];
+    let (sent_at, results) = send(&mut multi, &steps).await?;
     let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()
     else {
         return Err(not_understood());
@@ -67,15 +73,21 @@ pub(super) async fn renew(
     entry: Entry,
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
-    let candidate = contact.office.znode(&contact, candidacy)?;
+    let name = contact.office.znode(&contact, candidacy)?.name;
+    let candidate = paths.candidate(&name);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&paths.candidate(&candidate.name), ANY_VERSION)?;
+    multi.add_check_version(&candidate, ANY_VERSION)?;
     multi.add_check_version(&of_slot.term, conditions.term)?;
     let unfenced = contact.office.ledger.carried(entry.nonce);
-    let record = carrying(records::held(&entry, &candidate.name, settings), &unfenced);
+    let record = carrying(records::held(&entry, &name, settings), &unfenced);
     multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
-    let (sent_at, results) = send(&mut multi, &[Part::Candidate, Part::Term, Part::Record]).await?;
+    let steps = [
+        Step(Part::Candidate, Right::Read, &candidate),
+        Step(Part::Term, Right::Read, &of_slot.term),
+        Step(Part::Record, Right::Write, &of_slot.lease),
+    ];
+    let (sent_at, results) = send(&mut multi, &steps).await?;
     let [_, _, MultiWriteResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
         return Err(not_understood());
     };
@@ -121,15 +133,15 @@ pub(super) async fn free(
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.new_multi_writer();
-    let mut parts = vec![Part::Term];
+    let mut steps = vec![Step(Part::Term, Right::Read, &of_slot.term)];
     multi.add_check_version(&of_slot.term, conditions.term)?;
     if let Some(name) = candidate {
-        parts.push(Part::Candidate);
+        steps.push(Step(Part::Candidate, Right::Delete, &paths.election));
         multi.add_delete(&paths.candidate(name), None)?;
     }
-    parts.push(Part::Record);
+    steps.push(Step(Part::Record, Right::Write, &of_slot.lease));
     multi.add_set_data(&of_slot.lease, &records::released(entry, settings), Some(conditions.record))?;
-    send(&mut multi, &parts).await.map(drop)
+    send(&mut multi, &steps).await.map(drop)
 }
 
 /// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
@@ -155,11 +167,11 @@ async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result
 }
 
 /// The lease counts from here: the clock is read just before the request leaves.
-async fn send(multi: &mut MultiWriter<'_>, parts: &[Part]) -> Result<(Timestamp, Vec<MultiWriteResult>), Fault> {
+async fn send(multi: &mut MultiWriter<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiWriteResult>), Fault> {
     let sent_at = clock::now().lease;
     match multi.commit().await {
         Ok(results) => Ok((sent_at, results)),
-        Err(error) => Err(Fault::of_multi(&error, parts)),
+        Err(error) => Err(Fault::of_multi(&error, steps)),
     }
 }
 

@@ -7,7 +7,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use zookeeper_client::{Acls, Client, Connector, CreateMode, Error, Stat};
+use zookeeper_client::{Acl, Acls, AuthId, Client, Connector, CreateMode, Error, Permission, Stat};
+
+/// As `zkCli.sh` orders them.
+const RIGHTS: [(char, Permission); 5] = [
+    ('c', Permission::CREATE),
+    ('d', Permission::DELETE),
+    ('r', Permission::READ),
+    ('w', Permission::WRITE),
+    ('a', Permission::ADMIN),
+];
 
 /// A session of its own, served by a thread of its own. Dropped: the session is closed.
 #[derive(Debug)]
@@ -25,6 +34,12 @@ impl Admin {
     /// The same with a session timeout, for ephemeral znodes that shall expire.
     pub fn with_session_timeout(servers: &str, session_timeout: Duration) -> Self {
         Self::through(Client::connector().with_session_timeout(session_timeout), servers)
+    }
+
+    /// The same as somebody: `user:password` of the scheme `digest`.
+    pub fn known_as(servers: &str, login: &str) -> Self {
+        let connector = Client::connector().with_session_timeout(Duration::from_secs(30));
+        Self::through(connector.with_auth("digest", login.as_bytes()), servers)
     }
 
     /// The same by a connector of one's own: with an identity, say.
@@ -103,6 +118,31 @@ impl Admin {
     pub fn set(&self, path: &str, data: &str) {
         let data = data.as_bytes().to_vec();
         self.must(path, |client, path| async move { client.set_data(&path, &data, None).await });
+    }
+
+    /// Who may do what with it, as `zkCli.sh` writes it: `world:anyone:cdrwa`.
+    #[track_caller]
+    pub fn acl(&self, path: &str) -> Vec<String> {
+        let (entries, _) = self.must(path, |client, path| async move { client.get_acl(&path).await });
+        let letters = |entry: &Acl| {
+            RIGHTS
+                .iter()
+                .filter(|(_, right)| entry.permission().has(*right))
+                .map(|(letter, _)| *letter)
+                .collect::<String>()
+        };
+        entries.iter().map(|entry| format!("{}:{}:{}", entry.scheme(), entry.id(), letters(entry))).collect()
+    }
+
+    /// Replaces its ACL by this one entry.
+    #[track_caller]
+    pub fn set_acl(&self, path: &str, scheme: &str, id: &str, letters: &str) {
+        let rights = RIGHTS
+            .iter()
+            .filter(|(letter, _)| letters.contains(*letter))
+            .fold(Permission::NONE, |all, (_, right)| all | *right);
+        let entries = [Acl::new(rights, AuthId::new(scheme, id))];
+        self.must(path, |client, path| async move { client.set_acl(&path, &Acls::new(&entries), None).await });
     }
 
     /// From now on everyone may read it, and nobody may write it.
@@ -187,7 +227,7 @@ impl Admin {
     }
 
     /// Runs on the session's thread, so that it may be called from within another runtime.
-    fn ask<T, F>(&self, path: &str, ask: impl FnOnce(Client, String) -> F) -> Result<T, Error>
+    pub fn ask<T, F>(&self, path: &str, ask: impl FnOnce(Client, String) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>> + Send + 'static,
         T: Send + 'static,

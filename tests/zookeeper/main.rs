@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acl;
 mod containment;
 mod cron;
 mod crontab;

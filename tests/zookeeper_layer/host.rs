@@ -9,6 +9,7 @@ use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Record, Request, SessionNumber, View};
 use zk_leader_run::core::order::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
+use zk_leader_run::zookeeper::acl::Acl;
 use zk_leader_run::zookeeper::{Access, Desk, Settings};
 
 use crate::support::wait;
@@ -33,6 +34,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         lease: None,
         base: BASE.to_owned(),
         election: ELECTION.to_owned(),
+        acl: Acl::open(),
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
         leaders: 1,

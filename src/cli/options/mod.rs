@@ -6,6 +6,7 @@ mod access;
 mod configuration;
 mod crowd;
 mod errands;
+mod protection;
 mod runs;
 mod service;
 mod watching;
@@ -18,6 +19,7 @@ pub use self::access::AccessOptions;
 pub use self::configuration::Configuration;
 pub use crowd::Crowd;
 pub use errands::{FenceOptions, HealthOptions, HookOptions};
+use protection::Protection;
 use runs::RunOptions;
 use service::ServiceOptions;
 pub use watching::Watching;
@@ -99,6 +101,9 @@ pub struct Typed {
 
     #[command(flatten)]
     pub access: AccessOptions,
+
+    #[command(flatten)]
+    pub protection: Protection,
 
     /// ZooKeeper session timeout to ask for
     ///

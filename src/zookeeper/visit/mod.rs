@@ -13,9 +13,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
-use zookeeper_client::{Acls, Client, CreateMode, Error, MultiWriteError, Permission, Stat};
+use zookeeper_client::{Client, Error, MultiWriteError, Stat};
 
 use super::access::{Access, Pace};
+use super::acl::{self, Acl, Entry};
+use super::directories::parent;
+use super::fault::{Fault, Part, Refusal, Right, Step};
 use super::service::{self, Service};
 
 /// Where to go, and how long to try.
@@ -37,17 +40,18 @@ pub struct Destination {
 pub enum Failure {
     /// No server could be reached within the limit.
     Unreachable(String),
-    /// Authentication or an ACL forbids it.
-    Forbidden,
+    /// Authentication or an ACL forbids it: what, and the remedy.
+    Forbidden(String),
     /// The connection was lost, or the answer did not come within the limit; a write may have been applied.
     Unknown(String),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::NoAuth | Error::AuthFailed | Error::InvalidAcl => Self::Forbidden,
-            other => Self::Unknown(other.to_string()),
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Forbidden(refusal) => Self::Forbidden(refusal.to_string()),
+            Fault::Denied(denial) => Self::Unknown(format!("{denial:?}")),
+            Fault::Unknown(why) => Self::Unknown(why),
         }
     }
 }
@@ -92,6 +96,14 @@ pub enum Written {
     Conflict,
 }
 
+/// How a znode must be found that is to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    Missing,
+    /// In this version, or in any.
+    There(Option<i32>),
+}
+
 /// An open session.
 #[derive(Debug)]
 pub struct Visit {
@@ -117,7 +129,7 @@ impl Visit {
             Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
         };
         let client = client.map_err(|error| match error {
-            Error::NoAuth | Error::AuthFailed => Failure::Forbidden,
+            Error::NoAuth | Error::AuthFailed => Failure::Forbidden(Refusal::Credentials.to_string()),
             other => Failure::Unreachable(other.to_string()),
         })?;
         Ok(Self { client, service, chroot: chroot.clone(), limit: *limit })
@@ -139,7 +151,7 @@ impl Visit {
     /// There is no answer.
     pub async fn read(&self, path: &str) -> Result<Option<Znode>, Failure> {
         let path = self.full(path);
-        let found = self.ask(self.client.get_data(&path)).await?;
+        let found = self.ask((Right::Read, &path), self.client.get_data(&path)).await?;
         Ok(found.map(|(data, stat)| Znode { data, facts: stat.into() }))
     }
 
@@ -149,7 +161,7 @@ impl Visit {
     /// There is no answer.
     pub async fn children(&self, path: &str) -> Result<Option<Vec<String>>, Failure> {
         let path = self.full(path);
-        let found = self.ask(self.client.get_children(&path)).await?;
+        let found = self.ask((Right::Read, &path), self.client.get_children(&path)).await?;
         Ok(found.map(|(children, _)| children))
     }
 
@@ -159,21 +171,16 @@ impl Visit {
     /// There is no answer.
     pub async fn catch_up(&self, path: &str) -> Result<(), Failure> {
         let path = self.full(path);
-        self.ask(self.client.sync(&path)).await.map(drop)
+        self.ask((Right::Read, &path), self.client.sync(&path)).await.map(drop)
     }
 
-    /// Whether everyone may change, delete or add to it; `None`: it does not exist.
+    /// Who may do what with it; `None`: it does not exist.
     ///
     /// # Errors
     /// There is no answer.
-    pub async fn is_open_to_all(&self, path: &str) -> Result<Option<bool>, Failure> {
+    pub async fn acl(&self, path: &str) -> Result<Option<Vec<Entry>>, Failure> {
         let path = self.full(path);
-        let found = self.ask(self.client.get_acl(&path)).await?;
-        let rights = [Permission::WRITE, Permission::CREATE, Permission::DELETE, Permission::ADMIN];
-        Ok(found.map(|(acl, _)| {
-            let world = acl.iter().filter(|entry| entry.scheme() == "world");
-            world.into_iter().any(|entry| rights.iter().any(|right| entry.permission().has(*right)))
-        }))
+        self.ask((Right::Read, &path), acl::entries(&self.client, &path)).await
     }
 
     /// Whether it has this data version, by the word of a quorum: a check that is committed like a write and writes nothing.
@@ -181,12 +188,13 @@ impl Visit {
     /// # Errors
     /// There is no answer.
     pub async fn has_version(&self, path: &str, version: i32) -> Result<bool, Failure> {
+        let path = self.full(path);
         let mut multi = self.client.new_multi_writer();
-        multi.add_check_version(&self.full(path), version)?;
-        self.commit(&mut multi).await.map(|written| written == Written::Done)
+        multi.add_check_version(&path, version).map_err(Fault::from)?;
+        self.commit(&mut multi, &[Step(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
     }
 
-    /// Writes a znode on condition that `guard` has this version, in one multi. `None` creates it.
+    /// Writes a znode on condition that `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
     ///
     /// # Errors
     /// There is no answer, and it may have been written; or it is forbidden.
@@ -197,30 +205,40 @@ impl Visit {
         data: &[u8],
         exists: bool,
     ) -> Result<Written, Failure> {
-        let mut multi = self.client.new_multi_writer();
-        multi.add_check_version(&self.full(guard.0), guard.1)?;
-        if exists {
-            multi.add_set_data(&self.full(path), data, None)?;
-        } else {
-            multi.add_create(&self.full(path), data, &CreateMode::Persistent.with_acls(Acls::anyone_all()))?;
-        }
-        self.commit(&mut multi).await
+        self.write_on(guard, path, data, if exists { Before::There(None) } else { Before::Missing }).await
     }
 
-    /// Writes one znode, if `under` exists: where `version` is given it must have that, else it must not exist.
+    /// Writes one znode, if `under` exists: where `version` is given it must have that, else it must not exist, and is
+    /// created with the ACL of `under`.
     ///
     /// # Errors
     /// There is no answer, and it may have been written; or it is forbidden.
     pub async fn write(&self, under: &str, path: &str, data: &[u8], version: Option<i32>) -> Result<Written, Failure> {
         const ANY: i32 = -1;
+        let before = version.map_or(Before::Missing, |version| Before::There(Some(version)));
+        self.write_on((under, ANY), path, data, before).await
+    }
+
+    async fn write_on(&self, guard: (&str, i32), path: &str, data: &[u8], before: Before) -> Result<Written, Failure> {
+        let (guarding, path) = (self.full(guard.0), self.full(path));
         let mut multi = self.client.new_multi_writer();
-        multi.add_check_version(&self.full(under), ANY)?;
-        let path = self.full(path);
-        match version {
-            Some(_) => multi.add_set_data(&path, data, version)?,
-            None => multi.add_create(&path, data, &CreateMode::Persistent.with_acls(Acls::anyone_all()))?,
-        }
-        self.commit(&mut multi).await
+        multi.add_check_version(&guarding, guard.1).map_err(Fault::from)?;
+        let written = if let Before::There(version) = before {
+            multi.add_set_data(&path, data, version).map_err(Fault::from)?;
+            Step(Part::Other, Right::Write, &path)
+        } else {
+            let Some(acl) = self.acl_for_a_child(&guarding).await? else { return Ok(Written::Conflict) };
+            multi.add_create(&path, data, &acl.persistent()).map_err(Fault::from)?;
+            Step(Part::Other, Right::Create, parent(&path))
+        };
+        self.commit(&mut multi, &[Step(Part::Other, Right::Read, &guarding), written]).await
+    }
+
+    /// The ACL of a znode, for a new one; `None`: it does not exist.
+    async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, Failure> {
+        let found = self.ask((Right::Read, path), Acl::of_znode(&self.client, path)).await?;
+        let masked = || format!("a znode like {path} takes the right to see its whole ACL (right a)");
+        found.map(|acl| acl.ok_or_else(|| Failure::Forbidden(masked()))).transpose()
     }
 
     /// Ends the session, and waits a little until the server knows.
@@ -233,7 +251,11 @@ impl Visit {
         }
     }
 
-    async fn commit(&self, multi: &mut zookeeper_client::MultiWriter<'_>) -> Result<Written, Failure> {
+    async fn commit(
+        &self,
+        multi: &mut zookeeper_client::MultiWriter<'_>,
+        steps: &[Step<'_>],
+    ) -> Result<Written, Failure> {
         let sent = multi.commit();
         let answer = match timeout(self.limit, AssertUnwindSafe(sent).catch_unwind()).await {
             Ok(Ok(answer)) => answer,
@@ -246,17 +268,19 @@ impl Visit {
                 source: Error::BadVersion | Error::NoNode | Error::NodeExists,
                 ..
             }) => Ok(Written::Conflict),
-            Err(MultiWriteError::OperationFailed { source, .. } | MultiWriteError::RequestFailed { source }) => {
-                Err(source.into())
-            }
+            Err(error) => Err(Fault::of_multi(&error, steps).into()),
         }
     }
 
-    async fn ask<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<Option<T>, Failure> {
+    async fn ask<T>(
+        &self,
+        (right, path): (Right, &str),
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Option<T>, Failure> {
         match timeout(self.limit, AssertUnwindSafe(request).catch_unwind()).await {
             Ok(Ok(Ok(answer))) => Ok(Some(answer)),
             Ok(Ok(Err(Error::NoNode))) => Ok(None),
-            Ok(Ok(Err(error))) => Err(error.into()),
+            Ok(Ok(Err(error))) => Err(Fault::from(error).without(right, path).into()),
             Ok(Err(_)) => Err(Failure::Unknown("the server's answer made no sense".to_owned())),
             Err(_) => Err(Failure::Unknown("no answer in time".to_owned())),
         }

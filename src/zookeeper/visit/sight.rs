@@ -92,19 +92,23 @@ fn is_election(children: &[String]) -> bool {
     has("lease") && has("term") || has("slots")
 }
 
-/// The names of the elections below `root`.
+/// The names of the elections below `root`, without those that we may not see.
 ///
 /// # Errors
 /// There is no answer.
 pub async fn elections(visit: &Visit, root: &str) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
+    let (mut names, mut refused) = (Vec::new(), None);
     for name in visit.children(root).await?.unwrap_or_default() {
-        if visit.children(&format!("{root}/{name}")).await?.is_some_and(|children| is_election(&children)) {
-            names.push(name);
+        match visit.children(&format!("{root}/{name}")).await {
+            Ok(Some(children)) if is_election(&children) => names.push(name),
+            Ok(_) => {}
+            Err(forbidden @ Failure::Forbidden(_)) => refused = Some(forbidden),
+            Err(failure) => return Err(failure),
         }
     }
     names.sort();
-    Ok(names)
+    // Where there is something to see, others may have something to hide.
+    refused.filter(|_| names.is_empty()).map_or(Ok(names), Err)
 }
 
 /// Looks at the election under `base`; `None`: there is none.

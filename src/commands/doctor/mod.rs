@@ -2,6 +2,8 @@
 //!
 //! Never: a znode written; a finding without a remedy.
 
+mod access;
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -81,7 +83,7 @@ async fn examine(desk: &Desk<'_>, limits: Limits, findings: &mut Vec<Finding>) -
     match (base, election) {
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
-            findings.extend(access(&desk.visit, &election).await?);
+            findings.extend(access::findings(&desk.visit, &election).await?);
             if let Some(Err(complaint)) = sight::history(&desk.visit, &election.base).await? {
                 findings
                     .push(wrong("history", format!("cannot be read: {complaint}; delete it, it is only for people")));
@@ -283,26 +285,6 @@ fn queue(line: &[sight::Candidate]) -> Vec<Finding> {
 
 fn is_double(one: &sight::Candidate, other: &sight::Candidate) -> bool {
     one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
-}
-
-/// Who may write where leadership is decided.
-async fn access(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
-    let mut open = Vec::new();
-    let offices = election.offices.iter().map(|office| office.term_path.clone());
-    let own = ["", "/election", "/lease", "/control"].map(|below| format!("{}{below}", election.base));
-    for path in own.into_iter().chain(offices) {
-        if visit.is_open_to_all(&path).await? == Some(true) {
-            open.push(path);
-        }
-    }
-    Ok(match open.as_slice() {
-        [] => vec![good("access", "only the owners of the znodes may write them")],
-        [first, ..] => {
-            let text =
-                format!("everyone may write {first} and {} more; fine where everyone is trusted", open.len() - 1);
-            vec![advice("access", text)]
-        }
-    })
 }
 
 fn written(findings: &[Finding], paper: &Paper) -> String {

@@ -1,0 +1,58 @@
+//! Who may change an election besides those who take part in it.
+//!
+//! Never: a hash of a password shown.
+
+use super::super::Excuse;
+use super::{Finding, advice, good, wrong};
+use crate::zookeeper::acl::{Entry, intruders};
+use crate::zookeeper::visit::Visit;
+use crate::zookeeper::visit::sight::Election;
+
+/// Whoever may write to one of these may end a term, or hold the election up.
+const DECISIVE: [&str; 6] = ["", "/election", "/lease", "/term", "/members", "/control"];
+
+/// Judges the ACLs of an election by that of its base.
+pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
+    let (mut owners, mut open, mut differing) = (None, Vec::new(), Vec::new());
+    for path in paths(election) {
+        let Some(acl) = visit.acl(&path).await? else { continue };
+        let expected: &Vec<Entry> = owners.get_or_insert_with(|| acl.clone());
+        if acl.iter().any(|entry| entry.is_anyone() && entry.rights().may_change_anything()) {
+            open.push(path);
+        } else if let [intruder, ..] = intruders(&acl, expected).as_slice() {
+            differing.push(format!("{path} may be changed by {intruder}, and the election not"));
+        }
+    }
+    let remedy = "make it that of the others (setAcl)";
+    let mut findings: Vec<_> = differing.iter().map(|said| wrong("access", format!("{said}: {remedy}"))).collect();
+    if let [first, ..] = open.as_slice() {
+        let others = match open.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let remedy = "--acl closes new elections, setAcl -R this one";
+        findings.push(advice(
+            "access",
+            format!("everyone may change {first}{others}; where not all are trusted, {remedy}"),
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(good("access", "only those whom the ACLs name may change the election"));
+    }
+    Ok(findings)
+}
+
+/// The base first.
+fn paths(election: &Election) -> Vec<String> {
+    let own = DECISIVE.iter().map(|below| format!("{}{below}", election.base));
+    let mut paths: Vec<_> = own.collect();
+    for office in &election.offices {
+        let home = office.term_path.trim_end_matches("/term");
+        for path in [format!("{home}/lease"), office.term_path.clone()] {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+}

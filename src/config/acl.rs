@@ -1,0 +1,144 @@
+//! `--acl`: who may do what with the znodes that we create.
+//!
+//! Never: a list that nobody can take part under; a password in a complaint.
+
+use super::given::Given;
+use super::refusal::{Refusal, quoted};
+use crate::zookeeper::acl::{Acl, Entry, Rights};
+
+const CHOICES: &str = "write open, or a list like creator,world:anyone:r or digest:USER:HASH";
+const RIGHTS: &str = "rights are letters of cdrwa: create, delete, read, write, administer";
+const HASH: &str = "HASH is made by: printf %s USER:PASSWORD | openssl dgst -sha1 -binary | base64";
+
+/// Of a SHA-1 in base64.
+const HASH_LENGTH: usize = 28;
+
+const CREDENTIALS: &str =
+    "needs an identity that the servers know us by; add --auth-file, or name the owners of the znodes";
+
+/// Reads `--acl`; `is_anonymous`: the servers will know us by nothing.
+pub fn parse(given: &Given, is_anonymous: bool) -> Result<Acl, Refusal> {
+    if given.text == "open" {
+        return Ok(Acl::open());
+    }
+    let entries = given.text.split(',').map(|text| entry(given, text)).collect::<Result<Vec<_>, _>>()?;
+    if !entries.iter().any(|entry| entry.rights().can_take_part()) {
+        return Err(given.refused(
+            "lets nobody take part, which takes the rights c, d, r and w; add creator, or an entry with these",
+        ));
+    }
+    if is_anonymous && entries.contains(&Entry::creator()) {
+        return Err(Refusal::configuration(&given.origin, format_args!("{} {CREDENTIALS}", quoted(&given.text))));
+    }
+    Ok(Acl::of(entries))
+}
+
+fn entry(given: &Given, text: &str) -> Result<Entry, Refusal> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.as_slice() {
+        ["creator"] => Ok(Entry::creator()),
+        ["open"] => {
+            Err(given.refused("has 'open' among others; open stands alone, since it lets everyone do everything"))
+        }
+        ["digest", user, hash] => Ok(Entry::new("digest", &digest(given, user, hash)?, Rights::ALL)),
+        ["digest", user, hash, letters] => {
+            Ok(Entry::new("digest", &digest(given, user, hash)?, rights(given, letters)?))
+        }
+        ["sasl", user] => Ok(Entry::new("sasl", named(given, user)?, Rights::ALL)),
+        ["sasl", user, letters] => Ok(Entry::new("sasl", named(given, user)?, rights(given, letters)?)),
+        ["world", "anyone", letters] => Ok(Entry::anyone(rights(given, letters)?)),
+        // Who confuses hash and password has written a secret there.
+        ["digest", ..] => {
+            Err(given.refused_unseen(format_args!("has a digest of another shape than digest:USER:HASH; {HASH}")))
+        }
+        _ => Err(given.refused(format_args!("has {}, which is no entry of an ACL; {CHOICES}", quoted(text)))),
+    }
+}
+
+fn digest(given: &Given, user: &str, hash: &str) -> Result<String, Refusal> {
+    let is_base64 = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'+' || letter == b'/';
+    let is_hash =
+        hash.len() == HASH_LENGTH && hash.strip_suffix('=').is_some_and(|digits| digits.bytes().all(is_base64));
+    if !is_hash {
+        return Err(given.refused_unseen(format_args!("has a digest whose hash is none; {HASH}")));
+    }
+    Ok(format!("{}:{hash}", named(given, user)?))
+}
+
+fn named<'a>(given: &Given, user: &'a str) -> Result<&'a str, Refusal> {
+    if user.is_empty() { Err(given.refused(format_args!("has an entry without a user; {CHOICES}"))) } else { Ok(user) }
+}
+
+fn rights(given: &Given, letters: &str) -> Result<Rights, Refusal> {
+    Rights::of(letters).ok_or_else(|| given.refused(format_args!("has the rights {}; {RIGHTS}", quoted(letters))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::given::Origin;
+    use crate::exit::Status;
+
+    const HASHED: &str = "W/pOOVTTfxTRvg7GEpIIMgr6TvQ=";
+
+    fn read(text: &str) -> Result<Acl, Refusal> {
+        parse(&Given { origin: Origin::Option("acl"), text: text.to_owned() }, false)
+    }
+
+    #[test]
+    fn a_list_is_read_entry_by_entry() {
+        let digest = |rights| Entry::new("digest", &format!("u:{HASHED}"), rights);
+        assert_eq!(read("open"), Ok(Acl::open()));
+        assert_eq!(read("creator"), Ok(Acl::of(vec![Entry::creator()])));
+        assert_eq!(read(&format!("digest:u:{HASHED}")), Ok(Acl::of(vec![digest(Rights::ALL)])));
+        let several = read(&format!("creator,digest:u:{HASHED}:rw,sasl:zk/host@REALM,sasl:b:r,world:anyone:r"));
+        let letters = |letters| Rights::of(letters).unwrap();
+        let entries = vec![
+            Entry::creator(),
+            digest(letters("rw")),
+            Entry::new("sasl", "zk/host@REALM", Rights::ALL),
+            Entry::new("sasl", "b", letters("r")),
+            Entry::anyone(letters("r")),
+        ];
+        assert_eq!(several, Ok(Acl::of(entries)));
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused_each_with_its_remedy() {
+        let cases = [
+            ("", "is no entry of an ACL; write open"),
+            ("closed", "has 'closed', which is no entry"),
+            ("open,creator", "open stands alone"),
+            ("creator,", "has '', which is no entry"),
+            ("world:anyone", "is no entry of an ACL"),
+            ("world:anyone:rx", "has the rights 'rx'; rights are letters of cdrwa"),
+            ("world:anyone:r", "lets nobody take part"),
+            ("sasl:", "has an entry without a user"),
+            ("ip:10.0.0.1:cdrwa", "is no entry of an ACL"),
+        ];
+        for (text, complaint) in cases {
+            let refusal = read(text).unwrap_err();
+            assert!(refusal.sentence.starts_with("--acl: ") && refusal.sentence.contains(complaint), "{refusal:?}");
+        }
+        let nobody = format!("digest:u:{HASHED}:r");
+        assert!(read(&nobody).unwrap_err().sentence.contains("lets nobody take part"));
+    }
+
+    #[test]
+    fn a_creator_without_an_identity_owns_nothing() {
+        let given = Given { origin: Origin::Option("acl"), text: "creator".to_owned() };
+        let refusal = parse(&given, true).unwrap_err();
+        assert_eq!(refusal.status, Status::Configuration);
+        assert!(refusal.sentence.starts_with("--acl: 'creator' needs an identity"), "{refusal:?}");
+    }
+
+    #[test]
+    fn a_password_in_the_place_of_a_hash_is_not_repeated() {
+        for text in
+            ["digest:u:hunter2", "digest:u:hunter2:r", "digest:hunter2", "digest:u:hunter2:r:w", "digest:u:hunter2:x"]
+        {
+            let sentence = read(text).unwrap_err().sentence;
+            assert!(!sentence.contains("hunter2") && sentence.contains("openssl dgst -sha1"), "{sentence}");
+        }
+    }
+}
