@@ -17,6 +17,7 @@ mod poll_loop;
 pub mod probe;
 pub mod protocol;
 mod releaser;
+pub mod strays;
 mod streams;
 mod sweep;
 mod sys;

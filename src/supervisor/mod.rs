@@ -7,6 +7,7 @@ pub mod errands;
 mod fuse;
 mod reporter;
 mod signals;
+mod strays;
 
 use std::time::Duration;
 

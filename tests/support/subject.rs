@@ -91,7 +91,8 @@ impl Subject {
         Self::start(process)
     }
 
-    fn start(mut process: Command) -> Running {
+    /// Starts what runs our program: [`Subject::to_process`], or something around it.
+    pub fn start(mut process: Command) -> Running {
         let mut child = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = collect(child.stderr.take().unwrap());
         let output = collect(child.stdout.take().unwrap());

@@ -22,6 +22,7 @@ use crate::core::time::Timestamp;
 use crate::guard::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
+use crate::supervisor::strays;
 use crate::zookeeper::Unfenced;
 
 use eligibility::Eligibility;
@@ -99,7 +100,7 @@ impl Errands {
     /// Together with the guard of the command. Inside of a runtime.
     ///
     /// # Errors
-    /// When a guard's socket cannot be listened to.
+    /// When a guard's socket cannot be listened to, or, as PID 1, SIGCHLD cannot be caught.
     pub fn new(settings: Settings, guards: Guards, metrics: &Arc<Metrics>) -> io::Result<(Self, Handle)> {
         let command = guards.command.into_handle()?;
         let identity = || settings.identity.clone();
@@ -125,6 +126,7 @@ impl Errands {
         let all = [&[command.pid()], &errands.guards[..]].concat();
         errands.runners().for_each(|runner| runner.spare(&all));
         errands.runners().for_each(|runner| runner.report_to(Arc::clone(metrics)));
+        strays::adopt(all)?;
         Ok((errands, command))
     }
 
