@@ -6,7 +6,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 deny sbom reproducible demo docs install deb rpm
+.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 deny sbom reproducible demo docs install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -47,3 +47,5 @@ deb: build        ## target/packages/*.deb
 	sh packaging/debian/build.sh $(BINARIES)
 rpm: build        ## target/packages/*.rpm
 	sh packaging/rpm/build.sh $(BINARIES)
+release:          ## the checklist of a release; first sh packaging/release.sh --dry-run
+	sh packaging/release.sh

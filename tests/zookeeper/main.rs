@@ -10,6 +10,7 @@
 mod support;
 
 mod acl;
+mod checklist;
 mod container;
 mod containment;
 mod cron;

@@ -38,8 +38,7 @@ impl Files {
             files.put(&dropin, "[Service]\nReadWritePaths=/shared\n");
         }
         files.program(&example("witness"));
-        files.put("usr/local/bin/command", command);
-        fs::set_permissions(files.path("usr/local/bin/command"), fs::Permissions::from_mode(0o755)).unwrap();
+        files.executable("usr/local/bin/command", command);
         for id in ["a", "b"] {
             let common = format!(
                 "COMMAND=/usr/local/bin/command /shared/diary\n\
@@ -63,6 +62,11 @@ impl Files {
 
     fn put(&self, at: &str, content: &str) {
         fs::write(self.path(at), content).unwrap();
+    }
+
+    fn executable(&self, at: &str, script: &str) {
+        self.put(at, script);
+        fs::set_permissions(self.path(at), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn program(&self, program: &Path) {
@@ -195,4 +199,41 @@ fn a_job_whose_timers_go_off_on_every_host_runs_once() {
     // Without a period every host would run it.
     systemd.must(&format!("sed -i /^PERIOD/d /etc/zk-leader-run/a.env; systemctl start {a} && exit 1 || :"));
     assert!(systemd.journal().contains("--once-per"), "{}", systemd.journal());
+}
+
+/// `examples/systemd`, on two hosts.
+#[test]
+fn an_existing_unit_runs_on_one_host_with_the_drop_in_of_the_example() {
+    let election = election();
+    let service = "#!/bin/sh\n[ \"$*\" = '--port 8080' ] && exec witness /shared/diary\n";
+    let files = Files::of_two_hosts(&election, IMPOSTOR, "");
+    files.executable("usr/local/bin/my-service", service);
+    let example = packages::source().join("examples/systemd");
+    let units = "etc/systemd/system/my-service.service";
+    fs::copy(example.join("my-service.service"), files.path(units)).unwrap();
+    let [first, second] = [(); 2].map(|()| files.install(&election));
+    let unit = "my-service";
+    let settings = format!(
+        "printf 'connect = \"{}\"\\npath = \"/zk-leader-run/{}\"\\nsession-timeout = \"20s\"\\n' >>/etc/zk-leader-run/config.toml",
+        server().connect_string(),
+        election.name
+    );
+    fs::copy(example.join("one-leader.conf"), election.diary.directory().join("one-leader.conf")).unwrap();
+    let readme = fs::read_to_string(example.join("README.md")).unwrap();
+    let command = readme.lines().next().unwrap().trim();
+    for host in [&first, &second] {
+        host.must(&settings);
+        host.must(&format!("cd /shared; {command}"));
+    }
+    first.until_told(unit, "leading, token ");
+    assert!(election.diary.until_started(1).told[1] == "first");
+    second.until_told(unit, "following, next in line");
+    assert_eq!([first.state(unit), second.state(unit)], ["active running"; 2]);
+    first.ctl("kill", &["--kill-whom=main", "--signal=KILL", unit]);
+    assert_eq!(election.diary.until_started(2).told[1], "clean", "the lease of 20 s was not freed");
+    second.until_told(unit, "leading, token ");
+    first.until_told(unit, "following, next in line");
+    second.ctl("stop", &[unit]);
+    assert_eq!(election.diary.until_started(3).told[1], "clean");
+    election.diary.assert_no_overlap();
 }
