@@ -1,7 +1,8 @@
 //! What is told and heard beside the election: our member's znode is kept up to date, the last terms are written down, and
-//! the orders of operators are followed. All of it waits behind the election's own requests, and is tried again.
+//! the orders of operators are followed. These are asked for first of all; the rest waits behind the election's own requests.
+//! All of it is tried again.
 //!
-//! Never: a request that the election waits for; a znode under a base that has no record yet.
+//! Never: a request that the election waits for, but that first one; a znode under a base that has no record yet.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -78,23 +79,18 @@ impl Board {
         self.account.send_replace(Some(account));
     }
 
+    pub fn has_terms(&self) -> bool {
+        !self.terms.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     pub fn write_down(&self, term: Term) {
         self.terms.lock().unwrap_or_else(PoisonError::into_inner).push(term);
         self.account.send_modify(|_| {});
     }
 }
 
-/// Reads the orders before anything else is done in a session, so that nobody leads against them. Whatever keeps us from
-/// it, the election goes on without: [`keep`] tries again.
-pub(super) async fn begin(contact: &Contact) {
-    let read = AssertUnwindSafe(read_orders(contact)).catch_unwind();
-    let answer = tokio::time::timeout(contact.negotiated / 4, read).await;
-    if !matches!(answer, Ok(Ok(Ok(_)))) {
-        tracing::debug!("Orders could not be read yet");
-    }
-}
-
-/// Keeps everything up to date, until it is dropped.
+/// Keeps everything up to date, until it is dropped. The first thing that it does is to ask for the orders: no answer is
+/// given before they are known ([`Contact::briefed`]), so that nobody leads against them.
 pub(super) async fn keep(contact: Weak<Contact>) {
     tokio::join!(follow_orders(contact.clone()), write(contact));
 }
@@ -103,6 +99,8 @@ async fn follow_orders(contact: Weak<Contact>) {
     while let Some(present) = contact.upgrade() {
         let read = AssertUnwindSafe(read_orders(&present)).catch_unwind().await;
         let office = Arc::clone(&present.office);
+        // Whatever has kept us from them, the election goes on without.
+        present.brief();
         drop(present);
         match read {
             Ok(Ok(watcher)) => drop(watcher.changed().await),

@@ -55,7 +55,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
 
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
@@ -195,6 +196,9 @@ impl Desk {
     pub async fn close(&mut self, within: Duration) -> bool {
         if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
             // The end of a term, if one has just ended; the record is free already.
+            if self.office.board.has_terms() {
+                sleep(COURTESY).await;
+            }
             let _ = timeout(within.min(LAST_WORDS), in_peace(chronicle::put(&contact))).await;
         }
         self.retire();
@@ -223,14 +227,19 @@ impl Desk {
         let asked_at = clock::now().lease;
         let work = timeout(contact.negotiated, in_one_piece(work(Arc::clone(&contact))));
         tokio::spawn(async move {
+            let known = async {
+                let answer = work.await;
+                contact.briefed().await;
+                answer
+            };
             let answer = tokio::select! {
                 biased;
-                answer = work => answer.unwrap_or_else(|_| Err(Fault::unknown("no answer within the session timeout"))),
+                answer = known => answer.unwrap_or_else(|_| Err(Fault::unknown("no answer within the session timeout"))),
                 () = retired.wait() => Err(Fault::unknown("the session was given up")),
             };
             log(candidacy, request, &answer);
             let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
-            give(&contact, candidacy, request, answer);
+            give(&contact, candidacy, request, answer).await;
             // Where it knows that contact is lost, the client library gives up by itself, in its own time.
             if silent >= contact.negotiated && contact.seems_connected() {
                 tracing::info!(?silent, "Session answers no request, and is given up");
@@ -240,6 +249,8 @@ impl Desk {
     }
 }
 
+/// The successor's requests go first: ours would stand before them in the server's queue, each with a write to its disk.
+const COURTESY: Duration = Duration::from_millis(5);
 /// Closing a session waits no longer than this for the history.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -253,8 +264,8 @@ async fn in_one_piece(work: impl Future<Output = Result<Answer, Fault>>) -> Resu
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Fault::unknown("the reply made no sense")))
 }
 
-/// Tells the answer first, and arms the watches after it: a take-over need not wait for them.
-fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: Result<Answer, Fault>) {
+/// Tells the answer first, and arms the watches after what follows from it was sent: a take-over need not wait for them.
+async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: Result<Answer, Fault>) {
     let (event, watching) = match answer {
         Ok(Answer { event, watches }) => (event, watches),
         Err(Fault::Denied(denial)) => (Event::Denied { candidacy, request, denial }, Watching::Unchanged),
@@ -264,6 +275,7 @@ fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: 
         Err(Fault::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
     };
     contact.office.tell(event);
+    yield_now().await;
     match watching {
         Watching::Unchanged => {}
         Watching::Only(watches) => contact.watches.set(contact, candidacy, watches),

@@ -31,6 +31,8 @@ pub(super) struct Contact {
     pub watches: Watches,
     pub silence: Silence,
     service: Service,
+    /// Whether the operators' orders are known.
+    briefed: watch::Sender<bool>,
 }
 
 impl Contact {
@@ -42,12 +44,27 @@ impl Contact {
         let (client, service) = (client?, service.ok_or(Error::ClientClosed)?);
         let negotiated = client.session_timeout();
         let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
-        Ok(Self { office, client, number, negotiated, watches, silence, service })
+        let briefed = watch::Sender::new(false);
+        Ok(Self { office, client, number, negotiated, watches, silence, service, briefed })
     }
 
     /// As far as the client library knows.
     pub fn seems_connected(&self) -> bool {
         matches!(self.client.state(), SessionState::SyncConnected | SessionState::ConnectedReadOnly)
+    }
+
+    /// The operators' orders were read, or cannot be.
+    pub fn brief(&self) {
+        self.briefed.send_replace(true);
+    }
+
+    /// Waits for that, but not for long. They are asked for before anything else, and cost no round of their own.
+    pub async fn briefed(&self) {
+        let mut briefed = self.briefed.subscribe();
+        let in_time = timeout(self.negotiated / 4, briefed.wait_for(|briefed| *briefed)).await.is_ok();
+        if !in_time {
+            self.brief();
+        }
     }
 
     /// With several leaders: for how long the record of one that lives may stay as it is. Two renewal intervals of ours.
@@ -126,7 +143,6 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     tracing::info!(%session, ?negotiated, servers, "Session was opened");
     office.reached();
     let contact = Arc::new(contact);
-    board::begin(&contact).await;
     office.greet(&contact);
     let board = board::keep(Arc::downgrade(&contact));
     let _ = slot.set(contact);
