@@ -68,7 +68,7 @@ const MEANINGS: [Meaning; 15] = [
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
-    row("77", "NOPERM", "ZooKeeper refused the credentials, or an ACL forbids it"),
+    row("77", "NOPERM", "ZooKeeper refused the credentials, no server can be spoken with by TLS, or an ACL forbids it"),
     row("78", "CONFIG", "the configuration file, timings, --http or journald cannot work, or contenders disagree"),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),

@@ -10,7 +10,7 @@ _zk_leader_run() {
             ended=1
             break
             ;;
-        -z|--connect|--name|--path|--id|--recipe|--leaders|--priority|--preempt-after|--wait|--conflict-exit-code|--connect-timeout|--auth-file|--acl|--session-timeout|--lease|--stop-reserve|--guarantee|--max-pause|--grace|--on-pause|--on-resume|--contain|--stop-signal|--stop-timeout|--on-exit|--on-loss|--restart|--restart-delay|--restart-max-delay|--max-restarts|--restart-window|--stand-back|--no-restart-status|--min-start-interval|--timeout|--start-deadline|--takeover-delay|--health-cmd|--health-interval|--health-timeout|--health-failures|--health-grace|--eligible-cmd|--eligible-timeout|--fence-cmd|--fence-timeout|--hook|--hook-timeout|--http|--ready-on|--slot|--once-per|--keep-slots|--log-format|--log-level|--config)
+        -z|--connect|--name|--path|--id|--recipe|--leaders|--priority|--preempt-after|--wait|--conflict-exit-code|--connect-timeout|--auth-file|--tls-ca|--tls-cert|--tls-key|--acl|--session-timeout|--lease|--stop-reserve|--guarantee|--max-pause|--grace|--on-pause|--on-resume|--contain|--stop-signal|--stop-timeout|--on-exit|--on-loss|--restart|--restart-delay|--restart-max-delay|--max-restarts|--restart-window|--stand-back|--no-restart-status|--min-start-interval|--timeout|--start-deadline|--takeover-delay|--health-cmd|--health-interval|--health-timeout|--health-failures|--health-grace|--eligible-cmd|--eligible-timeout|--fence-cmd|--fence-timeout|--hook|--hook-timeout|--http|--ready-on|--slot|--once-per|--keep-slots|--log-format|--log-level|--config)
             [[ ${COMP_WORDS[at]} == = ]] && ((at++))
             # A value with colons is several words to readline.
             while [[ ${COMP_WORDS[at + 1]} == [:=]* ]]; do ((at += 2)); done
@@ -19,6 +19,9 @@ _zk_leader_run() {
                 case $option in
                 --recipe) COMPREPLY=($(compgen -W 'sequential curator-latch curator-lock kazoo java-les single' -- "$cur")) ;;
                 --auth-file) COMPREPLY=($(compgen -f -- "$cur")) ;;
+                --tls-ca) COMPREPLY=($(compgen -f -- "$cur")) ;;
+                --tls-cert) COMPREPLY=($(compgen -f -- "$cur")) ;;
+                --tls-key) COMPREPLY=($(compgen -f -- "$cur")) ;;
                 --guarantee) COMPREPLY=($(compgen -W 'at-most-one at-least-one' -- "$cur")) ;;
                 --contain) COMPREPLY=($(compgen -W 'auto subreaper cgroup pid-namespace' -- "$cur")) ;;
                 --on-exit) COMPREPLY=($(compgen -W 'exit rejoin restart' -- "$cur")) ;;
@@ -41,7 +44,7 @@ _zk_leader_run() {
         esac
     done
     if [[ -z $ended && $cur == -* ]] && ((at == COMP_CWORD)); then
-        COMPREPLY=($(compgen -W '--connect --name --path --id --recipe --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --foreground --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --retry-failed --keep-slots --log-format --log-level --config --print-config --dry-run --help --version' -- "$cur"))
+        COMPREPLY=($(compgen -W '--connect --name --path --id --recipe --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --foreground --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --retry-failed --keep-slots --log-format --log-level --config --print-config --dry-run --help --version' -- "$cur"))
     elif declare -F _command_offset >/dev/null; then
         _command_offset "$at"
     elif ((at == COMP_CWORD)); then

@@ -1,12 +1,15 @@
-//! The ensemble: `host:port,[v6]:port/chroot`.
+//! The ensemble: `host:port,[v6]:port/chroot`, with `tcp+tls://` in front of servers that speak TLS.
 //!
 //! Never: a server that is guessed at; a host name is resolved only when it is connected to.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::{self, ZnodePath};
+use crate::cli::{AccessOptions, Layers};
+use crate::zookeeper::TLS;
+use crate::zookeeper::tls;
 
 const DEFAULT_PORT: u16 = 2181;
 const EXAMPLE: &str = "write it like h1:2181,h2:2181,[2001:db8::3]:2181/chroot";
@@ -17,27 +20,41 @@ pub struct Ensemble {
     /// `host:port` of every server, separated by commas; each with its port, IPv6 addresses in brackets.
     pub servers: String,
     pub chroot: Option<ZnodePath>,
+    /// Whether any of them speaks TLS.
+    pub uses_tls: bool,
 }
 
-/// Reads `--connect`.
-pub fn parse(given: &Given) -> Result<Ensemble, Refusal> {
-    read(&given.text).map_err(|complaint| given.refused(complaint))
+/// Reads `--connect`, and `--tls`.
+pub fn read(connect: Option<&OsString>, access: &AccessOptions, layers: &Layers) -> Result<Ensemble, Refusal> {
+    let tls = layers.flag("tls", access.tls)?;
+    let given = layers.required("connect", connect)?;
+    parse(&given.text, tls).map_err(|complaint| given.refused(complaint))
 }
 
-fn read(text: &str) -> Result<Ensemble, String> {
+/// `tls`: whether a server speaks TLS that does not say it.
+fn parse(text: &str, tls: bool) -> Result<Ensemble, String> {
     if text.is_empty() {
         return Err(format!("names no server; {EXAMPLE}"));
     }
     if text.contains(char::is_whitespace) {
         return Err(format!("holds a blank; {EXAMPLE}"));
     }
-    if text.contains("://") {
-        return Err(format!("is a URL; {EXAMPLE}"));
+    let (servers, chroot) = text.split_at(start_of_chroot(text));
+    let servers = servers.split(',').map(|text| server(text, tls)).collect::<Result<Vec<_>, _>>()?;
+    let uses_tls = servers.iter().any(|server| server.starts_with(TLS));
+    Ok(Ensemble { servers: servers.join(","), chroot: read_chroot(chroot)?, uses_tls })
+}
+
+/// The first slash that belongs to no `://`.
+fn start_of_chroot(text: &str) -> usize {
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find('/')).map(|at| from + at) {
+        match text.get(..at).zip(text.get(at..)) {
+            Some((before, after)) if before.ends_with(':') && after.starts_with("//") => from = at + 2,
+            _ => return at,
+        }
     }
-    let slash = text.find('/').unwrap_or(text.len());
-    let (servers, chroot) = text.split_at(slash);
-    let servers = servers.split(',').map(server).collect::<Result<Vec<_>, _>>()?.join(",");
-    Ok(Ensemble { servers, chroot: read_chroot(chroot)? })
+    text.len()
 }
 
 /// `/` alone is no chroot, as in every `ZooKeeper` client.
@@ -54,7 +71,36 @@ fn read_chroot(text: &str) -> Result<Option<ZnodePath>, String> {
     }
 }
 
-fn server(text: &str) -> Result<String, String> {
+/// Each with its scheme, if that is TLS.
+fn server(text: &str, tls: bool) -> Result<String, String> {
+    let (is_tls, rest) = match text.split_once("://") {
+        None => (tls, text),
+        Some(("tcp", rest)) => (false, rest),
+        Some(("tcp+tls", rest)) => (true, rest),
+        Some((scheme, _)) => {
+            return Err(format!(
+                "has the scheme {}; write tcp+tls://host:port for a server that speaks TLS, host:port for another",
+                quoted(scheme)
+            ));
+        }
+    };
+    let server = host_and_port(rest)?;
+    if !is_tls {
+        return Ok(server);
+    }
+    let (host, port) = server.rsplit_once(':').unwrap_or((&server, ""));
+    if !rest.ends_with(&format!(":{port}")) {
+        let remedy = format!("write the server's secureClientPort: {TLS}{host}:2281");
+        return Err(format!("has no port after {}; {remedy}", quoted(rest)));
+    }
+    if !tls::can_be_certified(host.trim_start_matches('[').trim_end_matches(']')) {
+        let remedy = "write a host name or a plain address";
+        return Err(format!("has {}, for which there can be no certificate; {remedy}", quoted(rest)));
+    }
+    Ok(format!("{TLS}{server}"))
+}
+
+fn host_and_port(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(format!("has an empty place among its servers; {EXAMPLE}"));
     }
@@ -121,8 +167,18 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, Option<String>) {
-        let ensemble = read(text).unwrap();
+        let ensemble = parse(text, false).unwrap();
+        assert_eq!(ensemble.uses_tls, text.contains("tls"));
         (ensemble.servers, ensemble.chroot.map(|chroot| chroot.to_string()))
+    }
+
+    #[test]
+    fn each_server_says_whether_it_speaks_tls() {
+        assert_eq!(
+            parsed("tcp://h1,tcp+tls://h2:2281,tcp+tls://[::1]:2281,h3/a"),
+            ("h1:2181,tcp+tls://h2:2281,tcp+tls://[::1]:2281,h3:2181".into(), Some("/a".into()))
+        );
+        assert_eq!(parse("h1:1,tcp://h2:2", true).unwrap().servers, "tcp+tls://h1:1,h2:2");
     }
 
     #[test]
@@ -141,7 +197,12 @@ mod tests {
             ("", "names no server"),
             (" h1:2181", "holds a blank"),
             ("h1:2181, h2:2181", "holds a blank"),
-            ("tcp://h1:2181", "is a URL"),
+            ("http://h1:2181", "has the scheme 'http'"),
+            ("h1://2181", "has the scheme 'h1'"),
+            ("tcp://", "has an empty place among its servers"),
+            ("tcp+tls://h1", "has no port after 'h1'"),
+            ("tcp+tls://[::1]", "has no port after '[::1]'"),
+            ("tcp+tls://[fe80::1%eth0]:2281", "for which there can be no certificate"),
             (":2181", "lacks a host before ':'"),
             ("h1:2181,,h2:2181", "has an empty place among its servers"),
             ("h1:2181,", "has an empty place among its servers"),
@@ -167,7 +228,7 @@ mod tests {
             ("h1:2181/a\u{1}", "ZooKeeper refuses"),
         ];
         for (text, reason) in cases {
-            let complaint = read(text).unwrap_err();
+            let complaint = parse(text, false).unwrap_err();
             assert!(complaint.contains(reason), "{text:?}: {complaint}");
         }
     }

@@ -74,7 +74,7 @@ const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format:
 /// The first value that cannot work.
 pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     let common = &typed.common;
-    let ensemble = connect::parse(&layers.required("connect", common.connect.as_ref())?)?;
+    let ensemble = connect::read(common.connect.as_ref(), &common.access, layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
     let limit = duration::parse(&layers.required("connect-timeout", common.connect_timeout.as_ref())?, no_zero)?;
     // How an answer is written is no matter of the environment, which zk-leader-run shares.
@@ -83,7 +83,7 @@ pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
-        access: access::read(&common.access, layers)?.access,
+        access: access::read(&common.access, layers, ensemble.uses_tls)?.access,
         place: place(typed, layers)?,
         limit,
         format: if common.json { Format::Json } else { output },

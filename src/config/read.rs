@@ -58,7 +58,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
 
 fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
     let place = place(typed, layers, program)?;
-    let (access, acl) = access(typed, layers)?;
+    let (access, acl) = access(typed, layers, place.ensemble.uses_tls)?;
     let lease = lease(typed, layers)?;
     let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
@@ -105,8 +105,8 @@ fn program(typed: &Typed) -> Result<&OsString, Refusal> {
 }
 
 /// How the servers know us, and what of ours they let us do.
-fn access(typed: &Typed, layers: &Layers) -> Result<(access::Found, Acl), Refusal> {
-    let found = access::read(&typed.access, layers)?;
+fn access(typed: &Typed, layers: &Layers, uses_tls: bool) -> Result<(access::Found, Acl), Refusal> {
+    let found = access::read(&typed.access, layers, uses_tls)?;
     let acl = acl::parse(&layers.required("acl", typed.protection.acl.as_ref())?, found.access.is_anonymous())?;
     Ok((found, acl))
 }
@@ -120,7 +120,7 @@ struct Place {
 }
 
 fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Refusal> {
-    let ensemble = connect::parse(&layers.required("connect", typed.connect.as_ref())?)?;
+    let ensemble = connect::read(typed.connect.as_ref(), &typed.access, layers)?;
     let name = match layers.given("name", typed.name.as_ref())? {
         Some(given) => znode::name(&given)?,
         None => name_of(program)?,

@@ -9,6 +9,8 @@ use std::time::Duration;
 use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Error};
 
+use super::tls::Certificates;
+
 /// What every session of ours shows to the servers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Access {
@@ -16,6 +18,8 @@ pub struct Access {
     pub digests: Vec<Login>,
     /// Who logs in by SASL DIGEST-MD5; a server refuses a wrong password.
     pub sasl: Option<Login>,
+    /// For servers with `tcp+tls://` in front of them.
+    pub tls: Option<Certificates>,
 }
 
 /// A user with a password.
@@ -58,12 +62,17 @@ pub(super) struct Pace {
 impl Access {
     /// Whether servers know us by nothing but our address.
     pub fn is_anonymous(&self) -> bool {
-        self.digests.is_empty() && self.sasl.is_none()
+        self.digests.is_empty() && self.sasl.is_none() && !self.tls.as_ref().is_some_and(Certificates::holds_key)
     }
 
     /// Whether this process holds anything that must not leak.
     pub fn holds_secrets(&self) -> bool {
-        !self.digests.is_empty() || self.sasl.is_some()
+        !self.is_anonymous()
+    }
+
+    /// What has changed on disk counts for the next connection, of an open session too.
+    pub(super) fn refresh(&self) {
+        self.tls.iter().for_each(Certificates::refresh);
     }
 
     /// Opens a session, trying each server once.
@@ -80,6 +89,12 @@ impl Access {
             Some(Login { user, password }) => connector.with_sasl(SaslOptions::digest_md5(user, password.0)),
             None => connector,
         };
+        self.refresh();
+        #[cfg(feature = "tls")]
+        let connector = match &self.tls {
+            Some(certificates) => connector.with_tls(certificates.options()),
+            None => connector,
+        };
         connector.connect(servers).await
     }
 }
@@ -91,7 +106,7 @@ mod tests {
     #[test]
     fn a_secret_is_not_printed() {
         let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
-        let access = Access { digests: vec![login.clone()], sasl: Some(login) };
+        let access = Access { digests: vec![login.clone()], sasl: Some(login), tls: None };
         let printed = format!("{access:?} {access:#?}");
         assert!(printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
     }

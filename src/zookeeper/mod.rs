@@ -12,9 +12,11 @@
 
 mod access;
 pub mod acl;
+mod address;
 mod board;
 mod candidate;
 mod chronicle;
+mod diagnosis;
 mod directories;
 mod fault;
 pub mod history;
@@ -42,6 +44,8 @@ mod slots;
 mod survey;
 #[cfg(test)]
 mod testing;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+pub mod tls;
 mod unfenced;
 pub mod visit;
 mod watches;
@@ -71,6 +75,7 @@ use service::Service;
 use session::{Contact, Session};
 
 pub use access::{Access, Login, Secret};
+pub use address::TLS;
 pub use board::Account;
 pub use history::Term;
 pub use once::{Once, Per};

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use zookeeper_client::{Error, Stat};
 
 use super::board::Board;
+use super::diagnosis::{self, Diagnosis};
 use super::fault::Fault;
 use super::layout::Paths;
 use super::mark::OpenRun;
@@ -45,6 +46,9 @@ pub(super) struct Office {
     last_refusal: Mutex<String>,
     /// Why the ensemble was not reached the last time.
     last_error: Mutex<String>,
+    /// The same in the servers' own words.
+    last_diagnosis: Mutex<String>,
+    was_reached: AtomicBool,
 }
 
 /// The present candidate: one for each candidacy and session.
@@ -99,6 +103,8 @@ impl Office {
             ownership_reported: AtomicBool::new(false),
             last_refusal: Mutex::default(),
             last_error: Mutex::default(),
+            last_diagnosis: Mutex::default(),
+            was_reached: AtomicBool::new(false),
         }
     }
 
@@ -254,21 +260,42 @@ impl Office {
     }
 
     /// Reports why no session could be opened, once for each reason in a row.
-    pub fn not_reached(&self, error: &Error) {
+    /// Whether it is worth more than a line for debugging.
+    pub fn not_reached(&self, error: &Error) -> bool {
         let error = error.to_string();
         let servers = &self.settings.servers;
         let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         if *last == error {
             tracing::debug!(servers, error, "Ensemble was not reached again");
-        } else {
-            tracing::warn!(servers, error, "Ensemble was not reached");
-            *last = error;
+            return false;
         }
+        tracing::warn!(servers, error, "Ensemble was not reached");
+        *last = error;
+        true
+    }
+
+    /// Asks the servers themselves why, and says so.
+    pub async fn diagnose(&self) -> Option<Diagnosis> {
+        let diagnosis = diagnosis::of(&self.settings.servers, &self.settings.access).await?;
+        let mut last = self.last_diagnosis.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != diagnosis.text {
+            tracing::error!("Servers cannot be spoken with: {}", diagnosis.text);
+            last.clone_from(&diagnosis.text);
+        }
+        drop(last);
+        Some(diagnosis)
+    }
+
+    /// Whether there was ever a session.
+    pub fn was_reached(&self) -> bool {
+        self.was_reached.load(Ordering::Relaxed)
     }
 
     /// The next failure is worth a line again.
     pub fn reached(&self) {
+        self.was_reached.store(true, Ordering::Relaxed);
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.last_diagnosis.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn lock_complaints(&self) -> MutexGuard<'_, HashMap<Slot, i64>> {

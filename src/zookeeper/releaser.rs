@@ -7,8 +7,10 @@
 //! Never: a record of another term; a write without conditions; a try after the session timeout.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::sleep;
 use zookeeper_client::{Error, Stat};
 
 use super::fault::Fault;
@@ -19,6 +21,9 @@ use super::writes::free;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
 use crate::core::order::Slot;
+
+/// Between two tries to open a session.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The term that has lost its supervisor.
 #[derive(Clone, Debug)]
@@ -50,7 +55,7 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let (events, _) = unbounded_channel();
     let office = Arc::new(Office::new(settings, events));
     let work = async {
-        let contact = Contact::open(&office, SessionNumber::default()).await.map_err(|error| said(&error))?;
+        let contact = open(&office).await.map_err(|error| said(&error))?;
         let outcome = release(&contact, orphaned).await;
         let mut service = contact.service();
         drop(contact);
@@ -58,6 +63,18 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
         outcome
     };
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err("no answer within the session timeout".to_owned()))
+}
+
+/// Tries until the caller's limit: nobody does after us.
+async fn open(office: &Arc<Office>) -> Result<Contact, Error> {
+    loop {
+        match Contact::open(office, SessionNumber::default()).await {
+            Err(error @ (Error::AuthFailed | Error::NoAuth)) => return Err(error),
+            Err(error) => tracing::debug!(%error, "Ensemble was not reached"),
+            Ok(contact) => return Ok(contact),
+        }
+        sleep(PAUSE).await;
+    }
 }
 
 /// A renewal that was under way when the supervisor died may still be applied: then the version has moved, and we read again.

@@ -136,7 +136,12 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     };
     let contact = match opened {
         Ok(contact) => contact,
-        Err(error) => return failed(&office, number, &error),
+        Err(error) => {
+            return tokio::select! {
+                () = failed(&office, number, &error) => {}
+                () = retired.wait() => {}
+            };
+        }
     };
     let (states, negotiated, mut service) = (contact.client.state_watcher(), contact.negotiated, contact.service());
     let (session, servers) = (contact.client.session_id(), &office.settings.servers);
@@ -167,13 +172,29 @@ async fn connect(office: &Office) -> Result<Client, Error> {
     office.settings.access.connect(&office.settings.servers, pace).await
 }
 
-fn failed(office: &Office, number: SessionNumber, error: &Error) {
-    office.not_reached(error);
-    office.tell(match error {
-        Error::AuthFailed | Error::NoAuth => Event::Rejected { session: number },
-        _ => Event::Unreachable { session: number },
-    });
+/// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
+/// passes, and asking must not delay the next try.
+async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
+    let is_news = office.not_reached(error);
+    if matches!(error, Error::AuthFailed | Error::NoAuth) {
+        return office.tell(Event::Rejected { session });
+    }
+    if office.was_reached() {
+        office.tell(Event::Unreachable { session });
+        if is_news {
+            let office = Arc::clone(office);
+            tokio::spawn(async move { office.diagnose().await });
+        }
+        return;
+    }
+    match office.diagnose().await {
+        Some(diagnosis) if diagnosis.is_final => office.tell(Event::Rejected { session }),
+        _ => office.tell(Event::Unreachable { session }),
+    }
 }
+
+/// Renewed certificates are known before the next connection needs them.
+const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
 /// The watcher keeps the latest state only, so states are compared with what was told before.
 async fn follow(office: &Office, session: SessionNumber, mut states: StateWatcher) {
@@ -183,6 +204,7 @@ async fn follow(office: &Office, session: SessionNumber, mut states: StateWatche
         match state {
             SessionState::Disconnected if connected => {
                 connected = false;
+                office.settings.access.refresh();
                 tracing::info!("Contact was lost");
                 office.tell(Event::ContactLost { session });
             }
@@ -192,8 +214,10 @@ async fn follow(office: &Office, session: SessionNumber, mut states: StateWatche
                 office.tell(Event::ContactRestored { session });
             }
             SessionState::AuthFailed => {
+                // The client library asks for its watches before a login by SASL is over, so that a server which demands one
+                // refuses the session that it has taken before. Whether our credentials are bad, the next session shows.
                 tracing::warn!("Session was rejected: authentication failed");
-                return office.tell(Event::Rejected { session });
+                return office.tell(Event::SessionOver { session });
             }
             SessionState::Expired | SessionState::Closed => {
                 tracing::info!(%state, "Session ended");
@@ -201,6 +225,11 @@ async fn follow(office: &Office, session: SessionNumber, mut states: StateWatche
             }
             SessionState::Disconnected | SessionState::SyncConnected | SessionState::ConnectedReadOnly => {}
         }
-        state = states.changed().await;
+        state = loop {
+            match timeout(CERTIFICATES_ARE_READ_EVERY, states.changed()).await {
+                Ok(state) => break state,
+                Err(_) => office.settings.access.refresh(),
+            }
+        };
     }
 }

@@ -255,7 +255,8 @@ fn every_option_and_every_variable_is_read_and_named_when_it_is_wrong() {
         let twin = format!("ZK_LEADER_RUN_{}", option.to_uppercase().replace('-', "_"));
         let stop = refused(&["true"], &[(&twin, "\u{1}")]);
         // A file that is not there is no mistake of spelling.
-        let status = if ["config", "auth-file"].contains(&option) { 78 } else { 64 };
+        let files = ["config", "auth-file", "tls-ca", "tls-cert", "tls-key"];
+        let status = if files.contains(&option) { 78 } else { 64 };
         assert_eq!((stop.status, stop.stream), (status, Stream::Stderr), "{}", stop.text);
         assert!(stop.text.starts_with(&format!("zk-leader-run: {twin}: '\\u{{1}}' ")), "{}", stop.text);
         if argument.get_action().takes_values() {

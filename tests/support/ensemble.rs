@@ -24,7 +24,9 @@ pub const LONGEST_SESSION: Duration = Duration::from_secs(600);
 /// A server that is starting takes a four-letter word and never answers it.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
-const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+/// The last two are for TLS: the manifest of the first forgets them.
+const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:/usr/share/java/netty-codec.jar:\
+                    /usr/share/java/netty-resolver.jar";
 const HELP: &str = "these tests need a real ZooKeeper: apt-get install --no-install-recommends zookeeper libslf4j-java \
                     default-jre-headless (looked for `java` and /usr/share/java/zookeeper.jar)";
 /// Fast to start, and fast enough for a test.

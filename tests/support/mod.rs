@@ -21,6 +21,7 @@ pub mod impostor;
 pub mod notified;
 pub mod packages;
 pub mod peer;
+pub mod pki;
 pub mod ports;
 pub mod proxy;
 pub mod resources;

@@ -6,14 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{election, millis};
+use crate::support::pki::faketime;
 use crate::support::{Election, Subject, wait};
-
-/// Sets the clock of one process, and of those that it starts.
-fn library() -> PathBuf {
-    let found =
-        std::fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path().join("faketime/libfaketime.so.1"));
-    found.into_iter().find(|path| path.exists()).expect("libfaketime is missing: apt-get install libfaketime")
-}
 
 /// A host whose clock is wrong by so many seconds. What measures lengths of time is left alone.
 fn with_clock(host: Subject, skew: i64) -> Subject {
@@ -22,7 +16,7 @@ fn with_clock(host: Subject, skew: i64) -> Subject {
 
 fn clock(skew: i64) -> [(&'static str, String); 3] {
     [
-        ("LD_PRELOAD", library().to_str().unwrap().to_owned()),
+        ("LD_PRELOAD", faketime().to_str().unwrap().to_owned()),
         ("FAKETIME", format!("{skew:+}s")),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
     ]

@@ -39,6 +39,8 @@ mod prometheus;
 mod recipes;
 mod release;
 mod releaser;
+#[cfg(feature = "sasl-digest")]
+mod sasl;
 mod secrets;
 mod services;
 mod shutdown;
@@ -46,6 +48,8 @@ mod signals;
 mod successive_waits;
 mod systemd;
 mod terminal;
+#[cfg(feature = "tls")]
+mod tls;
 mod units;
 mod waiting;
 

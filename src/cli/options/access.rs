@@ -17,4 +17,33 @@ pub struct AccessOptions {
     /// such lines, or a systemd credential called zk-leader-run.auth (LoadCredential=). Read once, at the start.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub auth_file: Option<OsString>,
+
+    /// Speak TLS with every server in --connect that does not say tcp://
+    ///
+    /// Without it, with those that say tcp+tls://. Such a server needs its port: the secureClientPort of its configuration.
+    #[arg(long, global = true)]
+    pub tls: bool,
+
+    /// PEM file of the authorities that sign the servers' certificates [default: none]
+    ///
+    /// TLS needs it. A server's certificate must be for its name in --connect. The three files of TLS may be systemd
+    /// credentials: zk-leader-run.tls-ca, .tls-cert, .tls-key. They are read again when they change, for the next connection.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
+    pub tls_ca: Option<OsString>,
+
+    /// PEM file of our own certificate, for servers that demand one [default: none]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
+    pub tls_cert: Option<OsString>,
+
+    /// PEM file of its private key, not encrypted [default: none]
+    ///
+    /// It is refused if everybody may read it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
+    pub tls_key: Option<OsString>,
+
+    /// Accept a server's certificate whatever name it is for
+    ///
+    /// It must still be signed by an authority in --tls-ca: every holder of such a certificate can then pass for a server.
+    #[arg(long, global = true)]
+    pub tls_any_name: bool,
 }

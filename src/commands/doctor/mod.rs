@@ -101,13 +101,13 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
     let (mut serving, mut versions) = (0, Vec::new());
     let addresses: Vec<_> = asked.servers.split(',').collect();
     for address in &addresses {
-        findings.push(match probe::server(address, asked.limit).await {
+        findings.push(match probe::server(address, &asked.access, asked.limit).await {
             Said::Serves { version, role } => {
                 serving += 1;
                 versions.push(version.clone());
                 good("server", format!("{address} is a {role}, version {version}"))
             }
-            Said::NotAllowed => {
+            Said::NotAllowed | Said::Mute => {
                 let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";
                 advice("server", format!("{address} is there; {remedy}"))
             }

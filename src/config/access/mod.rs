@@ -1,7 +1,9 @@
-//! How we prove to the servers who we are: identities from a secret file, a variable or a systemd credential.
+//! How we prove to the servers who we are: identities from a secret file, a variable or a systemd credential, and the files
+//! of TLS.
 //!
 //! Never: a secret in a complaint; a secret from the command line.
 
+mod certificates;
 mod identities;
 mod secret_file;
 
@@ -14,7 +16,12 @@ use crate::zookeeper::Access;
 pub const SECRET_VARIABLE: &str = "ZK_LEADER_RUN_AUTH";
 
 /// Names of systemd credentials (`LoadCredential=` in `systemd.exec(5)`), each the default of an option.
-pub const CREDENTIALS: [(&str, &str); 1] = [("auth-file", "zk-leader-run.auth")];
+pub const CREDENTIALS: [(&str, &str); 4] = [
+    ("auth-file", "zk-leader-run.auth"),
+    ("tls-ca", "zk-leader-run.tls-ca"),
+    ("tls-cert", "zk-leader-run.tls-cert"),
+    ("tls-key", "zk-leader-run.tls-key"),
+];
 
 /// What was found, and what is worth a notice.
 pub struct Found {
@@ -22,26 +29,33 @@ pub struct Found {
     pub notices: Vec<String>,
 }
 
-/// Reads every secret, once.
+/// Reads every secret, once. `uses_tls`: whether any server speaks TLS.
 ///
 /// # Errors
 /// The first that cannot be read, is open to others, or makes no sense.
-pub fn read(typed: &AccessOptions, layers: &Layers) -> Result<Found, Refusal> {
+pub fn read(typed: &AccessOptions, layers: &Layers, uses_tls: bool) -> Result<Found, Refusal> {
+    let mut notices = Vec::new();
+    let tls = certificates::read(typed, layers, uses_tls, &mut notices)?;
+    let access = identities(typed, layers, &mut notices)?;
+    Ok(Found { access: Access { tls, ..access }, notices })
+}
+
+fn identities(typed: &AccessOptions, layers: &Layers, notices: &mut Vec<String>) -> Result<Access, Refusal> {
     let file = layers.given("auth-file", typed.auth_file.as_ref())?;
     let variable = layers.surroundings.variable(SECRET_VARIABLE).filter(|value| !value.is_empty());
-    let (access, notice) = match (file, variable) {
-        (None, None) => (Access::default(), None),
+    match (file, variable) {
+        (None, None) => Ok(Access::default()),
         (Some(file), Some(_)) if matches!(file.origin, Origin::Environment(_)) => {
-            return Err(file.refused(format_args!("goes not with {SECRET_VARIABLE}; unset one of them")));
+            Err(file.refused(format_args!("goes not with {SECRET_VARIABLE}; unset one of them")))
         }
         (Some(Given { origin: Origin::File(..) | Origin::Credential(_), .. }) | None, Some(secret)) => {
             let not_text = || Refusal::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");
-            (identities::read(SECRET_VARIABLE, secret.to_str().ok_or_else(not_text)?)?, None)
+            identities::read(SECRET_VARIABLE, secret.to_str().ok_or_else(not_text)?)
         }
         (Some(file), _) => {
             let found = secret_file::read(&file)?;
-            (identities::read(&file.text, &found.text)?, found.notice)
+            notices.extend(found.notice);
+            identities::read(&file.text, &found.text)
         }
-    };
-    Ok(Found { access, notices: notice.into_iter().collect() })
+    }
 }

@@ -27,18 +27,34 @@ pub struct Contents {
 
 /// Reads the file that `given` names.
 pub fn read(given: &Given) -> Result<Contents, Refusal> {
-    let broken = |error: &io::Error| {
-        let reason = error.raw_os_error().map_or("it is not UTF-8 text", |errno| Errno::from_raw(errno).desc());
-        unusable(given, format_args!("cannot be read: {reason}; write the path of a file that this user may read"))
-    };
-    let file = File::open(&given.text).map_err(|error| broken(&error))?;
-    let stat = file.metadata().map_err(|error| broken(&error))?;
+    let (file, notice) = open_judged(given)?;
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).map_err(|error| broken(given, &error))?;
+    Ok(Contents { text, notice })
+}
+
+/// Only whose it is, and whether it can be read.
+pub fn judge(given: &Given) -> Result<Option<String>, Refusal> {
+    open_judged(given).map(|(_, notice)| notice)
+}
+
+/// A file that may be everybody's to read.
+pub fn open(given: &Given) -> Result<File, Refusal> {
+    File::open(&given.text).map_err(|error| broken(given, &error))
+}
+
+fn open_judged(given: &Given) -> Result<(File, Option<String>), Refusal> {
+    let file = open(given)?;
+    let stat = file.metadata().map_err(|error| broken(given, &error))?;
     let rights = Rights { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
     // A pipe is whose it is by other means.
     let notice = if stat.is_file() { rights.judge(given)? } else { None };
-    let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text).map_err(|error| broken(&error))?;
-    Ok(Contents { text, notice })
+    Ok((file, notice))
+}
+
+fn broken(given: &Given, error: &io::Error) -> Refusal {
+    let reason = error.raw_os_error().map_or("it is not UTF-8 text", |errno| Errno::from_raw(errno).desc());
+    unusable(given, format_args!("cannot be read: {reason}; write the path of a file that this user may read"))
 }
 
 /// Whatever is wrong with a file is wrong with the configuration.

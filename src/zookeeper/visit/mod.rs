@@ -17,6 +17,7 @@ use zookeeper_client::{Client, Error, MultiWriteError, Stat};
 
 use super::access::{Access, Pace};
 use super::acl::{self, Acl, Entry};
+use super::diagnosis;
 use super::directories::parent;
 use super::fault::{Fault, Part, Refusal, Right, Step};
 use super::service::{self, Service};
@@ -104,6 +105,18 @@ enum Before {
     There(Option<i32>),
 }
 
+/// A server that runs the login of SASL ahead of its own greeting drops us, and takes us the next time.
+async fn connect(access: &Access, servers: &str, pace: Pace) -> (Result<Client, Error>, Option<Service>) {
+    const TRIES: usize = 3;
+    for _ in 1..TRIES {
+        let (client, service) = service::capture(access.connect(servers, pace)).await;
+        if client.is_ok() || matches!(client, Err(Error::NoAuth | Error::AuthFailed)) {
+            return (client, service);
+        }
+    }
+    service::capture(access.connect(servers, pace)).await
+}
+
 /// An open session.
 #[derive(Debug)]
 pub struct Visit {
@@ -122,16 +135,20 @@ impl Visit {
         let Destination { servers, chroot, access, limit, session_timeout } = destination;
         let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
         let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
-        let opened = AssertUnwindSafe(service::capture(access.connect(servers, pace))).catch_unwind();
+        let opened = AssertUnwindSafe(connect(access, servers, pace)).catch_unwind();
         let (client, service) = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
             Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
         };
-        let client = client.map_err(|error| match error {
-            Error::NoAuth | Error::AuthFailed => Failure::Forbidden(Refusal::Credentials.to_string()),
-            other => Failure::Unreachable(other.to_string()),
-        })?;
+        let client = match client {
+            Ok(client) => client,
+            Err(Error::NoAuth | Error::AuthFailed) => return Err(Failure::Forbidden(Refusal::Credentials.to_string())),
+            Err(error) => {
+                let why = diagnosis::of(servers, access).await.map(|diagnosis| diagnosis.text);
+                return Err(Failure::Unreachable(why.unwrap_or_else(|| error.to_string())));
+            }
+        };
         Ok(Self { client, service, chroot: chroot.clone(), limit: *limit })
     }
 

@@ -1,0 +1,79 @@
+//! The three files of TLS: which there are, whether they go together, and what is wrong with one, by its option.
+//!
+//! Never: a key that others may read.
+
+use std::path::PathBuf;
+
+use super::super::given::Given;
+use super::super::refusal::{Refusal, quoted};
+use super::secret_file;
+use crate::cli::{AccessOptions, Layers};
+use crate::zookeeper::tls::{Certificates, Files, Flaw, Identity, Part};
+
+/// What was given, and where.
+struct Options {
+    ca: Given,
+    identity: Option<(Given, Given)>,
+    any_name: bool,
+}
+
+/// `None`: no server speaks TLS. `notices` gets what is worth one.
+pub fn read(
+    typed: &AccessOptions,
+    layers: &Layers,
+    uses_tls: bool,
+    notices: &mut Vec<String>,
+) -> Result<Option<Certificates>, Refusal> {
+    let ca = layers.given("tls-ca", typed.tls_ca.as_ref())?;
+    let certificate = layers.given("tls-cert", typed.tls_cert.as_ref())?;
+    let key = layers.given("tls-key", typed.tls_key.as_ref())?;
+    let any_name = layers.flag("tls-any-name", typed.tls_any_name)?;
+    if !uses_tls {
+        for given in [&ca, &certificate, &key].into_iter().flatten() {
+            secret_file::open(given)?;
+            let remedy = "no server in --connect speaks TLS; write tcp+tls:// there, or add --tls";
+            notices.push(format!("{} has no effect: {remedy}", given.origin));
+        }
+        return Ok(None);
+    }
+    let missing =
+        |option: &str, why: &str| Refusal::usage(format_args!("--{option}"), format_args!("is missing: {why}"));
+    let Some(ca) = ca else {
+        let why =
+            "TLS needs the authorities that sign the servers' certificates; write --tls-ca and a PEM file of them";
+        return Err(missing("tls-ca", why));
+    };
+    let identity = match (certificate, key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (Some(_), None) => return Err(missing("tls-key", "it is the private key of the certificate in --tls-cert")),
+        (None, Some(_)) => return Err(missing("tls-cert", "it is the certificate for the key in --tls-key")),
+    };
+    if let Some((_, key)) = &identity {
+        notices.extend(secret_file::judge(key)?);
+    }
+    if any_name {
+        notices
+            .push("servers are not known by their names: every certificate that --tls-ca signed passes for one".into());
+    }
+    let options = Options { ca, identity, any_name };
+    Certificates::load(&options.files()).map(Some).map_err(|flaw| options.refusal(flaw))
+}
+
+impl Options {
+    fn files(&self) -> Files {
+        let path = |given: &Given| PathBuf::from(&given.text);
+        let identity = self.identity.as_ref();
+        let identity = identity.map(|(certificate, key)| Identity { certificate: path(certificate), key: path(key) });
+        Files { ca: path(&self.ca), identity, any_name: self.any_name }
+    }
+
+    fn refusal(&self, Flaw { part, complaint }: Flaw) -> Refusal {
+        let given = match (part, &self.identity) {
+            (Part::Certificate, Some((certificate, _))) => certificate,
+            (Part::Key, Some((_, key))) => key,
+            _ => &self.ca,
+        };
+        Refusal::configuration(&given.origin, format_args!("{} {complaint}", quoted(&given.text)))
+    }
+}

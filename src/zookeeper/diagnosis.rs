@@ -1,0 +1,104 @@
+//! Why no server took us, asked of each in a connection of its own: the client library says no more than that none did.
+//!
+//! Never: a part in opening a session; what is found out here is for people, and for the decision not to try for ever.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::access::Access;
+use super::address::Address;
+use super::tls::talk::{self, Trouble};
+use super::visit::probe::{self, Said};
+
+/// A server that has not said anything by then is one that does not answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is wrong, for people, and whether it stays wrong until somebody changes something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnosis {
+    pub text: String,
+    pub is_final: bool,
+}
+
+/// One server's part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Opinion {
+    /// It answers, so that the fault is not here.
+    Fine,
+    Away,
+    Refuses(String),
+}
+
+/// Asks every server at once. `None`: there is nothing to say that the client library does not say.
+pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
+    let opinions = join_all(servers.split(',').map(|server| opinion(server, access))).await;
+    sum_up(servers.split(',').zip(opinions))
+}
+
+/// Servers that are away may come back and refuse us as the others do; one that is fine may take us the next time.
+fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diagnosis> {
+    let mut diagnosis = Diagnosis { text: String::new(), is_final: true };
+    for (server, opinion) in opinions {
+        match opinion {
+            Opinion::Fine => diagnosis.is_final = false,
+            Opinion::Away => {}
+            Opinion::Refuses(why) => {
+                let between = if diagnosis.text.is_empty() { "" } else { "; " };
+                let _ = write!(diagnosis.text, "{between}{server}: {why}");
+            }
+        }
+    }
+    (!diagnosis.text.is_empty()).then_some(diagnosis)
+}
+
+async fn opinion(server: &str, access: &Access) -> Opinion {
+    let address = Address::of(server);
+    match (&access.tls, address.is_tls) {
+        (Some(certificates), true) => {
+            match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
+                Ok(Ok(_)) => Opinion::Fine,
+                Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(why),
+                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(format!(
+                    "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
+                )),
+                Ok(Err(Trouble::Network(_))) | Err(_) => Opinion::Away,
+            }
+        }
+        (_, true) => Opinion::Refuses("it speaks TLS, and there is no --tls-ca".to_owned()),
+        (_, false) => match probe::plain(address, PATIENCE).await {
+            // Four letters are too few for a server that waits for the head of a record of TLS.
+            Said::Mute | Said::Unreachable(_) if probe::speaks_tls(address, PATIENCE).await => {
+                Opinion::Refuses(format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"))
+            }
+            Said::Mute | Said::Unreachable(_) => Opinion::Away,
+            Said::Serves { .. } | Said::NotAllowed | Said::NotServing => Opinion::Fine,
+        },
+    }
+}
+
+async fn is_plain(address: Address<'_>) -> bool {
+    matches!(probe::plain(address, PATIENCE).await, Said::Serves { .. } | Said::NotAllowed | Said::NotServing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_contradicts_is_final() {
+        let refuses = || Opinion::Refuses("it demands a certificate".into());
+        let sum = |opinions: [Opinion; 2]| sum_up(["a", "b"].into_iter().zip(opinions));
+        let diagnosis = |text: &str, is_final| Some(Diagnosis { text: text.into(), is_final });
+        assert_eq!(sum([Opinion::Away, Opinion::Fine]), None);
+        assert_eq!(sum([Opinion::Away, Opinion::Away]), None);
+        assert_eq!(sum([Opinion::Away, refuses()]), diagnosis("b: it demands a certificate", true));
+        assert_eq!(sum([refuses(), Opinion::Fine]), diagnosis("a: it demands a certificate", false));
+        assert_eq!(
+            sum([refuses(), refuses()]),
+            diagnosis("a: it demands a certificate; b: it demands a certificate", true)
+        );
+    }
+}

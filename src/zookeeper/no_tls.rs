@@ -1,0 +1,70 @@
+//! In the place of `tls` in a build without it: there are no certificates to show.
+//!
+//! Never: a value of [`Certificates`].
+
+use std::path::PathBuf;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Files {
+    pub ca: PathBuf,
+    pub identity: Option<Identity>,
+    pub any_name: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    Authority,
+    Certificate,
+    Key,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Flaw {
+    pub part: Part,
+    pub complaint: String,
+}
+
+/// There is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Certificates {}
+
+impl Certificates {
+    /// # Errors
+    /// Always.
+    pub fn load(_files: &Files) -> Result<Self, Flaw> {
+        Err(Flaw { part: Part::Authority, complaint: "is of no use: this build cannot do TLS".to_owned() })
+    }
+
+    pub(super) fn refresh(&self) {
+        match *self {}
+    }
+
+    pub fn holds_key(&self) -> bool {
+        match *self {}
+    }
+}
+
+pub fn can_be_certified(_host: &str) -> bool {
+    true
+}
+
+pub(super) mod talk {
+    use super::Certificates;
+
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub enum Trouble {
+        Network(String),
+        Refused(String),
+    }
+
+    #[expect(clippy::unused_async, reason = "as with TLS")]
+    pub async fn ask(_host: &str, _port: u16, certificates: &Certificates, _word: &str) -> Result<String, Trouble> {
+        match *certificates {}
+    }
+}

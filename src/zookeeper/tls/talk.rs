@@ -1,0 +1,155 @@
+//! One question to one server over TLS, for people: what it says to a four-letter word, or why there is no TLS with it.
+//!
+//! Never: a connection that anything else depends on.
+
+use std::io::{self, Read, Write};
+
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, CertificateError, ClientConnection, Error};
+use tokio::net::TcpStream;
+
+use super::Certificates;
+use super::verifier;
+
+/// No answer to a four-letter word is anywhere near as long.
+const LONGEST_ANSWER: usize = 16 * 1024;
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// The network, or a server that is not there: it may pass.
+    Network(String),
+    /// They do not come together until somebody changes something.
+    Refused(String),
+}
+
+/// Asks `word`, and reads until the server closes. The caller bounds the time.
+pub async fn ask(host: &str, port: u16, certificates: &Certificates, word: &str) -> Result<String, Trouble> {
+    let network = |error: io::Error| Trouble::Network(error.to_string());
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| Trouble::Refused("its host name can be in no certificate".to_owned()))?;
+    let tls = ClientConnection::new(certificates.config(), name)
+        .map_err(|error| Trouble::Refused(format!("our certificates cannot be used: {error}")))?;
+    let stream = TcpStream::connect((host, port)).await.map_err(network)?;
+    let mut line = Line { stream, tls };
+    line.tls.writer().write_all(word.as_bytes()).map_err(network)?;
+    match line.converse().await {
+        Ok(answer) => Ok(String::from_utf8_lossy(&answer).into_owned()),
+        Err(error) => Err(line.explain(&error, certificates.holds_key())),
+    }
+}
+
+struct Line {
+    stream: TcpStream,
+    tls: ClientConnection,
+}
+
+impl Line {
+    /// What the server says until it hangs up.
+    async fn converse(&mut self) -> io::Result<Vec<u8>> {
+        let mut answer = Vec::new();
+        loop {
+            while self.tls.wants_write() {
+                self.stream.writable().await?;
+                would_block(self.tls.write_tls(&mut Socket(&self.stream)))?;
+            }
+            self.stream.readable().await?;
+            let Some(length) = would_block(self.tls.read_tls(&mut Socket(&self.stream)))? else { continue };
+            let state = self.tls.process_new_packets().map_err(io::Error::other)?;
+            let mut heard = vec![0; state.plaintext_bytes_to_read()];
+            self.tls.reader().read_exact(&mut heard)?;
+            answer.extend(heard);
+            if state.peer_has_closed() || answer.len() > LONGEST_ANSWER || (length == 0 && !answer.is_empty()) {
+                return Ok(answer);
+            }
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    fn explain(&self, error: &io::Error, has_identity: bool) -> Trouble {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        match inner {
+            Some(error) => Trouble::Refused(reason(error, has_identity)),
+            // Hung up on our first words: it has not understood them, or is just going down.
+            None if self.tls.is_handshaking() => Trouble::Network("it hung up during the TLS handshake".to_owned()),
+            None => Trouble::Network(error.to_string()),
+        }
+    }
+}
+
+fn reason(error: &Error, has_identity: bool) -> String {
+    match error {
+        Error::InvalidCertificate(error) if verifier::has_expired(error) => {
+            "its certificate has expired; renew it, or set this host's clock".to_owned()
+        }
+        Error::InvalidCertificate(error) if verifier::is_too_early(error) => {
+            "its certificate is not valid yet; set this host's clock".to_owned()
+        }
+        Error::InvalidCertificate(error) if verifier::is_for_another_name(error) => format!(
+            "its certificate is for another name ({error}); write the host in --connect as its certificate does, or add \
+             --tls-any-name"
+        ),
+        // A signature by another key of the same name: an authority that was made anew.
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            "its certificate is not signed by an authority in --tls-ca; add that authority's certificate there"
+                .to_owned()
+        }
+        Error::InvalidCertificate(error) => format!("its certificate cannot be accepted: {error}"),
+        Error::AlertReceived(alert) if is_about_certificates(*alert) && !has_identity => {
+            "it demands a certificate of ours; add --tls-cert and --tls-key".to_owned()
+        }
+        Error::AlertReceived(alert) if is_about_certificates(*alert) => {
+            format!(
+                "it does not accept the certificate in --tls-cert ({alert:?}); have it signed by whom the servers trust"
+            )
+        }
+        Error::InvalidMessage(_) => "it does not speak TLS on that port; write its secureClientPort".to_owned(),
+        other => format!("TLS with it fails: {other}"),
+    }
+}
+
+fn is_about_certificates(alert: AlertDescription) -> bool {
+    use AlertDescription as A;
+    matches!(
+        alert,
+        A::NoCertificate
+            | A::BadCertificate
+            | A::UnsupportedCertificate
+            | A::CertificateRevoked
+            | A::CertificateExpired
+            | A::CertificateUnknown
+            | A::UnknownCA
+            | A::CertificateRequired
+            | A::AccessDenied
+    )
+}
+
+/// `None`: not now.
+fn would_block<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A socket that never blocks, as rustls wants it.
+struct Socket<'a>(&'a TcpStream);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(bytes)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
