@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::iter::once;
 use std::time::Duration;
 
+use nix::sys::prctl::set_dumpable;
 use nix::unistd::gethostname;
 use uuid::Uuid;
 
@@ -25,8 +26,17 @@ use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
 use crate::supervisor::errands;
-use crate::zookeeper;
 use crate::zookeeper::releaser::Orphaned;
+use crate::zookeeper::{self, Access};
+
+/// While secrets are in our memory, nobody but root may look into it: neither by a core dump nor in `/proc`, where the
+/// variables are, too (`PR_SET_DUMPABLE(2const)`). Children inherit it until they execute something, so the command keeps its own.
+pub fn keep_secrets(access: &Access) {
+    if access.holds_secrets() {
+        // It cannot fail.
+        let _ = set_dumpable(false);
+    }
+}
 
 pub fn guard(config: &Config) -> handle::Settings {
     handle::Settings {

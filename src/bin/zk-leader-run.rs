@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(stop) => return stop.print(),
     };
+    wiring::keep_secrets(&config.access);
     if config.dry_run {
         return Stop::answer(budget::text(&config)).print();
     }

@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 
 use zk_leader_run::cli::{Surroundings, ctl};
-use zk_leader_run::commands;
+use zk_leader_run::{commands, wiring};
 
 fn main() -> ExitCode {
     match ctl::parse(std::env::args_os(), &Surroundings::of_this_process()) {
-        Ok(asked) => commands::run(&asked),
+        Ok(asked) => {
+            wiring::keep_secrets(&asked.access);
+            commands::run(&asked)
+        }
         Err(stop) => stop.print(),
     }
 }

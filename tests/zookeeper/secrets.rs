@@ -1,7 +1,8 @@
 //! Identities of the scheme `digest` at a server that demands one; and that a secret is seen nowhere but where it belongs.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -11,7 +12,7 @@ use zookeeper_client::Client;
 
 use super::secs;
 use crate::support::ensemble::Build;
-use crate::support::subject::is_alive;
+use crate::support::subject::{children_of, is_alive};
 use crate::support::{Admin, Election, Ensemble, Subject, wait};
 
 const IDENTITY: &str = "digest:bob:hunter2";
@@ -162,4 +163,43 @@ fn everything(admin: &Admin, path: &str) -> String {
     let own = admin.find(path).map(|(data, _)| data).unwrap_or_default();
     let children = admin.children(path);
     children.iter().fold(own, |text, child| text + &everything(admin, &format!("{path}/{child}")))
+}
+
+/// An ordinary user, who may look into his processes (`proc(5)`: the files there are root's if the process may not be dumped).
+const NOBODY: u32 = 65534;
+
+/// Who may read the memory and the variables of a process, besides root.
+fn owner(pid: i32) -> u32 {
+    fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid()
+}
+
+#[test]
+fn whoever_holds_a_secret_cannot_be_dumped_and_the_command_can() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("zk-leader-run");
+    fs::copy(env!("CARGO_BIN_EXE_zk-leader-run"), &program).unwrap();
+    let (election, servers) = (election(), super::server().connect_string());
+    for containment in ["subreaper", "pid-namespace"] {
+        for identity in ["", IDENTITY] {
+            let host = election.host_at(&servers, "a").command(&["sh", "-c", "ulimit -c; exec sleep 1000"]);
+            let host =
+                host.option("--contain", containment).option("--name", &format!("{containment}{}", identity.len()));
+            let wanted = host.to_process();
+            let mut process = Command::new(&program);
+            process.args(wanted.get_args()).env("ZK_LEADER_RUN_AUTH", identity).uid(NOBODY).gid(NOBODY);
+            let host = Subject::start(process);
+            wait::until("the command runs", || !host.output().is_empty());
+            let command = wait::for_some("the command's process", || find(host.guard_pid()));
+            let ours = if identity.is_empty() { NOBODY } else { 0 };
+            assert_eq!((owner(host.pid()), owner(host.guard_pid())), (ours, ours), "{containment} {identity}");
+            assert_eq!(owner(command), NOBODY, "{containment} {identity}: the command is anybody's");
+        }
+    }
+}
+
+/// The `sleep` below a process.
+fn find(pid: i32) -> Option<i32> {
+    let is_sleep = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    children_of(pid).into_iter().find_map(|child| Some(child).filter(is_sleep).or_else(|| find(child)))
 }

@@ -10,6 +10,7 @@ use std::io;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::CloneFlags;
+use nix::sys::prctl::{get_dumpable, set_dumpable};
 use nix::unistd::{ForkResult, Gid, Uid};
 
 use crate::guard::sys;
@@ -66,9 +67,13 @@ impl PidNamespace {
 
     /// The command sees the ids that it would see outside (`user_namespaces(7)`).
     fn map_own_ids(self) -> io::Result<()> {
+        // Of a process that may not be dumped, because it holds secrets, these files are root's (`proc(5)`).
+        let is_dumpable = get_dumpable()?;
+        set_dumpable(true)?;
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{0} {0} 1", self.uid))?;
-        fs::write("/proc/self/gid_map", format!("{0} {0} 1", self.gid))
+        fs::write("/proc/self/gid_map", format!("{0} {0} 1", self.gid))?;
+        Ok(set_dumpable(is_dumpable)?)
     }
 }
 
