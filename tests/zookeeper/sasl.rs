@@ -114,6 +114,6 @@ fn a_wrong_password_an_unknown_user_and_no_login_at_all_end_us_with_77() {
             .output()
             .unwrap();
         let error = String::from_utf8_lossy(&said.stderr);
-        assert!(error.contains("the credentials forbid it"), "{error}");
+        assert!(error.contains("refuses our credentials"), "{error}");
     }
 }
