@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 need_rust
 need_zookeeper
 need_peers
+need_packages curl # for the documents' commands
 need_packages openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}

@@ -16,6 +16,7 @@ mod containment;
 mod cron;
 mod crontab;
 mod crowd;
+mod documents;
 mod election;
 mod ensemble_faults;
 mod exits;

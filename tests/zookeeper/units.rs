@@ -220,7 +220,7 @@ fn an_existing_unit_runs_on_one_host_with_the_drop_in_of_the_example() {
     );
     fs::copy(example.join("one-leader.conf"), election.diary.directory().join("one-leader.conf")).unwrap();
     let readme = fs::read_to_string(example.join("README.md")).unwrap();
-    let command = readme.lines().next().unwrap().trim();
+    let command = readme.lines().skip_while(|line| *line != "```sh").nth(1).unwrap();
     for host in [&first, &second] {
         host.must(&settings);
         host.must(&format!("cd /shared; {command}"));

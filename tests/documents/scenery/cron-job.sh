@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "cron-job.sh: token $ZK_LEADER_TOKEN"

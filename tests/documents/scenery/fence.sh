@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "fence.sh: token $ZK_LEADER_TOKEN"

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "job.sh: token $ZK_LEADER_TOKEN"

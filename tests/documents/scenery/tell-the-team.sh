@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "tell-the-team.sh: event $ZK_LEADER_EVENT"
