@@ -13,10 +13,39 @@ use super::sys;
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn reap(guards: &[i32]) -> io::Result<()> {
-    let children = Children::of_this_process()?.list()?;
-    for pid in children.into_iter().filter(|pid| !guards.contains(pid)) {
+    reap_of(&Children::of_this_process()?.list()?, guards);
+    Ok(())
+}
+
+fn reap_of(children: &[i32], guards: &[i32]) {
+    for &pid in children.iter().filter(|pid| !guards.contains(pid)) {
         // It lives, or somebody was faster.
         let _ = sys::reap(pid);
     }
-    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::zombie_processes, reason = "tests; reaped by their ids")]
+mod tests {
+    use std::process::Command;
+
+    use nix::errno::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_guards_end_is_left_to_its_handle() {
+        let dead = || {
+            let child = Command::new("true").spawn().unwrap();
+            let pid = i32::try_from(child.id()).unwrap();
+            while sys::peek(sys::Child::Pid(pid)).unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            pid
+        };
+        let (guard, stray) = (dead(), dead());
+        reap_of(&[guard, stray], &[guard]);
+        assert_eq!(sys::peek(sys::Child::Pid(stray)), Err(Errno::ECHILD));
+        assert!(sys::reap(guard).unwrap().is_some());
+    }
 }
