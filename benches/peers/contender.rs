@@ -13,7 +13,9 @@ use nix::unistd::Pid;
 
 use crate::floor;
 use crate::jute::Connection;
+use crate::processes;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::wait;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,16 +23,22 @@ pub enum Kind {
     Floor,
     Ours,
     Etcd,
+    Kazoo,
+    Curator,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Floor, Self::Ours, Self::Etcd];
+    pub const ALL: [Self; 5] = [Self::Floor, Self::Ours, Self::Etcd, Self::Kazoo, Self::Curator];
+    /// The floor keeps no promise and renews nothing.
+    pub const PROGRAMS: [Self; 4] = [Self::Ours, Self::Etcd, Self::Kazoo, Self::Curator];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor, by hand",
             Self::Ours => "zk-leader-run",
             Self::Etcd => "etcdctl lock",
+            Self::Kazoo => "kazoo Election",
+            Self::Curator => "Curator LeaderLatch",
         }
     }
 }
@@ -63,11 +71,11 @@ impl<'a> Election<'a> {
     pub fn new(
         kind: Kind,
         name: &str,
-        servers: &'a Servers,
-        directory: &Path,
+        setting: &'a Setting,
         session_timeout: Duration,
         mode: &'static str,
     ) -> io::Result<Self> {
+        let Setting { servers, directory, .. } = setting;
         let path = format!("/{kind:?}-{name}").to_lowercase();
         let diary = directory.join(&path[1..]);
         let stamp = directory.join("stamp");
@@ -79,31 +87,46 @@ impl<'a> Election<'a> {
 
     /// One more host. Its process leads a group of its own.
     pub fn spawn(&self) -> io::Result<Host> {
-        let seconds = self.session_timeout.as_secs();
-        let mut program = match self.kind {
-            Kind::Floor => {
-                let mut program = Command::new(std::env::current_exe()?);
-                program.args(["floor", &self.servers.zookeeper, &self.path]);
-                program
-            }
-            Kind::Ours => {
-                let mut program = Command::new(program_under_test());
-                program.args(["--connect", &self.servers.zookeeper, "--path", &self.path]);
-                program.args(["--session-timeout", &format!("{seconds}s"), "--"]);
-                program
-            }
-            Kind::Etcd => {
-                let mut program = Command::new("etcdctl");
-                program.env("ETCDCTL_API", "3").args(["--endpoints", &self.servers.etcd]);
-                program.args(["lock", "--ttl", &seconds.to_string(), &self.path]);
-                program
-            }
-        };
+        let mut program = self.program()?;
         let log = File::options().append(true).create(true).open(self.diary.with_extension("log"))?;
         program.arg(&self.stamp).arg(&self.diary).args((!self.mode.is_empty()).then_some(self.mode));
         program.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
         let spawned_at = monotonic();
         Ok(Host { process: program.spawn()?, kind: self.kind, spawned_at })
+    }
+
+    /// The command line up to the command.
+    fn program(&self) -> io::Result<Command> {
+        let (zookeeper, etcd) = (&self.servers.zookeeper, &self.servers.etcd);
+        let seconds = self.session_timeout.as_secs();
+        let mut program;
+        match self.kind {
+            Kind::Floor => {
+                program = Command::new(std::env::current_exe()?);
+                program.args(["floor", zookeeper, &self.path]);
+            }
+            Kind::Ours => {
+                program = Command::new(program_under_test());
+                program.args(["--connect", zookeeper, "--path", &self.path]);
+                program.args(["--session-timeout", &format!("{seconds}s"), "--"]);
+            }
+            Kind::Etcd => {
+                program = Command::new("etcdctl");
+                program.env("ETCDCTL_API", "3").args(["--endpoints", etcd]);
+                program.args(["lock", "--ttl", &seconds.to_string(), &self.path]);
+            }
+            Kind::Kazoo => {
+                program = Command::new(peers().join("python/bin/python"));
+                program.arg(source("tests/peers/peer.py")).arg("kazoo-election");
+                program.args([zookeeper, &self.path, "host", &(seconds * 1000).to_string()]);
+            }
+            Kind::Curator => {
+                program = Command::new("java");
+                program.args(JAVA_OPTIONS).arg("-cp").arg(format!("{}:{CURATOR}", peers().join("classes").display()));
+                program.args(["Peer", "curator-latch", zookeeper, &self.path, "host", &(seconds * 1000).to_string()]);
+            }
+        }
+        Ok(program)
     }
 
     /// What was written down so far of one kind of event.
@@ -136,9 +159,31 @@ impl<'a> Election<'a> {
             let (_, keys) = self.servers.etcdctl(&["get", "--prefix", &self.path, "--keys-only"])?;
             return Ok(keys.lines().filter(|line| !line.is_empty()).count());
         }
+        let ours = if matches!(self.kind, Kind::Floor | Kind::Ours) { "/election" } else { "" };
         let mut connection = Connection::open(&self.servers.zookeeper, Duration::from_secs(5))?;
-        Ok(connection.children(&format!("{}/election", self.path))?.len())
+        let contenders = connection.children(&format!("{}{ours}", self.path))?.len();
+        connection.close().map(|()| contenders)
     }
+}
+
+/// As in `tests/peers/peer`, without the script: it starts fast, as its users would have it.
+const JAVA_OPTIONS: [&str; 5] = [
+    "-Xmx64m",
+    "-Xshare:auto",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+];
+const CURATOR: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/zookeeper-recipes-election.jar:\
+                       /usr/share/java/zookeeper-recipes-lock.jar:/usr/share/java/slf4j-simple.jar";
+
+/// What `tests/peers/peer --prepare` has made: `run.sh` says where.
+fn peers() -> PathBuf {
+    PathBuf::from(std::env::var("BENCH_PEERS").expect("BENCH_PEERS is set by benches/run.sh"))
+}
+
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// `BENCH_PROGRAM` puts another build to the test.
@@ -146,7 +191,19 @@ fn program_under_test() -> String {
     std::env::var("BENCH_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_zk-leader-run").to_owned())
 }
 
-/// One contender. Dropped: its whole group is killed, and its command.
+/// Whatever commands of this election still run: some programs leave theirs.
+impl Drop for Election<'_> {
+    fn drop(&mut self) {
+        let is_ours = |pid: i32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.contains(&*self.diary.to_string_lossy()))
+        };
+        let started = self.stamps("start").into_iter().map(|stamp| stamp.pid);
+        started.filter(|pid| is_ours(*pid)).for_each(|pid| send(pid, Signal::SIGKILL));
+    }
+}
+
+/// One contender. Dropped: its whole group is killed; what else it has started, [`Election`] sees to.
 pub struct Host {
     process: Child,
     kind: Kind,
@@ -167,6 +224,12 @@ impl Host {
             send(command, Signal::SIGTERM);
         }
         at
+    }
+
+    /// The processes of the program itself, without its command.
+    pub fn processes(&self, command: i32) -> Vec<i32> {
+        let own = std::iter::once(self.pid());
+        own.chain(processes::descendants(self.pid()).into_iter().filter(|pid| *pid != command)).collect()
     }
 
     pub fn wait(&mut self) -> io::Result<()> {

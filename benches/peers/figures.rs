@@ -1,5 +1,11 @@
 //! Medians and quartiles, and ratios of what was measured side by side.
 
+use std::time::Duration;
+
+pub fn millis(length: Duration) -> f64 {
+    length.as_secs_f64() * 1e3
+}
+
 /// Measured values of one program in one scenario, in the order of the rounds.
 #[derive(Clone, Default, Debug)]
 pub struct Series(pub Vec<f64>);

@@ -126,7 +126,7 @@ impl Contender<'_> {
         self.connection.call(request::MULTI, &multi.end())?.ok().map(drop)
     }
 
-    fn release(&mut self) -> io::Result<()> {
+    fn release(mut self) -> io::Result<()> {
         let check = Fields::default().text(&self.path("term")).int(self.versions[0] + 1);
         let delete = Fields::default().text(&self.candidate).int(ANY_VERSION);
         let free = Fields::default().text(&self.path("lease")).bytes(&RECORD).int(self.versions[1] + 1);
@@ -135,6 +135,6 @@ impl Contender<'_> {
             .operation(request::DELETE, &delete)
             .operation(request::SET_DATA, &free);
         self.connection.call(request::MULTI, &multi.end())?.ok()?;
-        self.connection.call(request::CLOSE_SESSION, &Fields::default()).map(drop)
+        self.connection.close()
     }
 }

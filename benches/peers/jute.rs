@@ -183,6 +183,10 @@ impl Connection {
         self.call(request::CREATE, &Fields::default().create(path, data, false)).map(drop)
     }
 
+    pub fn close(mut self) -> io::Result<()> {
+        self.call(request::CLOSE_SESSION, &Fields::default()).map(drop)
+    }
+
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }

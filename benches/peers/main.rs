@@ -1,7 +1,7 @@
 //! This program, its peers and the floor, side by side against real servers: `make bench`.
 //!
-//! `ROUNDS=20` sets how often; `ONLY=start,handover` which scenarios; `BENCH_DATA=/var/tmp` puts the servers' files on a disk;
-//! `BENCH_PROGRAM=…` puts another build to the test.
+//! `ROUNDS=20` sets how often, `CROWD=1000` among how many; `ONLY=start,handover,faults,idle,crowd` which scenarios, and then it
+//! only prints; `BENCH_DATA=/var/tmp` puts the servers' files on a disk; `BENCH_PROGRAM=…` puts another build to the test.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,14 +10,21 @@
 )]
 
 mod contender;
+mod crowd;
+mod faults;
 mod figures;
 mod floor;
+mod idle;
 mod jute;
+mod latency;
+mod plot;
 #[path = "../../tests/support/ports.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod ports;
-mod scenarios;
+mod processes;
+mod report;
 mod servers;
+mod setting;
 #[path = "../../tests/support/wait.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod wait;
@@ -26,12 +33,8 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use contender::Kind;
-use figures::Series;
 use servers::Servers;
-
-/// What was measured of each kind of program, by scenario.
-pub type Results = Vec<(&'static str, Vec<(Kind, Series)>)>;
+use setting::{Setting, is_wanted, number};
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,20 +44,47 @@ fn main() -> io::Result<()> {
     let place = std::env::var("BENCH_DATA").unwrap_or_else(|_| "/dev/shm".to_owned());
     let directory = tempfile::Builder::new().prefix("zk-leader-run-bench-").tempdir_in(place)?;
     build_stamp(directory.path())?;
-    let servers = Servers::start(directory.path())?;
-    let results = scenarios::run(&servers, directory.path(), rounds())?;
-    for (scenario, programs) in &results {
-        println!("{scenario}");
-        for (kind, series) in programs {
-            let Some(spread) = series.spread() else { continue };
-            println!("  {:<16} {:8.2} ms ({:.2}–{:.2})", kind.name(), spread.median, spread.low, spread.high);
-        }
+    let setting = Setting {
+        servers: Servers::start(directory.path())?,
+        directory: directory.path().to_owned(),
+        rounds: number("ROUNDS", 20),
+        largest_crowd: number("CROWD", 1000),
+    };
+    let results = measure(&setting)?;
+    if std::env::var_os("ONLY").is_some() {
+        println!("{}", report::tables(&results));
+        return Ok(());
     }
-    Ok(())
+    report::write(&results, setting.rounds)
 }
 
-fn rounds() -> usize {
-    std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20)
+/// All that was measured.
+#[derive(Default)]
+pub struct Results {
+    pub latencies: Vec<latency::Latency>,
+    pub outcomes: Vec<faults::Outcome>,
+    pub footprints: Vec<idle::Footprint>,
+    pub crowds: Vec<crowd::Crowd>,
+}
+
+fn measure(setting: &Setting) -> io::Result<Results> {
+    let mut results = Results::default();
+    if is_wanted("start") {
+        results.latencies.push(latency::starts(setting)?);
+    }
+    if is_wanted("handover") {
+        results.latencies.extend(latency::handovers(setting)?);
+    }
+    if is_wanted("faults") {
+        results.outcomes = faults::faults(setting)?;
+    }
+    if is_wanted("idle") {
+        results.footprints = idle::footprints(setting)?;
+    }
+    if is_wanted("crowd") {
+        results.crowds = crowd::crowds(setting)?;
+    }
+    Ok(results)
 }
 
 /// Beside the servers' files: `stamp`.

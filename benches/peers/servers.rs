@@ -70,6 +70,21 @@ impl Servers {
         stream.read_to_string(&mut answer).map(|_| answer)
     }
 
+    /// That `ZooKeeper` has received so far.
+    pub fn packets(&self) -> io::Result<f64> {
+        let answer = self.ask("mntr")?;
+        let line = answer.lines().find_map(|line| line.strip_prefix("zk_packets_received"));
+        line.and_then(|rest| rest.trim().parse().ok()).ok_or_else(|| io::Error::other("mntr counts no packets"))
+    }
+
+    /// The same after that time, and how many have come meanwhile, without being asked for.
+    pub fn packets_in(&self, window: Duration) -> io::Result<(f64, f64)> {
+        let before = self.packets()?;
+        wait::pass(window);
+        let after = self.packets()?;
+        Ok((after, after - before))
+    }
+
     fn warm_up(&self) -> io::Result<()> {
         let mut connection = Connection::open(&self.zookeeper, UP_WITHIN)?;
         connection.make("/warm", b"")?;
