@@ -50,6 +50,8 @@ pub(super) enum Refusal {
     /// No identity that the ACL of a new znode is about.
     Acl,
     Credentials,
+    /// A request that the server does not know.
+    TooOld,
 }
 
 impl fmt::Display for Refusal {
@@ -73,6 +75,10 @@ impl fmt::Display for Refusal {
                  scheme must be enabled on the servers",
             ),
             Self::Credentials => f.write_str("the server refuses our credentials; look at --auth-file"),
+            Self::TooOld => f.write_str(
+                "the server does not know this request; it takes ZooKeeper 3.5 or newer (zk-leaderctl doctor tells the \
+                 version of each server)",
+            ),
         }
     }
 }
@@ -115,6 +121,7 @@ impl From<&Error> for Fault {
             Error::NoAuth => Self::Forbidden(Refusal::Right(None)),
             Error::InvalidAcl => Self::Forbidden(Refusal::Acl),
             Error::AuthFailed => Self::Forbidden(Refusal::Credentials),
+            Error::Unimplemented => Self::Forbidden(Refusal::TooOld),
             other => Self::Unknown(other.to_string()),
         }
     }
@@ -162,6 +169,7 @@ mod tests {
         );
         assert!(said(Error::InvalidAcl).contains("creator needs credentials"));
         assert!(said(Error::AuthFailed).contains("refuses our credentials"));
+        assert!(said(Error::Unimplemented).contains("takes ZooKeeper 3.5 or newer"));
         let known = Fault::from(Error::NoAuth).without(Right::Read, "/a");
         assert_eq!(known.clone().without(Right::Write, "/b"), known, "the first to know knows best");
     }

@@ -96,3 +96,19 @@ fn another_stop_signal_is_the_one_that_is_sent() {
     assert_eq!(election.diary.events("signal=2").len(), 1);
     assert!(!election.diary.has("signal=15"));
 }
+
+/// As servers before 3.5 answer the creation of a candidate.
+#[test]
+fn a_server_that_does_not_know_a_request_is_called_too_old() {
+    const UNIMPLEMENTED: i32 = -6;
+    let (election, link) = (election(), link());
+    link.tamper(|frame| {
+        let is_reply = matches!(frame.get(4..8), Some([0, rest @ ..]) if rest.iter().any(|byte| *byte != 0));
+        let Some(header) = frame.get(4..16).filter(|_| is_reply) else { return frame };
+        [&16_i32.to_be_bytes(), header, &UNIMPLEMENTED.to_be_bytes()].concat()
+    });
+    let mut host = election.host_behind(&link, "a").option("--log-level", "info").spawn();
+    assert_eq!(host.code(), 77, "{}", host.log());
+    assert!(host.log().contains("takes ZooKeeper 3.5 or newer"), "{}", host.log());
+    assert!(!election.diary.has("start"));
+}
