@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_client::{Error, OneshotWatcher};
 
-use super::chronicle;
+use super::chronicle::{self, Unwritten};
 use super::fault::{Fault, Right};
 use super::history::Term;
 use super::orders::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
@@ -46,14 +46,14 @@ pub(super) struct Board {
     pub account: watch::Sender<Option<Account>>,
     orders: watch::Sender<Orders>,
     /// What is to be written into the history.
-    pub terms: Mutex<Vec<Term>>,
+    pub unwritten: Unwritten,
     complained_of: Mutex<i64>,
 }
 
 impl Default for Board {
     fn default() -> Self {
         let (account, orders) = (watch::Sender::new(None), watch::Sender::new(Orders::default()));
-        Self { account, orders, terms: Mutex::default(), complained_of: Mutex::default() }
+        Self { account, orders, unwritten: Unwritten::default(), complained_of: Mutex::default() }
     }
 }
 
@@ -80,11 +80,11 @@ impl Board {
     }
 
     pub fn has_terms(&self) -> bool {
-        !self.terms.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.unwritten.is_empty()
     }
 
     pub fn write_down(&self, term: Term) {
-        self.terms.lock().unwrap_or_else(PoisonError::into_inner).push(term);
+        self.unwritten.add(term);
         self.account.send_modify(|_| {});
     }
 }

@@ -10,7 +10,7 @@ pub const HISTORY: &str = "history";
 const VERSION: u32 = 1;
 
 /// So many terms are kept.
-const KEPT: usize = 50;
+pub(super) const KEPT: usize = 50;
 
 /// One term.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]

@@ -156,6 +156,8 @@ impl Running {
     pub fn status(&mut self) -> ExitStatus {
         let ended = wait::held_within(wait::LIMIT, || self.child.try_wait().unwrap().is_some());
         assert!(ended, "did not exit:\n{}", self.log());
+        // Its last words are read; who still holds the pipe, as a releaser may, is not waited for.
+        wait::held_within(wait::SETTLED, || Arc::strong_count(&self.log) == 1);
         self.child.wait().unwrap()
     }
 

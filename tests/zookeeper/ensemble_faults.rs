@@ -10,9 +10,9 @@ use crate::support::{Admin, Election, Ensemble, Proxy, diary, wait};
 fn an_outage_of_the_ensemble_shorter_than_the_lease_costs_nobody_the_seat() {
     let ensemble = Ensemble::single();
     let election = Election::on(&ensemble.connect_string());
-    let _first = election.host("a").session_timeout("10s").spawn();
+    let _first = election.host("a").session_timeout("30s").spawn();
     let start = election.diary.until_started(1);
-    let _second = election.host("b").session_timeout("10s").spawn();
+    let _second = election.host("b").session_timeout("30s").spawn();
     election.until_candidates(2);
     ensemble.server(0).kill();
     wait::pass(secs(3));
