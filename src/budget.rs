@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::config::{Config, runs};
-use crate::core::lease::{connection_timeout, wait_for};
+use crate::core::lease::{connection_timeout, lease_for, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause};
 use crate::core::time::Timestamp;
 use crate::observe::line::printable;
@@ -59,7 +59,8 @@ fn election(config: &Config) -> Rows {
     };
     let reach =
         config.connect_timeout.map_or_else(|| "for ever".into(), |limit| format!("{}, then status 69", length(limit)));
-    vec![
+    let candidates = config.wishes.is_shared.then(|| format!("{}, with those of other libraries", config.election));
+    let rows = vec![
         ("name", config.name.clone()),
         ("id", config.id.clone()),
         ("servers", config.servers.clone()),
@@ -70,7 +71,8 @@ fn election(config: &Config) -> Rows {
         ("priority", priority(config)),
         ("try the ensemble", reach),
         ("wait for leadership", wait),
-    ]
+    ];
+    rows.into_iter().chain(candidates.map(|text| ("candidates", text))).collect()
 }
 
 fn priority(config: &Config) -> String {
@@ -87,17 +89,25 @@ fn priority(config: &Config) -> String {
 fn lease(config: &Config) -> Rows {
     let timing = &config.requested_timing;
     let drift = wait_for(timing.lease).saturating_sub(timing.lease);
+    let longest = lease_for(config.session_timeout, None, true);
+    let is_half = config.wishes.is_shared && timing.lease == longest;
+    let lease = format!("{}{}", length(timing.lease), if is_half { " = T / 2" } else { "" });
+    let counts =
+        if timing.needs_two_writes() { "the last renewal but one that was acknowledged" } else { "each renewal" };
     let guarantee = match config.guarantee {
+        Guarantee::AtMostOne if config.wishes.is_shared => {
+            "at-most-one among hosts of zk-leader-run; beside other libraries, best effort and no proof"
+        }
         Guarantee::AtMostOne => "at-most-one: no two commands ever run at once",
         Guarantee::AtLeastOne => "at-least-one: in an outage, two commands may run at once",
     };
     vec![
         ("guarantee", guarantee.to_owned()),
         ("session timeout T", length(config.session_timeout)),
-        ("lease L", length(timing.lease)),
+        ("lease L", lease),
         ("clock drift rho", format!("1 % of L = {}", length(drift))),
         ("scheduling slack 2G", length(2 * timing.slack)),
-        ("usable", format!("{} = L - rho - 2G, from the sending of each renewal", length(timing.usable()))),
+        ("usable", format!("{} = L - rho - 2G, from the sending of {counts}", length(timing.usable()))),
         ("renewal interval I", length(timing.renewal_interval)),
         ("connection timeout", format!("{} = T / 5", length(connection_timeout(config.session_timeout)))),
     ]
@@ -107,7 +117,8 @@ fn outage(config: &Config) -> Rows {
     let timing = &config.requested_timing;
     let deadlines = timing.deadlines(Timestamp::ZERO);
     let after = |instant| Timestamp::ZERO.until(instant);
-    let since = "after the last acknowledged renewal was sent";
+    let last = "after the last acknowledged renewal was sent";
+    let since = if timing.needs_two_writes() { "after the last acknowledged renewal but one was sent" } else { last };
     let stop_at = length(after(deadlines.stop_at));
     let stop = if timing.reserve.is_zero() {
         "not sent: no time is set aside for it".to_owned()
@@ -128,7 +139,7 @@ fn outage(config: &Config) -> Rows {
         }
     };
     vec![
-        ("contact is lost", format!("{} {since}", length(after(timing.contact_lost_at(Timestamp::ZERO))))),
+        ("contact is lost", format!("{} {last}", length(after(timing.contact_lost_at(Timestamp::ZERO))))),
         ("the command", meanwhile),
         ("grace", grace),
         ("stop signal", stop),

@@ -8,6 +8,7 @@ curator-lock\t''
 kazoo\t''
 java-les\t''
 single\t''"
+complete -c zk-leader-run -l election-path -d 'Znode of an election that other libraries take part in [default: none but ours do]' -r
 complete -c zk-leader-run -l leaders -d 'How many hosts may run the command at once, from 1 to 64' -r
 complete -c zk-leader-run -l priority -d 'Higher leads first among those who wait, from -999 to 999' -r
 complete -c zk-leader-run -l preempt-after -d 'As next in line, ask a leader of lower --priority to hand over after this time [default: never]' -r
@@ -85,4 +86,4 @@ complete -c zk-leader-run -l print-config -d 'Print every setting and where it c
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

@@ -173,6 +173,7 @@ fn leader(election: &Election) -> Result<Leader, String> {
     };
     let token = office.term.map_or(0, |term| term.mzxid);
     match verdict::of(office, election) {
+        Verdict::Foreign { id } => Err(format!("{id} leads, a contender of another library that hears no orders")),
         Verdict::Led { holder, .. } | Verdict::Waiting { holder } => Ok(Leader { holder, token }),
         Verdict::Nobody { why } => Err(format!("nobody leads ({why}), so there is nothing to hand over")),
         Verdict::Unknown => Err("who leads is not known: the lease record cannot be read".to_owned()),
@@ -189,6 +190,10 @@ fn may_take_over(election: &Election, leader: &Leader, to: Option<&str>) -> Resu
     let excuses = |which: &mut dyn Iterator<Item = &Contender>| {
         which.map(|contender| format!("{} ({})", contender.id, why_not(contender))).collect::<Vec<_>>().join(", ")
     };
+    if let Some(to) = to.filter(|_| election.is_shared) {
+        let what = format!("{to} cannot be chosen: contenders of other libraries make no room");
+        return Err(format!("{what}; leave --to out, and whoever is next takes over"));
+    }
     match to {
         None if others().any(|contender| contender.why_not.is_empty()) => Ok(()),
         None if others().next().is_none() => Err("nobody else is there to take over".to_owned()),
@@ -215,6 +220,7 @@ fn progress(election: &Election, leader: &Leader) -> Progress {
     match verdict::of(office, election) {
         Verdict::Led { holder, .. } if token != leader.token => Progress::Led { id: holder.id, token },
         Verdict::Led { phase, .. } => Progress::Leading { phase },
+        Verdict::Foreign { id } => Progress::Led { id, token: 0 },
         Verdict::Waiting { .. } | Verdict::Nobody { .. } | Verdict::Unknown => Progress::Nobody,
     }
 }

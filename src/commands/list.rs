@@ -43,7 +43,7 @@ fn state(election: &Election) -> (&'static str, Tone) {
     match () {
         () if election.orders.disabled.is_some() => ("disabled", Tone::Warning),
         () if is(|verdict| *verdict == Verdict::Unknown) => ("unknown", Tone::Bad),
-        () if is(|verdict| matches!(verdict, Verdict::Led { .. })) => ("led", Tone::Good),
+        () if is(|verdict| matches!(verdict, Verdict::Led { .. } | Verdict::Foreign { .. })) => ("led", Tone::Good),
         () if is(|verdict| matches!(verdict, Verdict::Waiting { .. })) => ("waiting", Tone::Warning),
         () => ("nobody leads", Tone::Bad),
     }

@@ -38,7 +38,7 @@ fn verdicts(election: &Election) -> Vec<Verdict> {
 
 fn status_of(verdicts: &[Verdict]) -> u8 {
     match () {
-        () if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Led { .. })) => LED,
+        () if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Led { .. } | Verdict::Foreign { .. })) => LED,
         () if verdicts.contains(&Verdict::Unknown) => NOT_KNOWN,
         () => NOBODY,
     }
@@ -50,7 +50,7 @@ fn people(election: &Election, verdicts: &[Verdict], paper: &Paper) -> String {
         if let Some(slot) = &office.slot {
             facts.push(("slot", Cell::from(slot)));
         }
-        facts.extend(said(office, verdict, paper));
+        facts.extend(said(office, verdict, election, paper));
     }
     facts.extend(ordered(election, paper));
     for (path, complaint) in &election.unreadable {
@@ -68,7 +68,7 @@ fn people(election: &Election, verdicts: &[Verdict], paper: &Paper) -> String {
     text + &paper.table(&["#", "ID", "HOST", "PID", "PHASE", "SINCE", "ELIGIBLE"], &rows)
 }
 
-fn said(office: &Office, verdict: &Verdict, paper: &Paper) -> Vec<(&'static str, Cell)> {
+fn said(office: &Office, verdict: &Verdict, election: &Election, paper: &Paper) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
     let since = office.term.map_or(0, |term| term.changed_at);
     facts.push(match verdict {
@@ -77,6 +77,10 @@ fn said(office: &Office, verdict: &Verdict, paper: &Paper) -> Vec<(&'static str,
             let phase = if phase == "leading" { String::new() } else { format!(", {phase}") };
             let who = format!("{} (pid {} on {}){phase}", holder.id, holder.pid, holder.host);
             ("leader", Cell::new(who, tone))
+        }
+        Verdict::Foreign { id } => {
+            let who = format!("{id}, a contender of another library, by its place in {}", election.directory);
+            ("leader", Cell::new(who, Tone::Good))
         }
         Verdict::Waiting { holder } => {
             let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
@@ -181,6 +185,7 @@ fn object(election: &Election, verdicts: &[Verdict], status: u8) -> Value {
 
 fn office_json(office: &Office, verdict: &Verdict) -> Value {
     let (state, leader, why) = match verdict {
+        Verdict::Foreign { .. } => ("foreign", None, None),
         Verdict::Led { holder, phase } => ("led", Some((holder, phase.as_str())), None),
         Verdict::Waiting { holder } => ("waiting", Some((holder, "waiting")), None),
         Verdict::Nobody { why } => ("nobody", None, Some(why)),
@@ -191,9 +196,12 @@ fn office_json(office: &Office, verdict: &Verdict) -> Value {
         "slot": office.slot,
         "state": state,
         "why": why,
-        "leader": leader.map(|(holder, phase)| json!({
-            "id": holder.id, "host": holder.host, "pid": holder.pid, "phase": phase,
-        })),
+        "leader": match verdict {
+            Verdict::Foreign { id } => Some(json!({ "id": id, "host": null, "pid": null, "phase": "foreign" })),
+            _ => leader.map(|(holder, phase)| json!({
+                "id": holder.id, "host": holder.host, "pid": holder.pid, "phase": phase,
+            })),
+        },
         "since": leader.and(office.term).map(|term| term.changed_at),
         "token": office.term.filter(|term| term.version > 0).map(|term| term.mzxid),
         "term": office.term.map(|term| term.version),

@@ -15,6 +15,10 @@ pub(super) enum Verdict {
         holder: Holder,
         phase: String,
     },
+    /// First in line in a shared election is a contender that is none of ours: by its place, it leads.
+    Foreign {
+        id: String,
+    },
     /// The record is taken, but the lease before it must run out first.
     Waiting {
         holder: Holder,
@@ -42,6 +46,9 @@ pub(super) struct Contender {
 /// Of one office.
 pub(super) fn of(office: &Office, election: &Election) -> Verdict {
     let Some((lease, _)) = &office.lease else { return Verdict::Unknown };
+    if let Some(id) = stranger(election) {
+        return Verdict::Foreign { id };
+    }
     if !lease.is_held() {
         return Verdict::Nobody { why: "the lease is free".to_owned() };
     }
@@ -58,6 +65,19 @@ pub(super) fn of(office: &Office, election: &Election) -> Verdict {
         _ if in_line => Verdict::Led { holder, phase: "leading".to_owned() },
         _ => Verdict::Nobody { why: format!("{} is gone, and its lease must run out", holder.id) },
     }
+}
+
+/// The first in line, if it says to be nobody of ours. Without an id, by its name.
+fn stranger(election: &Election) -> Option<String> {
+    let first = election.line.first().filter(|_| election.is_shared)?;
+    let is_ours = |(member, _): &(Member, _)| member.id == first.id;
+    let held_by_it = |office: &Office| {
+        let holder = office.lease.as_ref().and_then(|(lease, _)| lease.holder.as_ref());
+        holder.is_some_and(|holder| holder.candidate.as_ref() == Some(&first.name))
+    };
+    let is_ours = election.members.values().any(is_ours) || election.offices.iter().any(held_by_it);
+    let id = if first.id.is_empty() { &first.name } else { &first.id };
+    (!is_ours).then(|| id.clone())
 }
 
 /// The contenders: those in line by their place, then the others.
@@ -109,7 +129,7 @@ pub(super) fn phase(member: &Member, leads: bool) -> &str {
 pub(super) fn leader(office: &Office, election: &Election) -> Option<Holder> {
     match of(office, election) {
         Verdict::Led { holder, .. } | Verdict::Waiting { holder } => Some(holder),
-        Verdict::Nobody { .. } | Verdict::Unknown => None,
+        Verdict::Foreign { .. } | Verdict::Nobody { .. } | Verdict::Unknown => None,
     }
 }
 

@@ -25,7 +25,13 @@ pub struct Crowd {
     pub preempt_after: Option<Duration>,
 }
 
-pub(super) fn read(typed: &Typed, layers: &Layers, recipe: Recipe, guarantee: Guarantee) -> Result<Crowd, Refusal> {
+pub(super) fn read(
+    typed: &Typed,
+    layers: &Layers,
+    recipe: Recipe,
+    guarantee: Guarantee,
+    is_shared: bool,
+) -> Result<Crowd, Refusal> {
     let leaders = layers.required("leaders", typed.leaders.as_ref())?;
     let priority = layers.required("priority", typed.priority.as_ref())?;
     let preempts = layers.given("preempt-after", typed.preempt_after.as_ref())?;
@@ -34,6 +40,9 @@ pub(super) fn read(typed: &Typed, layers: &Layers, recipe: Recipe, guarantee: Gu
         priority: how_high(&priority)?,
         preempt_after: preempts.as_ref().map(|given| duration::parse(given, Zero::Meaningful)).transpose()?,
     };
+    if is_shared {
+        return beside_others(crowd, &leaders, &priority, preempts.as_ref());
+    }
     if let Some(given) = preempts.filter(|_| recipe == Recipe::Single || crowd.leaders > 1) {
         return Err(given.refused(
             "goes only with a line of priorities and one leader; leave it out, or --recipe single and --leaders",
@@ -48,15 +57,27 @@ pub(super) fn read(typed: &Typed, layers: &Layers, recipe: Recipe, guarantee: Gu
                 .refused("has no effect with --recipe single, where nobody stands in line; leave one of them out"))
         }
         (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if crowd.leaders > 1 => {
-            Err(leaders.refused(only_ours("leaders", recipe)))
+            Err(leaders.conflicting(only_ours("leaders", recipe)))
         }
         (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if crowd.priority != 0 => {
-            Err(priority.refused(only_ours("as a priority", recipe)))
+            Err(priority.conflicting(only_ours("as a priority", recipe)))
         }
         (_, Guarantee::AtLeastOne) if crowd.leaders > 1 => {
             Err(leaders.refused("leaders are an upper limit, and --guarantee at-least-one keeps none; leave that out"))
         }
         _ => Ok(crowd),
+    }
+}
+
+/// What other libraries do not know cannot be had in their directory.
+fn beside_others(crowd: Crowd, leaders: &Given, priority: &Given, preempts: Option<&Given>) -> Result<Crowd, Refusal> {
+    let complaint =
+        |what| format!("{what} with --election-path, whose other contenders know none; leave one of them out");
+    match (crowd, preempts) {
+        (_, Some(given)) => Err(given.conflicting(complaint("is for priorities, which cannot be had"))),
+        (Crowd { leaders: 1, priority: 0, .. }, None) => Ok(crowd),
+        (Crowd { leaders: 1, .. }, None) => Err(priority.conflicting(complaint("is no priority"))),
+        _ => Err(leaders.conflicting(complaint("leaders cannot be had"))),
     }
 }
 

@@ -71,6 +71,11 @@ impl Given {
         Refusal::new(status, &self.origin, complaint)
     }
 
+    /// The value is fine, and goes not with another one.
+    pub fn conflicting(&self, complaint: impl fmt::Display) -> Refusal {
+        Refusal::configuration(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
+    }
+
     /// One of a few words.
     pub fn one_of<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T, Refusal> {
         let words = choices.iter().map(|(word, _)| *word);

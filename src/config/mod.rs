@@ -17,6 +17,7 @@ mod read;
 pub mod refusal;
 pub mod runs;
 mod service;
+mod shared;
 mod signal;
 mod timing;
 mod watching;
@@ -48,6 +49,8 @@ pub struct Config {
     pub name: String,
     /// Within the chroot.
     pub base: ZnodePath,
+    /// Where the candidates are, within the chroot: below the base, unless `--election-path` says otherwise.
+    pub election: ZnodePath,
     pub id: String,
     /// Of every znode that we create.
     pub acl: Acl,

@@ -12,9 +12,11 @@ use super::duration::{self, Zero};
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
 use super::znode::ZnodePath;
-use super::{Config, access, acl, connect, crowd, errands, executable, runs, service, signal, timing, watching, znode};
+use super::{
+    Config, access, acl, connect, crowd, errands, executable, runs, service, shared, signal, timing, watching, znode,
+};
 use crate::cli::{Layers, Typed};
-use crate::core::lease::Wishes;
+use crate::core::lease::{Wishes, lease_for};
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
 use crate::observe::log::Format;
 use crate::observe::words;
@@ -58,8 +60,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
 
 fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
     let place = place(typed, layers, program)?;
-    let (access, acl) = access(typed, layers, place.ensemble.uses_tls)?;
-    let lease = lease(typed, layers)?;
+    let ((access, acl), lease) = (access(typed, layers, &place)?, lease(typed, layers, &place)?);
     let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
     Ok(Config {
@@ -68,10 +69,11 @@ fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, 
         access: access.access,
         name: place.name,
         base: place.base,
+        election: place.election,
         id: place.id,
         acl,
         recipe: place.recipe,
-        crowd: crowd::read(&typed.crowd, layers, place.recipe, lease.guarantee)?,
+        crowd: crowd::read(&typed.crowd, layers, place.recipe, lease.guarantee, place.is_shared)?,
         wait,
         conflict_exit_code: status(&layers.required("conflict-exit-code", typed.conflict_exit_code.as_ref())?)?,
         connect_timeout,
@@ -105,8 +107,8 @@ fn program(typed: &Typed) -> Result<&OsString, Refusal> {
 }
 
 /// How the servers know us, and what of ours they let us do.
-fn access(typed: &Typed, layers: &Layers, uses_tls: bool) -> Result<(access::Found, Acl), Refusal> {
-    let found = access::read(&typed.access, layers, uses_tls)?;
+fn access(typed: &Typed, layers: &Layers, place: &Place) -> Result<(access::Found, Acl), Refusal> {
+    let found = access::read(&typed.access, layers, place.ensemble.uses_tls)?;
     let acl = acl::parse(&layers.required("acl", typed.protection.acl.as_ref())?, found.access.is_anonymous())?;
     Ok((found, acl))
 }
@@ -115,6 +117,8 @@ struct Place {
     ensemble: connect::Ensemble,
     name: String,
     base: ZnodePath,
+    election: ZnodePath,
+    is_shared: bool,
     id: String,
     recipe: Recipe,
 }
@@ -134,7 +138,10 @@ fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Re
         None => default_id(layers)?,
     };
     let recipe = layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?;
-    Ok(Place { ensemble, name, base, id, recipe })
+    let shared = layers.given("election-path", typed.election_path.as_ref())?;
+    let shared = shared.map(|given| shared::election(&given, &base, recipe)).transpose()?;
+    let (is_shared, election) = (shared.is_some(), shared.unwrap_or_else(|| base.join(shared::OWN)));
+    Ok(Place { ensemble, name, base, election, is_shared, id, recipe })
 }
 
 fn default_id(layers: &Layers) -> Result<String, Refusal> {
@@ -175,7 +182,7 @@ struct Lease {
     notices: Vec<String>,
 }
 
-fn lease(typed: &Typed, layers: &Layers) -> Result<Lease, Refusal> {
+fn lease(typed: &Typed, layers: &Layers, place: &Place) -> Result<Lease, Refusal> {
     let no_zero = Zero::Senseless("write a duration like 15s");
     let given = layers.required("session-timeout", typed.session_timeout.as_ref())?;
     let session_timeout = duration::parse_up_to(LONGEST_SESSION, &given, no_zero)?;
@@ -185,7 +192,8 @@ fn lease(typed: &Typed, layers: &Layers) -> Result<Lease, Refusal> {
     let max_pause = max_pause(typed, layers, guarantee, session_timeout)?;
     let grace = length(layers, "grace", typed.grace.as_ref(), Zero::Meaningful)?;
     let on_pause = on_pause(typed, layers)?;
-    let wishes = Wishes { lease, reserve, frozen_while_paused: on_pause == OnPause::Freeze, grace, max_pause };
+    let frozen_while_paused = on_pause == OnPause::Freeze;
+    let wishes = Wishes { lease, reserve, frozen_while_paused, grace, max_pause, is_shared: place.is_shared };
     Ok(Lease { session_timeout, wishes, guarantee, on_pause, notices: without_effect(session_timeout, &wishes) })
 }
 
@@ -247,9 +255,18 @@ fn without_effect(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
         notices
             .push("--stop-reserve has no effect with --on-pause freeze: a frozen command hears no signal".to_owned());
     }
-    if let Some(lease) = wishes.lease.filter(|lease| *lease > session_timeout) {
-        let (lease, session_timeout) = (words::length(lease), words::length(session_timeout));
-        notices.push(format!("--lease {lease} is cut to the session timeout, {session_timeout}"));
+    let longest = lease_for(session_timeout, None, wishes.is_shared);
+    if let Some(lease) = wishes.lease.filter(|lease| *lease > longest) {
+        let (lease, longest) = (words::length(lease), words::length(longest));
+        let part = if wishes.is_shared {
+            "half of the session timeout, because of --election-path"
+        } else {
+            "the session timeout"
+        };
+        notices.push(format!("--lease {lease} is cut to {part}, {longest}"));
+    }
+    if wishes.is_shared {
+        notices.push(shared::BEST_EFFORT.to_owned());
     }
     notices
 }

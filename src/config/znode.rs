@@ -23,6 +23,11 @@ impl ZnodePath {
     pub fn join(&self, name: &str) -> Self {
         Self(format!("{}/{name}", self.0))
     }
+
+    /// Whether it is `other`, or lies below it.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 impl fmt::Display for ZnodePath {

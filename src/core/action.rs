@@ -85,6 +85,8 @@ pub enum PhaseName {
 pub enum Why {
     /// First in line, and the record is ours; the previous lease must run out first.
     TookOver,
+    /// First in a shared election, and the record is ours; a second write must confirm it.
+    Confirming,
     /// The record was free, or the previous lease is over.
     Elected,
     /// No renewal was acknowledged for two intervals, or the client reported a disconnect.
@@ -123,6 +125,8 @@ pub enum Why {
     FenceFailed,
     /// The health command says that we may not lead.
     Unhealthy,
+    /// Somebody asked the holder to yield, in the way of Curator's locks.
+    Revoked,
     /// A handover was ordered, or asked for by a higher priority.
     HandingOver,
     /// The eligibility command says that we may not lead.

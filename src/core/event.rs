@@ -80,6 +80,8 @@ pub struct View {
     pub record: Record,
     /// We are next in line, and the priority of the one leader is lower than ours.
     pub outranks: bool,
+    /// Another contender asks us to yield.
+    pub is_revoked: bool,
 }
 
 /// A request of ours to `ZooKeeper`. At most one is under way.

@@ -39,6 +39,9 @@ pub struct Wishes {
     /// `--max-pause` under `--guarantee at-least-one`: replaces the lease as what ends the command.
     /// `None` under at-most-one.
     pub max_pause: Option<Duration>,
+    /// `--election-path`: contenders of other libraries wait for no lease of ours, so that ours has to end while our session
+    /// lives. Best effort: see [`Timing::deadlines_after`].
+    pub is_shared: bool,
 }
 
 /// The margins of one session. Whoever holds one holds a sum that works out.
@@ -55,19 +58,21 @@ pub struct Timing {
     pub connection_timeout: Duration,
     grace: Option<Duration>,
     max_pause: Option<Duration>,
+    is_shared: bool,
 }
 
 /// Timings that do not fit, with the sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimingError {
-    /// L(1 − ρ) − 2G − reserve leaves less than 2 connection timeouts + 2 I.
+    /// L(1 − ρ) − 2G − reserve leaves less than 2 connection timeouts + 2 I; or, where the election is shared, than 3 I.
     TooTight {
         lease: Duration,
         drift: Duration,
         slack: Duration,
         reserve: Duration,
         left: Duration,
-        connection_timeout: Duration,
+        /// `None` where the election is shared, and so short a lease need not outlast the silence of a server.
+        connection_timeout: Option<Duration>,
         renewal_interval: Duration,
     },
     /// Longer than [`LEASE_LONGEST`].
@@ -82,7 +87,7 @@ impl Timing {
     /// # Errors
     /// When the sum does not work out; no candidate may be created then.
     pub fn new(session_timeout: Duration, wishes: &Wishes) -> Result<Self, TimingError> {
-        let lease = wishes.lease.map_or(session_timeout, |lease| lease.min(session_timeout));
+        let lease = lease_for(session_timeout, wishes.lease, wishes.is_shared);
         if lease > LEASE_LONGEST {
             return Err(TimingError::LeaseTooLong { lease });
         }
@@ -99,20 +104,21 @@ impl Timing {
             connection_timeout: connection_timeout(session_timeout),
             grace: wishes.grace,
             max_pause: wishes.max_pause,
+            is_shared: wishes.is_shared,
         };
         timing.checked()
     }
 
     fn checked(self) -> Result<Self, TimingError> {
         let left = self.usable().saturating_sub(self.reserve);
-        if left < 2 * self.connection_timeout + 2 * self.renewal_interval {
+        if left < self.least_left() {
             return Err(TimingError::TooTight {
                 lease: self.lease,
                 drift: drift(self.lease),
                 slack: 2 * self.slack,
                 reserve: self.reserve,
                 left,
-                connection_timeout: self.connection_timeout,
+                connection_timeout: (!self.is_shared).then_some(self.connection_timeout),
                 renewal_interval: self.renewal_interval,
             });
         }
@@ -122,12 +128,31 @@ impl Timing {
         }
     }
 
+    /// What an outage must leave room for.
+    fn least_left(&self) -> Duration {
+        if self.is_shared { 3 * self.renewal_interval } else { 2 * self.connection_timeout + 2 * self.renewal_interval }
+    }
+
     /// L(1 − ρ) − 2G: what a renewal is worth, counted from its sending.
     pub fn usable(&self) -> Duration {
         self.lease.saturating_sub(drift(self.lease)).saturating_sub(2 * self.slack)
     }
 
-    /// The deadlines that a renewal sent at `sent_at` gives, once it is acknowledged.
+    /// Whether an acknowledged write gives only what the one before it is worth: our session may end, and a contender of
+    /// another library start, though a server has just answered (it may have been cut off from `ZooKeeper`'s leader).
+    pub fn needs_two_writes(&self) -> bool {
+        self.is_shared && self.max_pause.is_none()
+    }
+
+    /// The deadlines that the answer to a write sent at `sent_at` gives, if the newest acknowledged one before it was sent
+    /// at `acked_sent_at`. In a shared election the later write certifies the earlier one, which counts: with L at most T / 2
+    /// the tree is dead half a session timeout before the session could be over, by what is known of its tracking
+    /// (docs/decisions/0016). That is no proof.
+    pub fn deadlines_after(&self, acked_sent_at: Timestamp, sent_at: Timestamp) -> Deadlines {
+        self.deadlines(if self.needs_two_writes() { acked_sent_at.min(sent_at) } else { sent_at })
+    }
+
+    /// The deadlines that a renewal sent at `sent_at` gives, once it is acknowledged (and certified, where that is needed).
     pub fn deadlines(&self, sent_at: Timestamp) -> Deadlines {
         let kill_at = sent_at.after(self.max_pause.unwrap_or_else(|| self.usable()));
         Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
@@ -143,11 +168,12 @@ impl Timing {
         self.grace.map_or(Timestamp::NEVER, |grace| paused_at.after(grace))
     }
 
-    /// The longest outage that is surely ridden out: from the last renewal that was answered to `stop_at`,
-    /// less one interval (the outage may begin just before a renewal), or `--grace`.
+    /// The longest outage that is surely ridden out: from the last renewal that counts to `stop_at`, less one interval (the
+    /// outage may begin just before a renewal; where two writes are needed, the last but one counts), or `--grace`.
     pub fn longest_outage(&self) -> Duration {
         let lived = self.deadlines(Timestamp::ZERO).stop_at;
-        let outage = Timestamp::ZERO.until(lived).saturating_sub(self.renewal_interval);
+        let intervals = if self.needs_two_writes() { 2 } else { 1 };
+        let outage = Timestamp::ZERO.until(lived).saturating_sub(intervals * self.renewal_interval);
         self.grace.map_or(outage, |grace| grace.min(outage))
     }
 }
@@ -168,6 +194,12 @@ pub fn connection_timeout(session_timeout: Duration) -> Duration {
     session_timeout / CONNECTION_TIMEOUT_PER_SESSION
 }
 
+/// L for a session timeout T and `--lease`: at most T; at most T / 2 where other libraries contend, too.
+pub fn lease_for(session_timeout: Duration, lease: Option<Duration>, is_shared: bool) -> Duration {
+    let longest = if is_shared { session_timeout / 2 } else { session_timeout };
+    lease.map_or(longest, |lease| lease.min(longest))
+}
+
 fn drift(lease: Duration) -> Duration {
     lease.saturating_mul(DRIFT_PERCENT) / 100
 }
@@ -177,8 +209,15 @@ mod tests {
     use super::*;
 
     const T: Duration = Duration::from_secs(15);
-    const DEFAULTS: Wishes =
-        Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
+    const DEFAULTS: Wishes = Wishes {
+        lease: None,
+        reserve: None,
+        frozen_while_paused: false,
+        grace: None,
+        max_pause: None,
+        is_shared: false,
+    };
+    const SHARED: Wishes = Wishes { is_shared: true, ..DEFAULTS };
 
     #[test]
     fn the_defaults_fit() {
@@ -225,5 +264,30 @@ mod tests {
     fn the_lease_is_never_longer_than_the_session() {
         let wishes = Wishes { lease: Some(Duration::from_secs(60)), ..DEFAULTS };
         assert_eq!(Timing::new(T, &wishes).unwrap().lease, T);
+    }
+
+    /// The sum of SPEC section 3: (T / 2)(1 − ρ) − 2G, I = T / 16, reserve = T / 8.
+    #[test]
+    fn a_shared_election_leaves_half_of_the_session_timeout_unused() {
+        let timing = Timing::new(T, &SHARED).unwrap();
+        assert_eq!((timing.lease, timing.renewal_interval, timing.reserve), (T / 2, T / 16, T / 8));
+        assert_eq!(timing.usable(), Duration::from_millis(7_500 - 75 - 200));
+        let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+        let deadlines = timing.deadlines_after(at(1_000), at(2_000));
+        assert_eq!(at(1_000).until(deadlines.kill_at), timing.usable(), "the earlier of two writes counts");
+        assert_eq!(Timing::new(T, &DEFAULTS).unwrap().deadlines_after(at(1_000), at(2_000)).kill_at, at(16_650));
+        let pausing = Wishes { max_pause: Some(T), ..SHARED };
+        assert_eq!(Timing::new(T, &pausing).unwrap().deadlines_after(at(1_000), at(2_000)).kill_at, at(17_000));
+    }
+
+    #[test]
+    fn a_shared_election_needs_three_intervals_and_no_more() {
+        for millis in [500, 1_000, 2_000, 4_000, 15_000, 60_000, 200_000] {
+            Timing::new(Duration::from_millis(millis), &SHARED).unwrap();
+        }
+        let wishes = Wishes { reserve: Some(T / 3), ..SHARED };
+        let error = Timing::new(T, &wishes).unwrap_err();
+        assert!(matches!(error, TimingError::TooTight { connection_timeout: None, .. }), "{error:?}");
+        assert_eq!(Timing::new(T, &Wishes { lease: Some(T), ..SHARED }).unwrap().lease, T / 2);
     }
 }

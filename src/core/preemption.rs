@@ -60,8 +60,14 @@ mod tests {
     use crate::core::order::{CandidateName, Slot};
 
     const AFTER: Duration = Duration::from_secs(10);
-    const WISHES: Wishes =
-        Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
+    const WISHES: Wishes = Wishes {
+        lease: None,
+        reserve: None,
+        frozen_while_paused: false,
+        grace: None,
+        max_pause: None,
+        is_shared: false,
+    };
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::ZERO.after(Duration::from_secs(seconds))
@@ -86,6 +92,7 @@ mod tests {
             term_version: 1,
             record,
             outranks: true,
+            is_revoked: false,
         };
         Snapshot {
             phase: PhaseName::Following,

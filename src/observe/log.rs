@@ -113,7 +113,9 @@ const fn level(why: Why) -> Level {
         | Why::Disabled
         | Why::ReleaseUnconfirmed => Level::WARN,
         Why::TookOver
+        | Why::Confirming
         | Why::Elected
+        | Why::Revoked
         | Why::ContactRestored
         | Why::StopRequested
         | Why::CommandEnded

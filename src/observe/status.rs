@@ -197,6 +197,7 @@ pub mod tests {
                 term_version: 3,
                 record,
                 outranks: false,
+                is_revoked: false,
             }),
             tenure: Some(Held { grant, deadlines: Some(deadlines) }),
             barred: None,

@@ -31,6 +31,7 @@ pub const fn phase(phase: PhaseName) -> &'static str {
 pub const fn reason_code(why: Why) -> &'static str {
     match why {
         Why::TookOver => "took-over",
+        Why::Confirming => "confirming",
         Why::Elected => "elected",
         Why::ContactLost => "contact-lost",
         Why::ContactRestored => "contact-restored",
@@ -50,6 +51,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::Duplicate => "duplicate",
         Why::FenceFailed => "fence-failed",
         Why::Unhealthy => "unhealthy",
+        Why::Revoked => "revoked",
         Why::HandingOver => "handing-over",
         Why::Ineligible => "ineligible",
         Why::StandingBack => "standing-back",
@@ -71,6 +73,7 @@ pub const fn reason_code(why: Why) -> &'static str {
 pub const fn reason(why: Why) -> &'static str {
     match why {
         Why::TookOver => "first in line; the previous leader's lease must run out first",
+        Why::Confirming => "first in line; a second write to ZooKeeper must confirm it",
         Why::Elected => "elected: it is our turn",
         Why::ContactLost => "contact with ZooKeeper is lost",
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
@@ -90,6 +93,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Duplicate => "another run counts for this slot",
         Why::FenceFailed => "the last leader could not be fenced",
         Why::Unhealthy => "the health command says that we may not lead",
+        Why::Revoked => "another contender asked us to yield (__REVOKE__)",
         Why::HandingOver => "a handover was ordered",
         Why::Ineligible => "the eligibility command says that we may not lead",
         Why::StandingBack => "we resigned a short while ago, and it is another host's turn",
@@ -174,15 +178,13 @@ pub fn misfit(error: &TimingError) -> String {
     match *error {
         TimingError::TooTight { lease, drift, slack, reserve, left, connection_timeout, renewal_interval } => format!(
             "{} lease - {} clock drift (1 %) - {} scheduling slack - {} stop reserve = {}, but an outage needs at least \
-             {} = 2 x {} connection timeout + 2 x {} renewal interval",
+             {}",
             self::length(lease),
             self::length(drift),
             self::length(slack),
             self::length(reserve),
             if left.is_zero() { "nothing".to_owned() } else { self::length(left) },
-            self::length(2 * connection_timeout + 2 * renewal_interval),
-            self::length(connection_timeout),
-            self::length(renewal_interval),
+            needed(connection_timeout, renewal_interval),
         ),
         TimingError::LeaseTooLong { lease } => {
             format!("a lease of {} is longer than the longest, {}", self::length(lease), self::length(LEASE_LONGEST))
@@ -190,6 +192,18 @@ pub fn misfit(error: &TimingError) -> String {
         TimingError::GraceTooLong { grace, longest } => {
             format!("a grace of {} is longer than the lease allows, {}", self::length(grace), self::length(longest))
         }
+    }
+}
+
+fn needed(connection_timeout: Option<Duration>, renewal_interval: Duration) -> String {
+    let interval = self::length(renewal_interval);
+    match connection_timeout {
+        Some(timeout) => format!(
+            "{} = 2 x {} connection timeout + 2 x {interval} renewal interval",
+            self::length(2 * timeout + 2 * renewal_interval),
+            self::length(timeout),
+        ),
+        None => format!("{} = 3 x {interval} renewal interval", self::length(3 * renewal_interval)),
     }
 }
 
@@ -229,7 +243,7 @@ mod tests {
             slack: Duration::from_millis(200),
             reserve: Duration::from_secs(10),
             left: Duration::from_millis(4650),
-            connection_timeout: Duration::from_secs(3),
+            connection_timeout: Some(Duration::from_secs(3)),
             renewal_interval: Duration::from_millis(1875),
         };
         assert_eq!(

@@ -2,6 +2,7 @@
 //!
 //! Never: two candidates of ours where one will do; a candidate of another session taken for ours.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -15,6 +16,10 @@ use super::session::Contact;
 use super::watches::Watch;
 use crate::core::event::{Candidacy, Event, View};
 use crate::core::order::CandidateName;
+use crate::core::settings::Recipe;
+
+/// What Curator's `Revoker` writes.
+const REVOKE: &[u8] = b"__REVOKE__";
 
 /// Creates our candidate, or finds it again, and looks. On a base that is there: one round.
 pub(super) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
@@ -42,18 +47,47 @@ pub(super) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
         // The line after the records: whom a record names and the line does not is gone, and not only later to come.
         let books = reading::books(&contact);
         let children = contact.client.get_children(&contact.office.paths.election);
-        let (children, books) = tokio::join!(children, books);
+        let told = told(&contact, &znode);
+        let (children, books, told) = tokio::join!(children, books, told);
         let children = match children {
             Ok((children, _)) => children,
             Err(Error::NoNode) => return Err(Fault::CANDIDATE_GONE),
             Err(error) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.election)),
         };
         match reading::judge(&contact, books)? {
-            Some(books) => return seen(&contact, &candidate, &znode, &children, &books),
+            Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
             None => reading::repair(&contact).await?,
         }
     }
     Err(reading::too_many_rounds())
+}
+
+/// What others have written into our candidate.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    is_revoked: bool,
+    /// The zxid of the last write, if it was not ours.
+    touch: Option<i64>,
+}
+
+/// Contenders for Curator's locks ask the holder to yield by what they write into its candidate. Sent now.
+fn told(contact: &Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<> {
+    let is_asked = contact.office.settings.recipe == Recipe::CuratorLock;
+    let path = contact.office.paths.candidate(&znode.name);
+    let read = is_asked.then(|| contact.client.get_data(&path));
+    async move {
+        match read {
+            None => Ok(Told::default()),
+            Some(read) => match read.await {
+                Ok((data, stat)) => Ok(Told {
+                    is_revoked: data == REVOKE,
+                    touch: Some(stat.mzxid).filter(|mzxid| *mzxid != stat.czxid),
+                }),
+                Err(Error::NoNode) => Err(Fault::CANDIDATE_GONE),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
 }
 
 /// Creates the candidate and reads everything in one round. `None`: something of ours is missing.
@@ -88,7 +122,7 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
         Err(error) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
     };
     let Some(books) = reading::judge(contact, books)? else { return Ok(None) };
-    seen(contact, &candidate, &znode, &children, &books).map(Some)
+    seen(contact, &candidate, &znode, &children, &books, Told::default()).map(Some)
 }
 
 /// Whether a znode of ours may be there that we do not know. Where names tell nothing, that of an earlier candidacy, too:
@@ -161,6 +195,7 @@ fn seen(
     znode: &Znode,
     children: &[String],
     books: &[Books],
+    told: Told,
 ) -> Result<Answer, Fault> {
     let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
@@ -175,7 +210,7 @@ fn seen(
     let Standing { place, slot, outranks, .. } = standing;
     let nothing = || Fault::unknown("there is no slot");
     let (term_version, record) = reading::shown(contact, place, slot, books).ok_or_else(nothing)?;
-    let mut watches = watches_of_line(contact, &znode.name, &standing, books);
+    let mut watches = watches_of_line(contact, &znode.name, &standing, books, told);
     watches.extend(reading::of_the_books(contact, place, &record));
     let view = View {
         place,
@@ -184,16 +219,21 @@ fn seen(
         term_version,
         record,
         outranks,
+        is_revoked: told.is_revoked,
     };
     Ok(Answer { event: Event::Seen { candidacy: candidate.candidacy, view }, watches: Watching::Only(watches) })
 }
 
 /// Our own candidate, and those before it that matter. With several leaders, a take-over does not end a candidate but
 /// touches it: which touches were seen, the tokens of the terms tell.
-fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[Books]) -> Vec<Watch> {
+fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[Books], told: Told) -> Vec<Watch> {
     if !contact.office.paths.is_for_several() {
-        let names = std::iter::once(own).chain(standing.before.iter().map(String::as_str));
-        return names.map(|name| Watch::candidate(name, None)).collect();
+        let own = match contact.office.settings.recipe {
+            Recipe::CuratorLock => Watch::contender(own, told.touch),
+            _ => Watch::candidate(own, None),
+        };
+        let before = standing.before.iter().map(|name| Watch::candidate(name, None));
+        return std::iter::once(own).chain(before).collect();
     }
     let term = |of: &String| {
         let tokens = books.iter().filter_map(|books| match &books.holder {

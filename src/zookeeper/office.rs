@@ -21,6 +21,7 @@ use super::settings::Settings;
 use super::unfenced::Ledger;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::order::{ChildStatus, Slot};
+use crate::core::settings::Recipe;
 
 /// Shared by all sessions.
 #[derive(Debug)]
@@ -232,11 +233,14 @@ impl Office {
         }
     }
 
-    /// Reports children of the election directory that are no candidates, once.
+    /// Reports children of the election directory that are not called as candidates are, once.
     pub fn report_foreign(&self, children: &[String]) {
         if !children.is_empty() && !self.foreign_reported.swap(true, Ordering::Relaxed) {
             let (path, count, first) = (&self.paths.election, children.len(), children.first());
-            tracing::warn!(path, count, ?first, "Foreign children of the election directory were ignored");
+            // Beside Curator they are contenders: it compares them by their whole names, and so do we.
+            let curators = matches!(self.settings.recipe, Recipe::Sequential | Recipe::CuratorLock);
+            let treated = if self.settings.is_shared && curators { "counted, as Curator does" } else { "ignored" };
+            tracing::warn!(path, count, ?first, "Foreign children of the election directory were {treated}");
         }
     }
 

@@ -132,6 +132,7 @@ fn seen(
         term_version,
         record,
         outranks: false,
+        is_revoked: false,
     };
     let event = Event::Seen { candidacy: candidate.candidacy, view };
     Answer { event, watches: Watching::Only(watches) }

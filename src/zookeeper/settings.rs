@@ -8,6 +8,7 @@ use super::access::Access;
 use super::acl::Acl;
 use super::line::Names;
 use super::once::Once;
+use crate::core::lease::lease_for;
 use crate::core::settings::{Guarantee, Recipe};
 
 /// Where the ensemble is, where our znodes are, and who we are.
@@ -28,6 +29,8 @@ pub struct Settings {
     pub election: String,
     /// What every znode that we create says of who may use it.
     pub acl: Acl,
+    /// Contenders of other libraries stand there, too: `--election-path`.
+    pub is_shared: bool,
     pub recipe: Recipe,
     pub guarantee: Guarantee,
     /// How many may lead at once, from 1 on.
@@ -46,11 +49,11 @@ pub struct Settings {
 impl Settings {
     /// How candidates are called and ordered.
     pub(super) fn names(&self) -> Names {
-        Names { recipe: self.recipe, is_shared: false }
+        Names { recipe: self.recipe, is_shared: self.is_shared }
     }
 
     /// L, for the session timeout that was negotiated.
     pub fn own_lease(&self, negotiated: Duration) -> Duration {
-        self.lease.map_or(negotiated, |lease| lease.min(negotiated))
+        lease_for(negotiated, self.lease, self.is_shared)
     }
 }

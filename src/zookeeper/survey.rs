@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
+use zookeeper_client::Error;
 
 use super::fault::Fault;
-use super::line;
+use super::line::{self, Holder};
 use super::office::Office;
 use super::reading::{self, Books};
 use super::session::Contact;
@@ -73,7 +74,31 @@ async fn read(contact: &Contact) -> Result<Survey, Fault> {
     let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
     let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
     let leader = since.map(|since| Leader { id: ids, since });
+    let leader =
+        if contact.office.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
     Ok(Survey { place: place(contact, &children, &books), leader })
+}
+
+/// Beside other libraries, who is first leads, whatever our record says: perhaps the last leader's, which was left to run out.
+async fn first(
+    contact: &Contact,
+    children: &[String],
+    books: &[Books],
+    leader: Option<Leader>,
+) -> Result<Option<Leader>, Fault> {
+    let names = contact.office.settings.names();
+    let Some(first) = line::in_order(names, children).into_iter().next() else { return Ok(None) };
+    if books.iter().any(|books| matches!(&books.holder, Holder::Candidate { name, .. } if *name == first)) {
+        return Ok(leader);
+    }
+    match contact.client.get_data(&contact.office.paths.candidate(&first)).await {
+        Ok((data, stat)) => {
+            let id = String::from_utf8_lossy(&data).into_owned();
+            Ok(Some(Leader { id: if id.is_empty() { first } else { id }, since: stat.ctime }))
+        }
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn place(contact: &Contact, children: &[String], books: &[Books]) -> Option<u32> {

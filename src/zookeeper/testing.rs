@@ -18,6 +18,7 @@ pub(super) fn settings() -> Settings {
         base: "/zk-leader-run/job".to_owned(),
         election: "/zk-leader-run/job/election".to_owned(),
         acl: Acl::open(),
+        is_shared: false,
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
         leaders: 1,

@@ -27,6 +27,10 @@ fn help_version_and_trial_are_answers_on_standard_output() {
             ],
             "dry-run-at-least-one.txt",
         ),
+        (
+            &["--dry-run", "--id=me", "--recipe=kazoo", "--election-path=/jobs/election", "--lease=10s", "true"],
+            "dry-run-beside-others.txt",
+        ),
     ] {
         let output = run(typed, &[]);
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{typed:?}");

@@ -70,6 +70,30 @@ fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
             ["--preempt-after:", "'5s'", "--recipe single"],
         ),
         typed(&["--preempt-after", "5s", "--leaders", "2", "true"], 64, ["--preempt-after:", "'5s'", "--leaders"]),
+        typed(&["--priority", "1", "--recipe", "kazoo", "true"], 78, ["--priority:", "'1'", "--recipe kazoo"]),
+        typed(&["--leaders", "2", "--recipe", "java-les", "true"], 78, ["--leaders:", "'2'", "--recipe java-les"]),
+    ]);
+}
+
+#[test]
+fn what_other_libraries_do_not_know_is_refused_in_their_directory() {
+    each_is_refused(&[
+        typed(&["--election-path", "latch", "true"], 64, ["--election-path:", "'latch'", "/jobs"]),
+        typed(
+            &["--election-path", "/x", "--recipe", "single", "true"],
+            78,
+            ["--election-path:", "'/x'", "curator-latch"],
+        ),
+        typed(&["--election-path", "/x", "--leaders", "2", "true"], 78, ["--leaders:", "'2'", "--election-path"]),
+        typed(&["--election-path", "/x", "--priority", "-1", "true"], 78, ["--priority:", "'-1'", "--election-path"]),
+        typed(&["--election-path", "/a", "--path", "/a/b", "true"], 78, ["--election-path:", "'/a'", "another --path"]),
+        typed(&["--election-path", "/a", "--path", "/a", "true"], 78, ["--election-path:", "'/a'", "another --path"]),
+        typed(&["--election-path", "/a/term", "--path", "/a", "true"], 78, ["--election-path:", "'/a/term'", "--path"]),
+        typed(
+            &["--election-path", "/x", "--stop-reserve", "6s", "true"],
+            78,
+            ["--stop-reserve:", "'6s'", "2.812s = 3 x 937.5ms renewal interval"],
+        ),
     ]);
 }
 

@@ -74,6 +74,7 @@ pub fn settings(text: &str) -> Settings {
             frozen_while_paused: on_pause == OnPause::Freeze,
             grace: said.duration("grace"),
             max_pause: said.duration("max-pause"),
+            is_shared: said.words.contains(&"shared"),
         },
         guarantee: if said.value("max-pause").is_some() { Guarantee::AtLeastOne } else { Guarantee::AtMostOne },
         on_pause,
@@ -147,6 +148,7 @@ fn of_election(said: &Phrase, memory: &Memory) -> Option<Event> {
                 term_version,
                 record: record(said, memory),
                 outranks: false,
+                is_revoked: said.words.contains(&"revoked"),
             };
             Event::Seen { candidacy, view }
         }

@@ -7,12 +7,20 @@ use zk_leader_run::core::event::{Event, Nonce, Record, Request};
 use zk_leader_run::core::machine::Machine;
 use zk_leader_run::core::order::{Deadlines, Order, Report, RunId};
 use zk_leader_run::core::settings::Guarantee;
-use zk_leader_run::core::time::{Now, Sighting};
+use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
 use crate::stream::{INSTANCE, Ids};
 
 /// What was broken, by the number of the invariant or a name.
 pub type Breach = (&'static str, String);
+
+/// Which of the acknowledged writes of a tenure a lease counts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counts {
+    Last,
+    /// In a shared election: the newest one only certifies the one before.
+    LastButOne,
+}
 
 #[derive(Debug)]
 pub struct Onlooker {
@@ -20,6 +28,11 @@ pub struct Onlooker {
     pub breaches: Vec<Breach>,
     guarantee: Guarantee,
     usable: Duration,
+    counts: Counts,
+    /// When the acknowledged writes of this tenure were sent: the newest, and the one before.
+    acked: [Option<Timestamp>; 2],
+    /// When the last take-over was sent.
+    taken_at: Option<Timestamp>,
     /// The run whose tree may live, and the latest deadlines that it was given.
     alive: Option<(RunId, Deadlines)>,
     guard_gone: bool,
@@ -34,12 +47,15 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    pub fn new(guarantee: Guarantee, usable: Duration) -> Self {
+    pub fn new(guarantee: Guarantee, usable: Duration, counts: Counts) -> Self {
         Self {
             ids: Ids::default(),
             breaches: Vec::new(),
             guarantee,
             usable,
+            counts,
+            acked: [None; 2],
+            taken_at: None,
             alive: None,
             guard_gone: false,
             lapsed: false,
@@ -62,6 +78,11 @@ impl Onlooker {
             Event::Seen { view, .. } if self.is_answer(event) => self.sees_record(now, view.record),
             Event::Observed { record, .. } if self.is_answer(event) => {
                 self.sees_record(now, record);
+            }
+            Event::TookOver { sent_at, .. } if self.is_answer(event) => self.acked = [Some(sent_at), None],
+            // The answer to the take-over may have been lost, and its outcome read.
+            Event::Renewed { sent_at, .. } if self.is_answer(event) => {
+                self.acked = [Some(sent_at), self.acked[0].or(self.taken_at)];
             }
             _ => {}
         }
@@ -183,6 +204,7 @@ impl Onlooker {
             self.ids.sent_at = Some(now.lease);
             self.ids.version = conditions.record;
             if request == Request::TakeOver {
+                (self.acked, self.taken_at) = ([None; 2], Some(now.lease));
                 self.sees_take_over(entry.nonce);
             }
             self.sees_entry(now, entry);
@@ -259,6 +281,18 @@ impl Onlooker {
             && deadlines.kill_at > sent_at.after(self.usable)
         {
             self.breach("I5", format!("{deadlines:?} from a write that was sent at {sent_at:?}"));
+        }
+        if self.counts == Counts::LastButOne
+            && let [Some(_), Some(certified_at)] = self.acked
+            && deadlines.kill_at > certified_at.after(self.usable)
+        {
+            self.breach(
+                "two writes",
+                format!("{deadlines:?} from a write that none after it certifies: {:?}", self.acked),
+            );
+        }
+        if self.counts == Counts::LastButOne && self.acked[1].is_none() {
+            self.breach("two writes", format!("{deadlines:?} after one write"));
         }
     }
 

@@ -118,7 +118,15 @@ fn of(ids: &Ids, choice: u8) -> Record {
 fn view(ids: &Ids, record: u8, place: u8) -> View {
     let place = [Place::First, Place::First, Place::Next, Place::Behind(2)][usize::from(place & 3)];
     let record = of(ids, record);
-    View { place, candidate: CandidateName::EMPTY, session_id: 1, term_version: 0, record, outranks: false }
+    View {
+        place,
+        candidate: CandidateName::EMPTY,
+        session_id: 1,
+        term_version: 0,
+        record,
+        outranks: false,
+        is_revoked: false,
+    }
 }
 
 fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timestamp) -> Event {

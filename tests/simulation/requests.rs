@@ -177,6 +177,7 @@ impl World {
             term_version,
             record: read(stored),
             outranks: false,
+            is_revoked: false,
         };
         self.answer(call, Event::Seen { candidacy, view });
     }

@@ -195,6 +195,7 @@ fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration)
         frozen_while_paused: on_pause == OnPause::Freeze,
         grace: rng.pick(&[None, None, Some(Duration::ZERO), Some(Duration::from_secs(1))]),
         max_pause: at_least_once.then_some(session_timeout * rng.pick(&[10, 100])),
+        is_shared: false,
     };
     // Only settings that fit are ever started.
     let wishes =
@@ -236,7 +237,7 @@ fn draw_service(rng: &mut Rng, guarantee: Guarantee) -> Service {
 
 fn tame_wishes(guarantee: Guarantee, session_timeout: Duration) -> Wishes {
     let max_pause = (guarantee == Guarantee::AtLeastOne).then_some(session_timeout * 100);
-    Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause }
+    Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause, is_shared: false }
 }
 
 /// How everyone is restarted when the faults are over.

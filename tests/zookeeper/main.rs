@@ -44,6 +44,7 @@ mod releaser;
 mod sasl;
 mod secrets;
 mod services;
+mod shared;
 mod shutdown;
 mod signals;
 mod successive_waits;

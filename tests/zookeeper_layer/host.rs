@@ -35,6 +35,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         base: BASE.to_owned(),
         election: ELECTION.to_owned(),
         acl: Acl::open(),
+        is_shared: false,
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
         leaders: 1,

@@ -79,6 +79,14 @@ pub struct Typed {
     #[arg(long, value_name = "RECIPE", default_value = "sequential", help_heading = ELECTION)]
     pub recipe: Option<OsString>,
 
+    /// Znode of an election that other libraries take part in [default: none but ours do]
+    ///
+    /// A path within the chroot: candidates are created there, named and ordered as --recipe says, and everything else stays
+    /// under --path. Best effort: the others do not wait until our command is dead, so it is stopped half of a session
+    /// timeout before the session could end. Not with --leaders, --priority or --recipe single.
+    #[arg(long, value_name = "PATH", help_heading = ELECTION)]
+    pub election_path: Option<OsString>,
+
     #[command(flatten)]
     pub crowd: Crowd,
 

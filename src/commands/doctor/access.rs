@@ -8,8 +8,8 @@ use crate::zookeeper::acl::{Entry, intruders};
 use crate::zookeeper::visit::Visit;
 use crate::zookeeper::visit::sight::Election;
 
-/// Whoever may write to one of these may end a term, or hold the election up.
-const DECISIVE: [&str; 6] = ["", "/election", "/lease", "/term", "/members", "/control"];
+/// Whoever may write to one of these, or to the candidates' directory, may end a term, or hold the election up.
+const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];
 
 /// Judges the ACLs of an election by that of its base.
 pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
@@ -45,7 +45,7 @@ pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<F
 /// The base first.
 fn paths(election: &Election) -> Vec<String> {
     let own = DECISIVE.iter().map(|below| format!("{}{below}", election.base));
-    let mut paths: Vec<_> = own.collect();
+    let mut paths: Vec<_> = own.chain([election.directory.clone()]).collect();
     for office in &election.offices {
         let home = office.term_path.trim_end_matches("/term");
         for path in [format!("{home}/lease"), office.term_path.clone()] {

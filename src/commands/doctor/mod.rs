@@ -199,7 +199,14 @@ fn median(lengths: &mut [Duration]) -> Option<Duration> {
 }
 
 fn timings(trips: &RoundTrips, limits: Limits, election: Option<&Election>) -> Vec<Finding> {
-    let wishes = Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None };
+    let wishes = Wishes {
+        lease: None,
+        reserve: None,
+        frozen_while_paused: false,
+        grace: None,
+        max_pause: None,
+        is_shared: false,
+    };
     let slowest = trips.commit.unwrap_or(trips.read).max(trips.read);
     let commit = trips.commit.map_or_else(String::new, |commit| format!(", a commit {}", words::length(commit)));
     let mut findings = vec![good("speed", format!("a read takes {}{commit}", words::length(trips.read)))];
@@ -243,7 +250,11 @@ fn contents(election: &Election) -> Vec<Finding> {
     }
     if let [first, ..] = election.foreign.as_slice() {
         let count = election.foreign.len();
-        let remedy = "they are ignored; keep other znodes out of the election directory";
+        let remedy = if election.is_shared {
+            "Curator takes them for contenders, others fail on them; keep other znodes out of the election directory"
+        } else {
+            "they are ignored; keep other znodes out of the election directory"
+        };
         findings.push(wrong("election", format!("{count} foreign znodes, such as {first}: {remedy}")));
     }
     findings.extend(queue(&election.line));
@@ -254,7 +265,11 @@ fn contents(election: &Election) -> Vec<Finding> {
             findings.push(wrong("record", text));
         }
     }
-    if election.members.is_empty() && !election.line.is_empty() {
+    if election.is_shared {
+        let text = format!("other libraries contend in {}: one leader at a time is best effort", election.directory);
+        findings.push(advice("election", text));
+    }
+    if election.members.is_empty() && !election.line.is_empty() && !election.is_shared {
         findings.push(advice("members", "nobody in line says who it is: all run a version that does not"));
     }
     if findings.is_empty() {

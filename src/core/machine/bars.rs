@@ -96,9 +96,21 @@ impl Machine {
         }
     }
 
-    /// Gives way for what bars us, the tree first, with the lease renewed meanwhile.
+    /// Another contender asks us to yield; who has nothing to yield need not.
+    pub(super) fn revoked(&mut self, now: Now) {
+        if matches!(self.phase, Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. }) {
+            self.yield_seat(now, After::Rejoin, Why::Revoked);
+        }
+    }
+
+    /// Gives way for what bars us.
     pub(super) fn resign(&mut self, now: Now) {
         let (after, why) = self.after_bars();
+        self.yield_seat(now, after, why);
+    }
+
+    /// Gives way, the tree first, with the lease renewed meanwhile.
+    pub(super) fn yield_seat(&mut self, now: Now, after: After, why: Why) {
         match self.run {
             Some(run) => {
                 self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });

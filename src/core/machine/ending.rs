@@ -60,6 +60,18 @@ impl Machine {
         self.begin_stop(now, self.after_loss(), why, true);
     }
 
+    /// Contenders of other libraries wait for no lease: once our candidate is gone, one of them may have started already.
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.settings.wishes.is_shared && !self.at_least_once()
+    }
+
+    /// The candidate is gone while the tree is being stopped.
+    pub(super) fn hasten_stop(&mut self, now: Now, why: Why) {
+        if self.nobody_waits() {
+            self.kill_tree(now, why);
+        }
+    }
+
     /// The guard was first to see `stop_at`, and has sent the stop signal.
     pub(super) fn guard_began_to_stop(&mut self, now: Now) {
         self.begin_stop(now, self.after_loss(), Why::LeaseEnding, true);

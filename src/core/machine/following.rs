@@ -248,7 +248,9 @@ impl Machine {
     fn begin_tenure(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
         let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
         self.standing.sending = None;
-        let deadlines = (!sending.waits).then(|| timing.deadlines(sent_at));
+        // In a shared election, the first renewal makes it count.
+        let starts_at_once = !sending.waits && !timing.needs_two_writes();
+        let deadlines = starts_at_once.then(|| timing.deadlines(sent_at));
         let too_late = deadlines.is_some_and(|deadlines| now.lease >= deadlines.kill_at);
         if self.phase != Phase::Following || too_late {
             return self.look_again();
@@ -268,7 +270,7 @@ impl Machine {
             acked_sent_at: sent_at,
             deadlines,
             not_before: sending.not_before,
-            renew_at: if sending.waits { now.lease } else { sent_at.after(timing.renewal_interval) },
+            renew_at: if starts_at_once { sent_at.after(timing.renewal_interval) } else { now.lease },
             conflict: None,
             is_unfenced: self.settings.preparations.fences && takeover == Takeover::Unclean,
             is_unmarked: self.settings.preparations.marks,
@@ -276,12 +278,21 @@ impl Machine {
             has_started: false,
         });
         self.backoff.reset();
+        self.settle_in(now, &sending, starts_at_once);
+    }
+
+    /// The record is ours: what now?
+    fn settle_in(&mut self, now: Now, sending: &Sending, starts_at_once: bool) {
         if self.bars.is_any() {
             self.resign(now);
+        } else if self.standing.view.is_some_and(|view| view.is_revoked) {
+            self.yield_seat(now, After::Rejoin, Why::Revoked);
         } else if sending.waits {
             self.enter_phase(now, Phase::Waiting, Why::TookOver);
-        } else {
+        } else if starts_at_once {
             self.prepare(now);
+        } else {
+            self.enter_phase(now, Phase::Waiting, Why::Confirming);
         }
     }
 
@@ -326,7 +337,8 @@ impl Machine {
             Phase::Waiting | Phase::Preparing { .. } => self.lose_tenure(now, Why::SessionOver),
             Phase::Leading | Phase::Paused { .. } => self.seat_lost(now, Why::SessionOver),
             // The tree is being ended already, by a deadline that needs no session.
-            Phase::Following | Phase::Stopping { .. } | Phase::Done => {}
+            Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),
+            Phase::Following | Phase::Done => {}
             Phase::Releasing { after, .. } => self.leave(now, after, Why::ReleaseUnconfirmed),
         }
     }

@@ -174,7 +174,7 @@ impl Machine {
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => {}
         }
-        let Some(deadlines) = tenure.extend(now, sent_at, timing.deadlines(sent_at)) else { return };
+        let Some(deadlines) = tenure.extend(now, sent_at, &timing) else { return };
         if let Some(run) = self.run {
             self.order(Order::Extend { run, deadlines });
         }
@@ -221,6 +221,9 @@ impl Machine {
             (true, _) if stale => self.look_again(),
             (true, _) => self.observe(),
             (false, _) => {}
+        }
+        if view.is_revoked {
+            self.revoked(now);
         }
     }
 
@@ -274,6 +277,7 @@ impl Machine {
                 Phase::Stopping { after, .. } => {
                     self.standing.view = None;
                     self.phase = Phase::Stopping { after, lapsed: true };
+                    self.hasten_stop(now, Why::CandidateGone);
                 }
                 _ => self.seat_lost(now, Why::CandidateGone),
             },
@@ -313,6 +317,9 @@ impl Machine {
 
     /// The candidate is gone, with its session or by hand. The lease still runs, but no renewal can prolong it.
     pub(super) fn seat_lost(&mut self, now: Now, why: Why) {
+        if self.nobody_waits() {
+            return self.kill_tree(now, why);
+        }
         if !self.at_least_once() {
             self.stop_tree(now, why, self.stop_by(now));
             // Is the candidate alone gone, or the whole base with it? Under a new one nobody waits for our lease.

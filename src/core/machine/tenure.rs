@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::Nonce;
+use crate::core::lease::Timing;
 use crate::core::order::{Deadlines, Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
@@ -79,15 +80,25 @@ impl Tenure {
         Entry { nonce: self.nonce, token: Some(self.grant.token), lease: own_lease, waiting_on: None }
     }
 
-    /// A renewal sent at `sent_at` was acknowledged with these deadlines. Returns ours if it moved them: one that is
-    /// answered after `kill_at` counts for nothing (I5), and none brings a deadline closer. The first ones of a holder that
-    /// has waited are those of its first renewal.
-    pub fn extend(&mut self, now: Now, sent_at: Timestamp, deadlines: Deadlines) -> Option<Deadlines> {
-        let counts =
-            self.deadlines.is_none_or(|present| now.lease < present.kill_at && deadlines.kill_at > present.kill_at);
-        if counts {
+    /// A renewal sent at `sent_at` was acknowledged. Returns our deadlines if it moved them: one that is answered after
+    /// `kill_at` counts for nothing (I5), and none brings a deadline closer. The first ones of a holder that has waited are
+    /// those of its first renewal; where two writes are needed, of its second, which follows at once.
+    pub fn extend(&mut self, now: Now, sent_at: Timestamp, timing: &Timing) -> Option<Deadlines> {
+        let certified_at = self.acked_sent_at;
+        let deadlines = timing.deadlines_after(certified_at, sent_at);
+        let counts = self.deadlines.map_or(now.lease < deadlines.stop_at || !timing.needs_two_writes(), |present| {
+            now.lease < present.kill_at && deadlines.kill_at > present.kill_at
+        });
+        if counts || self.deadlines.is_none() {
             self.acked_sent_at = sent_at;
+        }
+        if counts {
             self.deadlines = Some(deadlines);
+        }
+        // What counts lies far back: another write brings the newer one in.
+        let lags = timing.needs_two_writes() && certified_at.after(2 * timing.renewal_interval) < sent_at;
+        if lags || self.deadlines.is_none() {
+            self.renew_at = now.lease;
         }
         self.deadlines.filter(|_| counts)
     }

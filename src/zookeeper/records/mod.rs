@@ -58,6 +58,9 @@ struct LeaseJson {
     recipe: Option<String>,
     #[serde(default)]
     leaders: Option<u16>,
+    /// Where the candidates are, within the chroot, if not in `<base>/election` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    election: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -185,6 +188,7 @@ fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
     let choices = [
         ("--leaders", leaders.as_deref(), settings.leaders.to_string().as_str()),
         ("--guarantee", json.guarantee.as_deref(), guarantee_text(settings.guarantee)),
+        ("--election-path", json.election.as_deref().or(Some(OWN)), election(settings).unwrap_or(OWN)),
         ("--recipe", recipe, recipes::text(settings.recipe)),
     ]
     .map(|(option, theirs, ours)| {
@@ -210,6 +214,7 @@ fn lease_json(
         guarantee: Some(guarantee_text(settings.guarantee).to_owned()),
         recipe: Some(recipes::text(settings.recipe).to_owned()),
         leaders: Some(settings.leaders),
+        election: election(settings).map(str::to_owned),
     }
 }
 
@@ -221,6 +226,13 @@ fn holder(nonce: Nonce, settings: &Settings) -> Holder {
         nonce: nonce_text(nonce),
         candidate: None,
     }
+}
+
+/// How a message calls the directory that no option names; records leave it out, so that versions that know no other agree.
+const OWN: &str = "not given";
+
+fn election(settings: &Settings) -> Option<&str> {
+    settings.is_shared.then_some(settings.election.as_str())
 }
 
 fn guarantee_text(guarantee: Guarantee) -> &'static str {

@@ -43,6 +43,8 @@ pub struct Lease {
     pub leaders: Option<u32>,
     /// The holder waits for the lease before its own.
     pub waiting_on: Option<i64>,
+    /// Where the candidates are, if other libraries contend there, too.
+    election: Option<String>,
 }
 
 /// One office: a lease record and its term. An election has one, or one for each slot.
@@ -67,6 +69,10 @@ pub struct Candidate {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Election {
     pub base: String,
+    /// Where the candidates are.
+    pub directory: String,
+    /// Contenders of other libraries may be among the candidates.
+    pub is_shared: bool,
     /// The first in line first.
     pub line: Vec<Candidate>,
     pub offices: Vec<Office>,
@@ -74,7 +80,7 @@ pub struct Election {
     pub orders: Orders,
     /// Its version, if it exists, and when it was written by `ZooKeeper`'s clock.
     pub orders_written: Option<Facts>,
-    /// Children of the election directory that are no candidates.
+    /// Children of the election directory that are not called as candidates are.
     pub foreign: Vec<String>,
     /// Znodes that could not be read, with what is wrong with them.
     pub unreadable: Vec<(String, String)>,
@@ -122,8 +128,11 @@ pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Fai
     let leases = || seen.offices.iter().filter_map(|office| office.lease.as_ref());
     let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());
     let recipe = leases().find_map(|(lease, _)| recipes::meaning(lease.recipe.as_deref()?));
-    let names = Names { recipe: recipe.unwrap_or_default(), is_shared: false };
-    (seen.line, seen.foreign) = queue(visit, &format!("{base}/election"), names, &holders.collect::<Vec<_>>()).await?;
+    let elsewhere = leases().find_map(|(lease, _)| lease.election.clone().filter(|path| is_path(path)));
+    let names = Names { recipe: recipe.unwrap_or_default(), is_shared: elsewhere.is_some() };
+    let (directory, holders) = (elsewhere.unwrap_or_else(|| format!("{base}/election")), holders.collect::<Vec<_>>());
+    (seen.line, seen.foreign) = queue(visit, &directory, names, &holders).await?;
+    (seen.directory, seen.is_shared) = (directory, names.is_shared);
     seen.members = members(visit, base, &mut seen.unreadable).await?;
     let path = format!("{base}/{CONTROL}");
     if let Some(znode) = visit.read(&path).await? {
@@ -176,6 +185,12 @@ fn lease(znode: &Znode) -> Result<Lease, String> {
         "held" | "free" => Ok(lease),
         other => Err(format!("its state is {other:?}")),
     }
+}
+
+/// Whether it can be asked for; anybody may have written it.
+fn is_path(text: &str) -> bool {
+    let is_step = |step: &str| !matches!(step, "" | "." | "..") && !step.chars().any(char::is_control);
+    text.strip_prefix('/').is_some_and(|steps| steps.split('/').all(is_step))
 }
 
 async fn queue(
