@@ -238,9 +238,15 @@ fn read(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> 
     ctl::read(typed, &Layers { file: &found.settled.of_election(&name), ..layers })
 }
 
+const AFTER_HELP: &str = "\
+Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; to status and token-check
+that is an answer that is not known (2).
+
+`zk-leaderctl COMMAND --help` tells more about one command.";
+
 /// The command line's grammar with all of its help.
 pub fn command() -> clap::Command {
-    CtlTyped::command().after_help("`zk-leaderctl COMMAND --help` tells more about one command.")
+    CtlTyped::command().after_help(AFTER_HELP)
 }
 
 /// The one line that ends the program before it has begun.

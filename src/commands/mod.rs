@@ -59,15 +59,27 @@ impl Excuse {
     fn usage(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), status: Status::Usage.code() }
     }
+
+    /// Of two answers, yes and no, a refusal is neither.
+    fn for_question(self, question: &Question) -> Self {
+        let is_yes_or_no = matches!(question, Question::Status | Question::Watch | Question::TokenCheck { .. });
+        if is_yes_or_no && self.status == Status::NoPermission.code() {
+            Self { status: NOT_KNOWN, ..self }
+        } else {
+            self
+        }
+    }
 }
 
 impl From<Failure> for Excuse {
     fn from(failure: Failure) -> Self {
-        Self::not_known(match failure {
-            Failure::Unreachable(why) => format!("the ensemble was not reached ({why})"),
-            Failure::Forbidden(why) => format!("ZooKeeper refuses it: {why}"),
-            Failure::Unknown(why) => format!("the ensemble gave no answer ({why}); try again"),
-        })
+        match failure {
+            Failure::Unreachable(why) => Self::not_known(format!("the ensemble was not reached ({why})")),
+            Failure::Forbidden(why) => {
+                Self { sentence: format!("ZooKeeper refuses it: {why}"), status: Status::NoPermission.code() }
+            }
+            Failure::Unknown(why) => Self::not_known(format!("the ensemble gave no answer ({why}); try again")),
+        }
     }
 }
 
@@ -122,7 +134,7 @@ impl Desk<'_> {
 pub fn run(asked: &Asked) -> ExitCode {
     let runtime = Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(answer(asked)),
+        Ok(runtime) => runtime.block_on(answer(asked)).map_err(|excuse| excuse.for_question(&asked.question)),
         Err(error) => Err(Excuse::not_known(error.to_string())),
     };
     let stop = match outcome {

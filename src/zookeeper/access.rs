@@ -9,6 +9,7 @@ use std::time::Duration;
 use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Error};
 
+use super::resolving::spread;
 use super::tls::Certificates;
 
 /// What every session of ours shows to the servers.
@@ -95,7 +96,9 @@ impl Access {
             Some(certificates) => connector.with_tls(certificates.options()),
             None => connector,
         };
-        connector.connect(servers).await
+        // A login by SASL is to a name.
+        let spread = if self.sasl.is_none() { Some(spread(servers, pace.connection).await) } else { None };
+        connector.connect(spread.as_deref().unwrap_or(servers)).await
     }
 }
 

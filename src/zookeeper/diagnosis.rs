@@ -29,6 +29,8 @@ enum Opinion {
     /// It answers, so that the fault is not here.
     Fine,
     Away,
+    /// It takes nobody for now.
+    Stuck(&'static str),
     Refuses(String),
 }
 
@@ -42,14 +44,14 @@ pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
 fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diagnosis> {
     let mut diagnosis = Diagnosis { text: String::new(), is_final: true };
     for (server, opinion) in opinions {
-        match opinion {
-            Opinion::Fine => diagnosis.is_final = false,
-            Opinion::Away => {}
-            Opinion::Refuses(why) => {
-                let between = if diagnosis.text.is_empty() { "" } else { "; " };
-                let _ = write!(diagnosis.text, "{between}{server}: {why}");
-            }
-        }
+        diagnosis.is_final &= !matches!(opinion, Opinion::Fine | Opinion::Stuck(_));
+        let why = match &opinion {
+            Opinion::Fine | Opinion::Away => continue,
+            Opinion::Stuck(why) => why,
+            Opinion::Refuses(why) => why.as_str(),
+        };
+        let between = if diagnosis.text.is_empty() { "" } else { "; " };
+        let _ = write!(diagnosis.text, "{between}{server}: {why}");
     }
     (!diagnosis.text.is_empty()).then_some(diagnosis)
 }
@@ -74,7 +76,11 @@ async fn opinion(server: &str, access: &Access) -> Opinion {
                 Opinion::Refuses(format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"))
             }
             Said::Mute | Said::Unreachable(_) => Opinion::Away,
-            Said::Serves { .. } | Said::NotAllowed | Said::NotServing => Opinion::Fine,
+            Said::Serves { role, .. } if role == "read-only" => {
+                Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it")
+            }
+            Said::NotServing => Opinion::Stuck("it has no quorum"),
+            Said::Serves { .. } | Said::NotAllowed => Opinion::Fine,
         },
     }
 }
@@ -95,6 +101,7 @@ mod tests {
         assert_eq!(sum([Opinion::Away, Opinion::Fine]), None);
         assert_eq!(sum([Opinion::Away, Opinion::Away]), None);
         assert_eq!(sum([Opinion::Away, refuses()]), diagnosis("b: it demands a certificate", true));
+        assert_eq!(sum([refuses(), Opinion::Stuck("it has no quorum")]).map(|said| said.is_final), Some(false));
         assert_eq!(sum([refuses(), Opinion::Fine]), diagnosis("a: it demands a certificate", false));
         assert_eq!(
             sum([refuses(), refuses()]),

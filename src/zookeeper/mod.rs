@@ -33,6 +33,7 @@ mod reading;
 pub mod recipes;
 mod records;
 pub mod releaser;
+mod resolving;
 mod roster;
 mod runs;
 mod seat;

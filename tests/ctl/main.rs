@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod access;
 mod asking;
 mod doctor;
 mod failures;

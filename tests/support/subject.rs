@@ -83,6 +83,13 @@ impl Subject {
         Self::start(process)
     }
 
+    /// By another program, which ends in executing what stands behind its own words.
+    pub fn spawn_inside(self, mut wrapper: Command) -> Running {
+        let process = self.to_process();
+        wrapper.arg(process.get_program()).args(process.get_args()).envs(self.environment);
+        Self::start(wrapper)
+    }
+
     /// In a process group of its own, as a shell starts a job. Its parent is in the same session, so that job control works
     /// even where the test run's own group is an orphaned one (`setpgid(2)`): there SIGTSTP is thrown away.
     pub fn spawn_as_job(self) -> Running {

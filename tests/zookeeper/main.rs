@@ -10,6 +10,7 @@
 mod support;
 
 mod acl;
+mod addresses;
 mod checklist;
 mod container;
 mod containment;
@@ -37,7 +38,9 @@ mod partition;
 mod pauses;
 mod priority;
 mod prometheus;
+mod read_only;
 mod recipes;
+mod refusals;
 mod release;
 mod releaser;
 #[cfg(feature = "sasl-digest")]
@@ -47,6 +50,7 @@ mod services;
 mod shared;
 mod shutdown;
 mod signals;
+mod strangers;
 mod successive_waits;
 mod systemd;
 mod terminal;

@@ -1,0 +1,89 @@
+//! Elections that are closed: with the identity of their hosts, as a reader, and without either.
+
+use super::operator::{Said, ctl_at};
+use super::server;
+use crate::support::{Admin, Election, Running};
+
+const HOSTS: (&str, &str) = ("digest:hosts:secret", "hosts:secret");
+
+/// An election that is led, for those with its identity, and readers if there are any.
+fn led(acl: &str) -> (Election, Running) {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let leader = election.host("a").option("--acl", acl).env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn();
+    election.diary.until_started(1);
+    (election, leader)
+}
+
+fn as_host(words: &[&str]) -> Said {
+    ctl_at(&server().connect_string(), words, &[("ZK_LEADER_RUN_AUTH", HOSTS.0)])
+}
+
+fn as_stranger(words: &[&str]) -> Said {
+    ctl_at(&server().connect_string(), words, &[])
+}
+
+#[test]
+fn an_operator_with_the_identity_of_the_hosts_sees_and_orders_and_opens_nothing() {
+    let (election, _leader) = led("creator");
+    let name = election.name.as_str();
+    assert_eq!(as_host(&["status", name]).code, 0);
+    let said = as_host(&["disable", name, "--reason", "test", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(election.admin.acl(&election.path("control")), election.admin.acl(&election.path("term")));
+    assert_eq!(as_host(&["enable", name, "--wait"]).code, 0);
+    let said = as_host(&["doctor", name]);
+    assert!(said.code == 0 && said.output.contains("only those whom the ACLs name"), "{said:?}");
+    // What is made under a closed election belongs to those who own it.
+    let token = election.term().mzxid.to_string();
+    let own = format!("/own-{name}");
+    let said = as_host(&["put", "--fenced", "--create", "--token", &token, "--name", name, &own, "x"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(election.admin.acl(&own), election.admin.acl(&election.path("term")));
+}
+
+#[test]
+fn a_stranger_is_told_what_is_missing() {
+    let (election, _leader) = led("creator");
+    let name = election.name.as_str();
+    let base = election.path("");
+    let refusal = format!("ZooKeeper refuses it: its ACL lets us not read {} (right r)", base.trim_end_matches('/'));
+    let token = election.term().mzxid.to_string();
+    let questions: [(&[&str], i32); 7] = [
+        (&["status", name], 2),
+        (&["token-check", &token, name], 2),
+        (&["history", name], 77),
+        (&["handover", name], 77),
+        (&["disable", name, "--reason", "test"], 77),
+        (&["enable", name], 77),
+        (&["doctor", name], 77),
+    ];
+    for (words, code) in questions {
+        let said = as_stranger(words);
+        assert_eq!(said.code, code, "{words:?}: {said:?}");
+        assert!(said.error.contains("ZooKeeper refuses it") && said.error.contains("--auth-file"), "{said:?}");
+    }
+    assert!(as_stranger(&["status", name]).error.contains(&refusal), "{refusal}");
+    assert!(!election.admin.exists(&election.path("control")));
+}
+
+#[test]
+fn a_reader_sees_and_orders_nothing() {
+    let (election, _leader) = led("creator,world:anyone:r");
+    let name = election.name.as_str();
+    let said = as_stranger(&["status", name]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = as_stranger(&["disable", name, "--reason", "test"]);
+    assert_eq!(said.code, 77, "{said:?}");
+    assert!(said.error.contains("ZooKeeper refuses it"), "{said:?}");
+    assert!(!election.admin.exists(&election.path("control")));
+}
+
+#[test]
+fn the_doctor_says_what_everyone_may_change() {
+    let (election, _leader) = led("creator");
+    election.admin.set_acl(&election.path("election"), "world", "anyone", "cdrwa");
+    let said = as_host(&["doctor", &election.name]);
+    let open = format!("everyone may change {};", election.path("election"));
+    assert!(said.code == 0 && said.output.contains(&open), "{said:?}");
+}

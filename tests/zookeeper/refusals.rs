@@ -1,0 +1,95 @@
+//! Status 77: what the server refuses, before and while we lead, and what is said of it.
+
+use super::{election, server};
+use crate::support::{Admin, Election, Running, Subject, wait};
+
+const HOSTS: (&str, &str) = ("digest:hosts:secret", "hosts:secret");
+
+/// Hosts with an identity, in an election of their own.
+fn closed() -> (Election, impl Fn(&str) -> Subject) {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let name = election.name.clone();
+    let diary = election.diary.path();
+    let host = move |id: &str| {
+        let witness = crate::support::subject::example("witness");
+        Subject::new(&servers, &name, id)
+            .session_timeout(crate::support::election::SESSION_TIMEOUT)
+            .command(&[witness.to_str().unwrap(), diary.to_str().unwrap()])
+            .option("--acl", "creator")
+            .env("ZK_LEADER_RUN_AUTH", HOSTS.0)
+    };
+    (election, host)
+}
+
+#[track_caller]
+fn refused(mut host: Running, sentence: &str) {
+    assert_eq!(host.code(), 77, "{}", host.log());
+    let log = host.log();
+    assert!(log.contains(sentence) && log.contains("--auth-file"), "not {sentence:?}:\n{log}");
+}
+
+#[test]
+fn a_chroot_that_may_not_be_created_is_named() {
+    let election = election();
+    let closed = format!("/closed-{}", election.name);
+    election.admin.create(&closed, "");
+    election.admin.set_acl(&closed, "world", "anyone", "r");
+    let servers = format!("{}{closed}/tenant/a", election.servers());
+    refused(election.host_at(&servers, "a").spawn(), &format!("lets us not create a child of {closed} (right c)"));
+    assert!(election.admin.children(&closed).is_empty());
+}
+
+#[test]
+fn a_chroot_below_one_that_may_not_be_created_is_used_if_it_is_there() {
+    let election = election();
+    let closed = format!("/closed-{}", election.name);
+    election.admin.create(&closed, "");
+    election.admin.create(&format!("{closed}/tenant"), "");
+    election.admin.set_acl(&closed, "world", "anyone", "r");
+    let servers = format!("{}{closed}/tenant", election.servers());
+    assert_eq!(election.host_at(&servers, "a").command(&["true"]).spawn().code(), 0);
+}
+
+#[test]
+fn who_is_not_of_an_election_is_told_so() {
+    let (election, host) = closed();
+    let _leader = host("a").spawn();
+    election.diary.until_started(1);
+    let directory = election.path("election");
+    let said = format!("lets us not create a child of {directory} (right c)");
+    refused(host("b").env("ZK_LEADER_RUN_AUTH", "digest:hosts:wrong").spawn(), &said);
+    refused(host("b").env("ZK_LEADER_RUN_AUTH", "").option("--acl", "open").spawn(), &said);
+    assert_eq!(election.candidates().len(), 1);
+}
+
+#[test]
+fn a_leader_whose_rights_are_taken_away_stops_its_command_in_time_and_says_why() {
+    let (election, host) = closed();
+    let mut leader = host("a").spawn();
+    election.diary.until_started(1);
+    let lease = election.path("lease");
+    election.admin.set_acl(&lease, "auth", "", "ra");
+    assert_eq!(leader.code(), 77, "{}", leader.log());
+    assert!(leader.log().contains(&format!("lets us not write {lease} (right w)")), "{}", leader.log());
+    assert!(!election.diary.somebody_lives());
+    assert_eq!(election.state(), "held", "it could not be freed");
+    // Whoever comes next waits for the lease that could not be freed.
+    election.admin.set_acl(&lease, "auth", "", "cdrwa");
+    let _next = host("b").spawn();
+    election.diary.until_started(2);
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn orders_that_may_not_be_read_are_no_secret() {
+    let (election, host) = closed();
+    assert_eq!(host("prepares").command(&["true"]).spawn().code(), 0);
+    election.admin.create(&election.path("control"), "{\"v\":1}");
+    election.admin.set_acl(&election.path("control"), "auth", "", "a");
+    let host = host("a").spawn();
+    election.diary.until_started(1);
+    host.until_logged("The operators' orders cannot be read: its ACL lets us not read");
+    assert_eq!(host.log().matches("The operators' orders cannot be read").count(), 1);
+    wait::until("it leads on", || election.state() == "held");
+}
