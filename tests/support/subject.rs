@@ -1,8 +1,9 @@
 //! Our program under test, one process for each "host", and the witness as its command.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -95,6 +96,26 @@ impl Subject {
     pub fn spawn_as_job(self) -> Running {
         let mut process = self.to_process();
         process.process_group(0);
+        Self::start(process)
+    }
+
+    /// As the user `nobody`, from copies in `directory` of what may lie where he cannot go. Who is not root is an ordinary user
+    /// already.
+    pub fn spawn_as_ordinary_user(mut self, directory: &Path) -> Running {
+        const NOBODY: u32 = 65534;
+        std::fs::set_permissions(directory, PermissionsExt::from_mode(0o777)).unwrap();
+        let copy = |program: &Path| {
+            let copy = directory.join(program.file_name().unwrap());
+            std::fs::copy(program, &copy).unwrap();
+            copy.to_str().unwrap().to_owned()
+        };
+        self.command[0] = copy(Path::new(&self.command[0]));
+        let ours = self.to_process();
+        let mut process = Command::new(copy(Path::new(ours.get_program())));
+        process.args(ours.get_args()).current_dir(directory);
+        if nix::unistd::geteuid().is_root() {
+            process.uid(NOBODY).gid(NOBODY);
+        }
         Self::start(process)
     }
 

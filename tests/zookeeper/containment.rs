@@ -43,6 +43,22 @@ fn every_containment_ends_the_tree_at_once_when_the_supervisor_is_killed() {
     }
 }
 
+/// T9, without a right to make cgroups.
+#[test]
+fn an_ordinary_user_has_the_whole_tree_ended_before_the_successor_starts() {
+    let election = election();
+    let host = election.host("a").session_timeout("8s").witness(&election.diary, &["ignore-term", "daemonise"]);
+    let mut host = host.spawn_as_ordinary_user(election.diary.directory());
+    election.diary.until_noted("orphan");
+    assert!(host.log().contains("Containment: subreaper"), "{}", host.log());
+    let _next = election.host("b").spawn();
+    election.until_candidates(2);
+    host.kill();
+    host.status();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+}
+
 /// T25
 #[test]
 fn every_containment_ends_the_tree_when_guard_and_supervisor_are_stopped_together() {
