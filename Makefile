@@ -6,7 +6,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 deny sbom reproducible demo docs install deb rpm release
+.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 upgrade-test deny sbom reproducible demo docs install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -29,6 +29,8 @@ chaos-controls:   ## sabotaged builds must be caught by the same chaos
 	bash tests/chaos/controls.sh
 mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
+upgrade-test:     ## this build and an older one in one election; OLD=<revision>
+	bash tests/upgrade.sh $(OLD)
 test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9
 	bash tests/versions.sh 3.9
 deny:             ## licences, bans, sources and advisories, by cargo-deny (cargo install --locked cargo-deny)

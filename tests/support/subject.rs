@@ -15,6 +15,8 @@ use super::wait;
 
 /// A `zk-leader-run` to be started.
 pub struct Subject {
+    /// Another one than ours: an earlier version.
+    program: Option<String>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     command: Vec<String>,
@@ -24,7 +26,8 @@ impl Subject {
     /// A host called `id` that contends for the election `name` on `servers`, with T = 2 s.
     pub fn new(servers: &str, name: &str, id: &str) -> Self {
         let arguments = ["--connect", servers, "--name", name, "--id", id, "--log-level", "debug"];
-        Self { arguments: arguments.map(String::from).to_vec(), environment: Vec::new(), command: Vec::new() }
+        let arguments = arguments.map(String::from).to_vec();
+        Self { program: None, arguments, environment: Vec::new(), command: Vec::new() }
             .option("--session-timeout", "2s")
     }
 
@@ -67,6 +70,11 @@ impl Subject {
         self.command(&[&words, options].concat())
     }
 
+    pub fn program(mut self, program: &str) -> Self {
+        self.program = Some(program.to_owned());
+        self
+    }
+
     /// T, as it is asked for.
     pub fn session_timeout(self, timeout: &str) -> Self {
         self.option("--session-timeout", timeout)
@@ -74,7 +82,8 @@ impl Subject {
 
     /// The process that would be spawned, for a test that wants it elsewhere (on a terminal, inside another).
     pub fn to_process(&self) -> Command {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"));
+        let ours = env!("CARGO_BIN_EXE_zk-leader-run");
+        let mut process = Command::new(self.program.as_deref().unwrap_or(ours));
         process.args(&self.arguments).arg("--").args(&self.command).envs(self.environment.clone());
         process
     }

@@ -57,6 +57,7 @@ mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
 mod units;
+mod upgrade;
 mod waiting;
 
 use std::sync::OnceLock;
