@@ -165,7 +165,7 @@ impl Machine {
 
     fn note(&mut self, now: Now, event: Event) {
         match event {
-            Event::Ticked => {}
+            Event::Ticked => self.end_silent_guard(now),
             _ if matches!(self.phase, Phase::Done) => {}
             Event::ClockJumped => self.clock_jumped(now),
             Event::Connected { session, .. }
@@ -257,6 +257,15 @@ impl Machine {
         answered
     }
 
+    /// The guard would refuse the start by now, and has not reported it. Judged when nothing else is to be heard: after a
+    /// hang of ours, its reports are there to be read, and come first.
+    fn end_silent_guard(&mut self, now: Now) {
+        if now.lease >= self.start_by {
+            self.start_by = Timestamp::NEVER;
+            self.actions.push(Action::EndGuard);
+        }
+    }
+
     fn guard_reported(&mut self, now: Now, report: Report) {
         match report {
             Report::TreeEnded { run, status, cause } if self.run == Some(run) => self.tree_ended(now, status, cause),
@@ -273,10 +282,6 @@ impl Machine {
 
     /// What the clock demands; asking twice changes nothing.
     fn let_time_pass(&mut self, now: Now) {
-        if now.lease >= self.start_by {
-            self.start_by = Timestamp::NEVER;
-            self.actions.push(Action::EndGuard);
-        }
         self.bars.pass(now);
         match self.phase {
             Phase::Following => self.pass_following(now),
