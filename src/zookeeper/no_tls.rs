@@ -57,6 +57,7 @@ pub fn can_be_certified(_host: &str) -> bool {
 pub(super) mod talk {
     use super::Certificates;
 
+    #[expect(dead_code, reason = "as with TLS")]
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum Trouble {
         Network(String),

@@ -99,6 +99,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
         match freed {
             Ok(()) => return Ok(Outcome::Freed),
             Err(Fault::Denied(Denial::Conflict)) => {}
+            Err(Fault::Forbidden(refusal)) => return Err(refusal.to_string()),
             Err(fault) => return Err(format!("{fault:?}")),
         }
     }
