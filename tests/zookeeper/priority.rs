@@ -102,13 +102,16 @@ fn a_lower_leader_hands_over_to_a_higher_one_that_wants_it_and_goes_to_the_end_o
 #[test]
 fn among_equals_and_without_the_option_nobody_has_to_go() {
     let election = election();
-    let _hosts = two_of_priority_0(&election);
+    let _leader = line_up(&election, &[("a", "0")]);
+    // Each is next in line for a while: the equal, then the higher one that does not ask.
     let equal = preempting(&election, "c", "0", "0").spawn();
+    election.until_candidates(2);
+    wait::pass(secs(1));
+    let lower = preempting(&election, "e", "-1", "0").spawn();
+    election.until_candidates(3);
     let _higher = election.host("d").option("--priority", "5").spawn();
     election.until_candidates(4);
-    let lower = preempting(&election, "e", "-1", "0").spawn();
-    election.until_candidates(5);
-    wait::pass(secs(2));
+    wait::pass(secs(1));
     assert_eq!((ids(&election), election.record()["holder"]["id"].as_str().unwrap()), (vec!["a".to_owned()], "a"));
     assert!([equal, lower].iter().all(|host| !host.log().contains("asked to hand over")));
 }
