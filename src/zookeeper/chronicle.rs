@@ -103,6 +103,7 @@ mod tests {
         for token in 0..1000 {
             unwritten.add(term(token));
         }
-        assert_eq!((unwritten.terms().len(), unwritten.terms().last().cloned()), (KEPT, Some(term(999))));
+        let terms = unwritten.terms().clone();
+        assert_eq!((terms.len(), terms.last()), (KEPT, Some(&term(999))));
     }
 }
