@@ -25,8 +25,9 @@ fn reap_of(children: &[i32], guards: &[i32]) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::zombie_processes, reason = "tests; reaped by their ids")]
 mod tests {
+    #![allow(clippy::zombie_processes, reason = "reaped by their ids")]
+
     use std::process::Command;
 
     use nix::errno::Errno;
