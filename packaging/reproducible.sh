@@ -4,11 +4,12 @@ set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+commit=$(git rev-parse HEAD) # once: the branch may move while this builds
 
 for folder in one another/folder; do
     mkdir -p "$work/$folder"
-    git archive HEAD | tar -x -C "$work/$folder"
-    (unset CARGO_TARGET_DIR && SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) && export SOURCE_DATE_EPOCH &&
+    git archive "$commit" | tar -x -C "$work/$folder"
+    (unset CARGO_TARGET_DIR && SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit") && export SOURCE_DATE_EPOCH &&
         cd "$work/$folder" && sh packaging/build.sh --quiet)
 done
 
