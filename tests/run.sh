@@ -17,6 +17,8 @@ say "Format"
 cargo fmt --check
 say "Clippy, warnings are errors"
 cargo clippy --all-targets --quiet -- -D warnings
+say "Documentation of the library, warnings are errors"
+RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 say "Unit, property, simulation, guard, ZooKeeper and CLI tests"
 # Most tests wait for ZooKeeper, leases and deadlines rather than compute: more of them at once than there are cores.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}

@@ -1,6 +1,7 @@
 //! The command line of `zk-leaderctl`: every option with its help, and from there to what was asked.
 //!
 //! Never: a check of a value; anything connected.
+#![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 use std::ffi::OsString;
 

@@ -1,6 +1,7 @@
 //! Every option with its help: the only place where one is declared. Values stay text here; `config` gives them meaning.
 //!
 //! Never: a check of a value.
+#![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 mod access;
 mod configuration;
