@@ -1,6 +1,7 @@
 //! In containers: as PID 1, and in the images that we ship, built by buildah and run by hand in namespaces (there is no engine here).
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,13 +14,38 @@ use crate::support::packages::{said, source};
 use crate::support::subject::children_of;
 use crate::support::{Running, Subject, wait};
 
+/// What runs under unshare(1), whose death does not end a PID 1 that has become another user (`PR_SET_PDEATHSIG(2const)`).
+struct Container(Running);
+
+impl Deref for Container {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.0
+    }
+}
+
+impl DerefMut for Container {
+    fn deref_mut(&mut self) -> &mut Running {
+        &mut self.0
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        for init in children_of(self.pid()) {
+            kill(Pid::from_raw(init), Signal::SIGKILL).ok();
+        }
+    }
+}
+
 /// PID 1 of a PID namespace, in which the given shell script is executed first; its last word is the rest of the command line.
-fn container(prepare: &str, process: &Command) -> Running {
+fn container(prepare: &str, process: &Command) -> Container {
     let mut unshare = Command::new("unshare");
     unshare.args(["--pid", "--fork", "--mount", "--kill-child=KILL", "sh", "-ec", &format!("{prepare}\nexec \"$@\"")]);
     unshare.arg("sh").arg(process.get_program()).args(process.get_args());
     unshare.envs(process.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Subject::start(unshare)
+    Container(Subject::start(unshare))
 }
 
 /// What it is called outside.
@@ -118,7 +144,7 @@ impl Images {
     }
 
     /// A container of an image, as its settings say.
-    fn run(&self, image: &str, environment: &[(&str, &str)]) -> Running {
+    fn run(&self, image: &str, environment: &[(&str, &str)]) -> Container {
         let container = self.buildah(&["from", "--pull-never", image]);
         let root = self.buildah(&["mount", &container]);
         let image: Value = serde_json::from_str(&self.buildah(&["inspect", &container])).unwrap();
