@@ -18,13 +18,15 @@ case $version in
 esac
 
 fetch() { # fetch RELEASE FOLDER: zookeeper.jar of that Debian release, unpacked
-    local work apt
+    local work apt archive
     work=$(mktemp -d)
     # shellcheck disable=SC2064 # now, not later
     trap "rm -rf '$work'" RETURN
     mkdir -p "$work"/{state/lists/partial,cache/archives/partial}
     : >"$work/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $1 main" >"$work/sources"
+    # From where this machine has its own packages.
+    archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | sort -u | head -n 1)
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${archive:?apt has no source of packages} $1 main" >"$work/sources"
     cat >"$work/apt.conf" <<-END
 		Dir::Etc::sourcelist "$work/sources";
 		Dir::Etc::sourceparts "-";

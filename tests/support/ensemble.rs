@@ -171,9 +171,17 @@ impl Server {
         self.process.lock().unwrap().take();
     }
 
-    /// SIGSTOP: it answers nothing, and its connections stay open.
+    /// SIGSTOP: it answers nothing, and its connections stay open. Its threads stop one after the other, after `kill(2)` has
+    /// returned.
     pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.pid().expect("the server runs"));
+        super::wait::until("all its threads have stopped", || {
+            std::fs::read_dir(&tasks).unwrap().flatten().all(|task| {
+                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            })
+        });
     }
 
     /// SIGCONT.
