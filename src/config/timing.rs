@@ -119,14 +119,7 @@ mod tests {
     use super::*;
     use crate::exit::Status;
 
-    const DEFAULTS: Wishes = Wishes {
-        lease: None,
-        reserve: None,
-        frozen_while_paused: false,
-        grace: None,
-        max_pause: None,
-        is_shared: false,
-    };
+    const DEFAULTS: Wishes = Wishes::NONE;
     const T: Duration = Duration::from_secs(15);
 
     fn option(name: &'static str) -> String {

@@ -44,6 +44,12 @@ pub struct Wishes {
     pub is_shared: bool,
 }
 
+impl Wishes {
+    /// Every default holds.
+    pub const NONE: Self =
+        Self { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None, is_shared: false };
+}
+
 /// The margins of one session. Whoever holds one holds a sum that works out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
@@ -209,14 +215,7 @@ mod tests {
     use super::*;
 
     const T: Duration = Duration::from_secs(15);
-    const DEFAULTS: Wishes = Wishes {
-        lease: None,
-        reserve: None,
-        frozen_while_paused: false,
-        grace: None,
-        max_pause: None,
-        is_shared: false,
-    };
+    const DEFAULTS: Wishes = Wishes::NONE;
     const SHARED: Wishes = Wishes { is_shared: true, ..DEFAULTS };
 
     #[test]

@@ -60,14 +60,7 @@ mod tests {
     use crate::core::order::{CandidateName, Slot};
 
     const AFTER: Duration = Duration::from_secs(10);
-    const WISHES: Wishes = Wishes {
-        lease: None,
-        reserve: None,
-        frozen_while_paused: false,
-        grace: None,
-        max_pause: None,
-        is_shared: false,
-    };
+    const WISHES: Wishes = Wishes::NONE;
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::ZERO.after(Duration::from_secs(seconds))

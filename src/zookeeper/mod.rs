@@ -15,6 +15,7 @@ pub mod acl;
 mod address;
 mod board;
 mod candidate;
+mod certificate;
 mod chronicle;
 mod diagnosis;
 mod directories;

@@ -2,33 +2,7 @@
 //!
 //! Never: a value of [`Certificates`].
 
-use std::path::PathBuf;
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Files {
-    pub ca: PathBuf,
-    pub identity: Option<Identity>,
-    pub any_name: bool,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    Authority,
-    Certificate,
-    Key,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Flaw {
-    pub part: Part,
-    pub complaint: String,
-}
+pub use super::certificate::{Files, Flaw, Identity, Part};
 
 /// There is none.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -237,7 +237,7 @@ fn draw_service(rng: &mut Rng, guarantee: Guarantee) -> Service {
 
 fn tame_wishes(guarantee: Guarantee, session_timeout: Duration) -> Wishes {
     let max_pause = (guarantee == Guarantee::AtLeastOne).then_some(session_timeout * 100);
-    Wishes { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause, is_shared: false }
+    Wishes { max_pause, ..Wishes::NONE }
 }
 
 /// How everyone is restarted when the faults are over.

@@ -199,14 +199,7 @@ fn median(lengths: &mut [Duration]) -> Option<Duration> {
 }
 
 fn timings(trips: &RoundTrips, limits: Limits, election: Option<&Election>) -> Vec<Finding> {
-    let wishes = Wishes {
-        lease: None,
-        reserve: None,
-        frozen_while_paused: false,
-        grace: None,
-        max_pause: None,
-        is_shared: false,
-    };
+    let wishes = Wishes::NONE;
     let slowest = trips.commit.unwrap_or(trips.read).max(trips.read);
     let commit = trips.commit.map_or_else(String::new, |commit| format!(", a commit {}", words::length(commit)));
     let mut findings = vec![good("speed", format!("a read takes {}{commit}", words::length(trips.read)))];

@@ -17,38 +17,7 @@ use zookeeper_client::{TlsDynamicCerts, TlsOptions};
 
 use files::{Read, Stamps};
 
-/// Where they are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Files {
-    /// Whose signature on a server's certificate we trust.
-    pub ca: PathBuf,
-    /// Who we are, for servers that ask.
-    pub identity: Option<Identity>,
-    /// Whether a server may show a certificate that is not for its name.
-    pub any_name: bool,
-}
-
-/// A certificate of ours, and its key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-/// Which file something is wrong with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    Authority,
-    Certificate,
-    Key,
-}
-
-/// What is wrong with it, as the end of a sentence that begins with the file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Flaw {
-    pub part: Part,
-    pub complaint: String,
-}
+pub use super::certificate::{Files, Flaw, Identity, Part};
 
 /// What the files said when they were good the last time.
 #[derive(Clone)]
