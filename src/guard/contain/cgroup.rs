@@ -34,8 +34,8 @@ pub struct Cgroup {
 /// Of the names of our cgroups; our process id follows.
 pub(super) const PREFIX: &str = "zk-leader-run-";
 
-/// As many names are tried, if an earlier process with our id left its cgroup behind.
-const NAMES: u32 = 16;
+/// As many names are tried, if others with our process id (before us, or in other PID namespaces) have some of them.
+const NAMES: u32 = 1024;
 
 impl Cgroup {
     /// Makes one below the cgroup that we are in, and tries that a process can join it.
@@ -45,18 +45,18 @@ impl Cgroup {
     pub fn make() -> io::Result<Self> {
         let parent = own_cgroup()?;
         leftovers::remove(&parent);
-        let path = make_directory(&parent)?;
-        Self::open(&path).and_then(Self::tried).inspect_err(|_| remove(&path))
+        let (path, directory) = claim(&parent)?;
+        // Nothing is removed that is not held.
+        let _held = directory.try_clone()?;
+        Self::open(&path, directory).and_then(Self::tried).inspect_err(|_| remove(&path))
     }
 
-    fn open(path: &Path) -> io::Result<Self> {
+    /// `directory` is held until we end: it tells others that this cgroup is no leftover.
+    fn open(path: &Path, directory: File) -> io::Result<Self> {
         let for_writing = |name| {
             let file = OpenOptions::new().write(true).open(path.join(name));
             file.map_err(|error| io::Error::new(error.kind(), format!("{}/{name}: {error}", path.display())))
         };
-        let directory = File::open(path)?;
-        // It tells others that this cgroup is no leftover, and is let go of by the kernel when we end.
-        directory.try_lock().map_err(io::Error::from)?;
         Ok(Self {
             directory,
             is_joined_by_fork: Cell::new(true),
@@ -111,7 +111,7 @@ impl Cgroup {
             .is_some_and(|events| events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"))
     }
 
-    /// Removes it with whatever cgroups were made in it. Only possible when it is empty.
+    /// Removes it, which is still held, with whatever cgroups were made in it. Only possible when it is empty.
     pub fn remove(&self) {
         remove(&self.path);
     }
@@ -149,18 +149,29 @@ fn write(file: &File, text: &str) -> io::Result<()> {
     file.write_at(text.as_bytes(), 0).map(drop)
 }
 
-fn make_directory(parent: &Path) -> io::Result<PathBuf> {
+/// A directory of our own that is held. Others may take one for a leftover, and remove it, before it is: then another.
+fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
     let pid = std::process::id();
     for attempt in 0..NAMES {
         let name = if attempt == 0 { format!("{PREFIX}{pid}") } else { format!("{PREFIX}{pid}-{attempt}") };
         let path = parent.join(name);
+        let failed =
+            |what, error: &io::Error| io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()));
         match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
+            Ok(()) => match leftovers::hold(&path) {
+                Ok(Some(directory)) => return Ok((path, directory)),
+                Ok(None) => {}
+                Err(error) => {
+                    remove(&path);
+                    return Err(failed("lock", &error));
+                }
+            },
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("mkdir {}: {error}", path.display()))),
+            Err(error) => return Err(failed("mkdir", &error)),
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{}: too many cgroups are left over", parent.display())))
+    let complaint = format!("{}: all of {NAMES} names of process {pid} are taken", parent.display());
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, complaint))
 }
 
 /// Depth first; a cgroup is removed by `rmdir(2)` although it shows files.
@@ -231,6 +242,52 @@ mod tests {
         let namespaced = b"9 8 0:3 / /sys/fs/cgroup ro - cgroup2 cgroup rw";
         assert_eq!(locate(namespaced, b"0::/../outside\n"), None);
         assert_eq!(locate(namespaced, b"0::/\n"), Some(PathBuf::from("/sys/fs/cgroup/")));
+    }
+
+    fn is_held(path: &Path) -> bool {
+        File::open(path).unwrap().try_lock().is_err()
+    }
+
+    #[test]
+    fn a_name_that_another_has_is_not_touched_and_another_is_taken() {
+        let parent = tempfile::tempdir().unwrap();
+        let name = format!("{PREFIX}{}", std::process::id());
+        // Of a process with our id in another PID namespace, and of one before us that is not empty.
+        let theirs = parent.path().join(&name);
+        fs::create_dir(&theirs).unwrap();
+        let lock = File::open(&theirs).unwrap();
+        lock.try_lock().unwrap();
+        for attempt in 1..40 {
+            fs::create_dir_all(parent.path().join(format!("{name}-{attempt}/populated"))).unwrap();
+        }
+        leftovers::remove(parent.path());
+        let (path, directory) = claim(parent.path()).unwrap();
+        assert_eq!(path, parent.path().join(format!("{name}-40")));
+        assert!(theirs.exists() && is_held(&path));
+        drop(directory);
+        leftovers::remove(parent.path());
+        assert!(theirs.exists() && !path.exists(), "whoever had our id before us has left it behind");
+    }
+
+    /// Each takes the other for long gone, as processes in two PID namespaces may.
+    #[test]
+    fn whoever_tidies_up_meanwhile_takes_none_away_that_is_claimed() {
+        let parent = tempfile::tempdir().unwrap();
+        let claim_and_leave = || {
+            let (path, held) = claim(parent.path()).unwrap();
+            // As long as it takes the other to look again.
+            let is_kept = (0..20).all(|_| path.exists());
+            remove(&path);
+            drop(held);
+            is_kept
+        };
+        std::thread::scope(|scope| {
+            let claims = scope.spawn(|| (0..1_000).all(|_| claim_and_leave()));
+            while !claims.is_finished() {
+                leftovers::remove(parent.path());
+            }
+            assert!(claims.join().unwrap(), "a cgroup was removed while it was held");
+        });
     }
 
     #[test]

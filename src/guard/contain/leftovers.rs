@@ -1,8 +1,13 @@
 //! Empty cgroups that a guard and a supervisor left behind when both were killed at once.
 //!
-//! Never: one whose owner lives, be it in another PID namespace; one that somebody is in, which `rmdir(2)` refuses.
+//! A cgroup is its owner's for as long as it holds a lock on the directory (`flock(2)`), which the kernel lets go of when it
+//! ends, and nobody removes one without that lock. Process ids are no proof: each PID namespace has its own.
+//!
+//! Never: one that is held; one that somebody is in, which `rmdir(2)` refuses.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -15,11 +20,34 @@ use super::cgroup::PREFIX;
 pub(super) fn remove(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let owner = entry.file_name().to_str().and_then(owner);
-        if owner.is_some_and(is_gone) && is_let_go_of(&entry.path()) {
+        if owner.is_some_and(may_be_gone)
+            && let Ok(Some(held)) = hold(&entry.path())
+        {
             // Nobody is hurt if it stays.
             let _ = fs::remove_dir(entry.path());
+            // Not before: another might take it for his own.
+            drop(held);
         }
     }
+}
+
+/// Locks a directory. `None`: somebody else has, or it is there no more, or is another one by now.
+///
+/// # Errors
+/// When it cannot be opened or locked for another reason.
+pub(super) fn hold(path: &Path) -> io::Result<Option<File>> {
+    let directory = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    match directory.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let (locked, present) = (directory.metadata()?, fs::metadata(path));
+    let is_the_same = present.is_ok_and(|present| (present.dev(), present.ino()) == (locked.dev(), locked.ino()));
+    Ok(is_the_same.then_some(directory))
 }
 
 /// `zk-leader-run-<pid>`, or `zk-leader-run-<pid>-<attempt>`.
@@ -30,14 +58,13 @@ fn owner(name: &str) -> Option<Pid> {
     attempt_is_good.then(|| i32::try_from(pid).ok().filter(|pid| *pid > 0).map(Pid::from_raw))?
 }
 
-fn is_gone(owner: Pid) -> bool {
-    kill(owner, None) == Err(Errno::ESRCH)
+/// Whoever lives with such an id, and is neither us nor PID 1, is left alone even without a lock: it may be a version that
+/// held none. Those two ids live in every namespace, and say nothing.
+fn may_be_gone(owner: Pid) -> bool {
+    owner == Pid::this() || owner == INIT || kill(owner, None) == Err(Errno::ESRCH)
 }
 
-/// Its owner holds a lock on it (`flock(2)`) for as long as it lives.
-fn is_let_go_of(cgroup: &Path) -> bool {
-    File::open(cgroup).is_ok_and(|directory| directory.try_lock().is_ok())
-}
+const INIT: Pid = Pid::from_raw(1);
 
 #[cfg(test)]
 mod tests {
@@ -70,15 +97,19 @@ mod tests {
         };
         let left_over = make(format!("{PREFIX}{nobody}"));
         let held = make(format!("{PREFIX}{nobody}-1"));
-        let ours = make(format!("{PREFIX}{}", std::process::id()));
+        let of_init = make(format!("{PREFIX}1-3"));
+        let of_our_id = make(format!("{PREFIX}{}", std::process::id()));
+        let of_our_parent = make(format!("{PREFIX}{}", std::os::unix::process::parent_id()));
         let others = make("other".to_owned());
         let populated = make(format!("{PREFIX}{nobody}-2"));
         fs::create_dir(populated.join("inside")).unwrap();
         let lock = File::open(&held).unwrap();
         lock.try_lock().unwrap();
         remove(parent.path());
-        assert!(!left_over.exists());
-        for kept in [held, ours, others, populated] {
+        for gone in [left_over, of_init, of_our_id] {
+            assert!(!gone.exists(), "{}", gone.display());
+        }
+        for kept in [held, of_our_parent, others, populated] {
             assert!(kept.exists(), "{}", kept.display());
         }
     }
