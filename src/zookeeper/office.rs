@@ -41,6 +41,7 @@ pub(super) struct Office {
     /// The mzxid of the last record of each slot that was complained about.
     complained_of: Mutex<HashMap<Slot, i64>>,
     disagreement_reported: AtomicBool,
+    difference_reported: AtomicBool,
     foreign_reported: AtomicBool,
     ownership_reported: AtomicBool,
     /// What the board was not let do, the last time that it was said.
@@ -100,6 +101,7 @@ impl Office {
             run: Mutex::default(),
             complained_of: Mutex::default(),
             disagreement_reported: AtomicBool::new(false),
+            difference_reported: AtomicBool::new(false),
             foreign_reported: AtomicBool::new(false),
             ownership_reported: AtomicBool::new(false),
             last_refusal: Mutex::default(),
@@ -230,6 +232,17 @@ impl Office {
         if !self.disagreement_reported.swap(true, Ordering::Relaxed) {
             let path = &self.paths.base;
             tracing::error!(path, "Contenders disagree: {disagreement}");
+        }
+    }
+
+    /// Says once that we shall be, unless whoever takes the free record writes it as we would.
+    pub fn report_difference(&self, disagreement: &str) {
+        if !self.difference_reported.swap(true, Ordering::Relaxed) {
+            let path = &self.paths.base;
+            tracing::warn!(
+                path,
+                "The free record is of other settings ({disagreement}); refused if its next holder has them"
+            );
         }
     }
 

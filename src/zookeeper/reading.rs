@@ -63,7 +63,10 @@ pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
         };
         match read {
             Ok((data, stat, watches)) => {
-                let record = contact.office.record(slot, &data, &stat);
+                let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
+                if let Some(disagreement) = disagreement.filter(|_| record.held) {
+                    contact.office.report_disagreement(&disagreement);
+                }
                 return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
             }
             Err(Error::NoNode) => repair(&contact).await?,
@@ -180,8 +183,10 @@ pub(super) fn shown(contact: &Contact, place: Place, slot: Option<usize>, books:
         // The number of leaders stays what it is, also while nobody leads.
         record.agrees = false;
         record.held |= contact.office.paths.is_for_several();
-        if record.held || place != Place::First {
-            contact.office.report_disagreement(disagreement);
+        match place {
+            _ if record.held => contact.office.report_disagreement(disagreement),
+            Place::First => {}
+            Place::Next | Place::Behind(_) => contact.office.report_difference(disagreement),
         }
     }
     Some((shown.term_version, record))

@@ -149,6 +149,24 @@ fn hosts_may_change_their_recipe_and_guarantee_while_the_record_is_free() {
     }
 }
 
+/// All were stopped, and are started with other settings while a contender of somebody else is first.
+#[test]
+fn a_free_record_of_other_settings_is_waited_for_and_refused_only_when_such_a_host_holds_it() {
+    let election = election();
+    let changed = |id| election.host(id).option("--guarantee", "at-least-one").session_timeout("4s");
+    assert_eq!(election.host("before").command(&["true"]).spawn().code(), 0);
+    let of_another = election.path("election/_c_01234567-89ab-cdef-0123-456789abcdef-latch-");
+    let first = election.admin.create_sequential(&of_another, "another");
+    let waiting = changed("a").spawn();
+    wait::until("it is said", || waiting.log().contains("The free record is of other settings"));
+    election.until_candidates(2);
+    election.admin.delete(&first);
+    assert_eq!(election.diary.until_started(1).id, "a");
+    assert_eq!(election.record()["guarantee"], "at-least-one");
+    let mut unchanged = election.host("b").session_timeout("4s").spawn();
+    assert_eq!(unchanged.code(), 78, "{}", unchanged.log());
+}
+
 /// Each in a directory of its own: the full promise, whatever candidates are called.
 #[test]
 fn every_recipe_elects_one_and_the_next_when_it_is_gone() {

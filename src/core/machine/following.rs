@@ -26,6 +26,11 @@ pub(super) struct Standing {
     pub(super) retry_at: Option<Timestamp>,
 }
 
+/// Its holder's settings are not ours. A free record has no holder: whoever is first writes it anew, perhaps one like us.
+fn differs(record: Record) -> bool {
+    record.held && !record.agrees
+}
+
 impl Machine {
     pub(super) fn following_deadline(&self) -> Timestamp {
         let link = match self.link {
@@ -161,8 +166,7 @@ impl Machine {
             return self.look_again();
         }
         self.standing.stale = false;
-        let free_and_first = view.place == Place::First && !view.record.held;
-        if !view.record.agrees && !free_and_first {
+        if differs(view.record) {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
         if view.place == Place::First && self.bars.disabled {
@@ -182,6 +186,9 @@ impl Machine {
                 self.look_again();
             }
             return;
+        }
+        if self.phase == Phase::Following && differs(record) {
+            return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
         if self.phase == Phase::Following && self.standing.stale {
             self.look_again();
