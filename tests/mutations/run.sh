@@ -3,10 +3,13 @@
 # A patch begins with one comment line that says the mistake, and one or more lines
 #   # expects red: <test target, or "lib"> <test name>
 # Usage: tests/mutations/run.sh [name…]    Prints a table; fails if a mistake survives, does not compile or does not apply.
+# What each test said is kept in mutants/ under the target folder: red must be red for the reason that the patch gives.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target/mutants}
+logs=$CARGO_TARGET_DIR/mutants
+mkdir -p "$logs"
 copy=$(mktemp -d)
 trap 'rm -rf "$copy" "$copy.log"' EXIT
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$copy"
@@ -43,6 +46,7 @@ for patch in "$root"/tests/mutations/*.patch; do
     fi
     while read -r target name; do
         verdict=$(try "$target" "$name")
+        cp "$copy.log" "$logs/$mistake-${name##*::}.log"
         printf '%-44s %-16s %s\n' "$mistake" "$verdict" "$target $name"
         [ "$verdict" = red ] || failures=$((failures + 1))
     done < <(sed -n 's/^# expects red: //p' "$patch")
