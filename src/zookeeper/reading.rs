@@ -151,7 +151,7 @@ impl Books {
     pub fn token(&self) -> Option<i64> {
         match self.holder {
             Holder::Candidate { token, .. } => Some(token),
-            Holder::Nobody | Holder::Unknown => None,
+            Holder::Nobody | Holder::Unknown | Holder::Lost => None,
         }
     }
 
@@ -159,6 +159,7 @@ impl Books {
         let Parsed { record, candidate, id, disagreement, .. } = parsed;
         let holder = match candidate {
             _ if !record.held => Holder::Nobody,
+            None if id.is_none() => Holder::Lost,
             None => Holder::Unknown,
             Some(name) => Holder::Candidate { name, token: term.mzxid },
         };

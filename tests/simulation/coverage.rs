@@ -17,8 +17,16 @@ pub const PHASES: [PhaseName; 8] = [
     PhaseName::Done,
 ];
 
+/// What a leader gives way to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Given {
+    HandOver,
+    Request,
+}
+
 #[derive(Clone, Default, Debug)]
 pub struct Coverage {
+    heeded: BTreeMap<Given, u64>,
     cells: BTreeMap<(&'static str, usize), u64>,
     passages: BTreeMap<(usize, usize), u64>,
 }
@@ -32,7 +40,18 @@ impl Coverage {
         *self.passages.entry((from as usize, to as usize)).or_default() += 1;
     }
 
+    pub fn heed(&mut self, order: Given) {
+        *self.heeded.entry(order).or_default() += 1;
+    }
+
+    pub fn heeded(&self, order: Given) -> u64 {
+        self.heeded.get(&order).copied().unwrap_or(0)
+    }
+
     pub fn add(&mut self, other: &Self) {
+        for (order, count) in &other.heeded {
+            *self.heeded.entry(*order).or_default() += count;
+        }
         for (cell, count) in &other.cells {
             *self.cells.entry(*cell).or_default() += count;
         }
@@ -66,7 +85,7 @@ impl Coverage {
                 text += &format!("{:>12}", self.visits(phase, event));
             }
         }
-        text
+        text + &format!("\ngiven way to {:?}", self.heeded)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `ZooKeeper` promises, and no more: linearizable writes, ephemeral candidates, one-shot watches, and reads that
 //! may come from any state since the session's last one.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub type SessionKey = usize;
 pub struct Candidate {
     pub owner: SessionKey,
     pub candidacy: u32,
+    pub priority: i16,
     pub sequence: u64,
 }
 
@@ -37,12 +39,14 @@ pub struct StoredRecord {
     pub waiting_on: Option<i64>,
     pub lease: Duration,
     pub nonce: Nonce,
+    /// Whose it is, if it is held and says so.
+    pub candidate: Option<(SessionKey, u32)>,
 }
 
 impl StoredRecord {
     fn new(state: &State, version: i32, held: bool, entry: Entry) -> Self {
         let Entry { nonce, lease, waiting_on, .. } = entry;
-        Self { version, mzxid: state.zxid, held, waiting_on, lease, nonce }
+        Self { version, mzxid: state.zxid, held, waiting_on, lease, nonce, candidate: None }
     }
 
     fn of_nobody(state: &State, held: bool, lease: Duration) -> Self {
@@ -98,6 +102,8 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Ensemble {
     pub recipe: Recipe,
+    /// Beside other libraries nobody but the sequence says who is first.
+    pub is_shared: bool,
     pub sessions: Vec<Session>,
     states: VecDeque<State>,
     watches: Vec<Watch>,
@@ -105,10 +111,11 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    pub fn new(recipe: Recipe) -> Self {
+    pub fn new(recipe: Recipe, is_shared: bool) -> Self {
         let first =
             State { zxid: 1, candidates: Vec::new(), next_sequence: 0, term: None, record: None, runs: Vec::new() };
-        Self { recipe, sessions: Vec::new(), states: VecDeque::from([first]), watches: Vec::new(), fired: Vec::new() }
+        let states = VecDeque::from([first]);
+        Self { recipe, is_shared, sessions: Vec::new(), states, watches: Vec::new(), fired: Vec::new() }
     }
 
     pub fn state(&self) -> &State {
@@ -166,7 +173,7 @@ impl Ensemble {
     }
 
     /// Finds the candidate of this candidacy, or creates it; in the single recipe only if the seat is empty.
-    pub fn enter(&mut self, session: SessionKey, candidacy: u32) {
+    pub fn enter(&mut self, session: SessionKey, candidacy: u32, priority: i16) {
         let taken = self.recipe == Recipe::Single && !self.state().candidates.is_empty();
         let seated = self.sessions[session].seated >= candidacy;
         if self.own_candidate(session, candidacy).is_none() && !taken && !seated {
@@ -174,7 +181,7 @@ impl Ensemble {
             self.commit(|state| {
                 let sequence = state.next_sequence;
                 state.next_sequence += 1;
-                state.candidates.push(Candidate { owner: session, candidacy, sequence });
+                state.candidates.push(Candidate { owner: session, candidacy, priority, sequence });
             });
         }
         self.caught_up(session);
@@ -202,6 +209,32 @@ impl Ensemble {
         } else if !self.watches.iter().any(|old| (old.session, old.candidacy, old.what) == (session, candidacy, what)) {
             self.watches.push(watch);
         }
+    }
+
+    /// Of those who stood in the line as it was read: whoever is gone by now, is told of.
+    pub fn watch_line(&mut self, session: SessionKey, candidacy: u32, before: &[Candidate]) {
+        let as_read = State { candidates: before.to_vec(), ..self.state().clone() };
+        for candidate in before {
+            self.watch(session, candidacy, Watched::Candidate(candidate.sequence), &as_read);
+        }
+    }
+
+    /// Those who stand, as our own code orders them: the holder first, then the higher priority, then who came earlier.
+    pub fn in_line(&self, candidates: &[Candidate], record: Option<StoredRecord>) -> Vec<Candidate> {
+        let holder = record.filter(|record| record.held && !self.is_shared).and_then(|record| record.candidate);
+        let is_seated = |one: &Candidate| holder == Some((one.owner, one.candidacy));
+        let mut line = candidates.to_vec();
+        line.sort_by_key(|one| (!is_seated(one), Reverse(one.priority), one.sequence));
+        line
+    }
+
+    /// The token of the term whose holder has a lower priority than the next in line, if that is this session's candidate.
+    pub fn outranked_by(&self, session: SessionKey, state: &State) -> Option<i64> {
+        let line = self.in_line(&state.candidates, state.record);
+        let (holder, next) = (line.first()?, line.get(1)?);
+        let is_holder = state.record?.held && state.record?.candidate == Some((holder.owner, holder.candidacy));
+        let outranks = is_holder && next.owner == session && holder.priority < next.priority && !self.is_shared;
+        state.term.filter(|_| outranks).map(|term| term.mzxid)
     }
 
     /// `check` of the candidate in a multi: in the single recipe the name is everyone's.
@@ -247,7 +280,8 @@ impl Ensemble {
         }
         self.commit(|state| {
             let version = conditions.record + 1;
-            state.record = Some(StoredRecord::new(state, version, true, entry));
+            let candidate = Some((session, candidacy));
+            state.record = Some(StoredRecord { candidate, ..StoredRecord::new(state, version, true, entry) });
             if let Some(lease) = new_term {
                 state.term = Some(Term { version: conditions.term + 1, mzxid: state.zxid, lease });
             }
@@ -330,19 +364,16 @@ impl Ensemble {
     }
 }
 
-impl State {
-    /// In line, the foremost first; `None` if the candidate does not stand there.
-    pub fn place_of(&self, session: SessionKey, candidacy: u32) -> Option<(Place, Vec<u64>)> {
-        let mine = |candidate: &Candidate| candidate.owner == session && candidate.candidacy == candidacy;
-        let index = self.candidates.iter().position(mine)?;
-        let place = match index {
-            0 => Place::First,
-            1 => Place::Next,
-            _ => Place::Behind(index as u32),
-        };
-        let watched = self.candidates[index.saturating_sub(2)..=index].iter().map(|candidate| candidate.sequence);
-        Some((place, watched.collect()))
-    }
+/// In the line, the foremost first; and whose departure matters. `None` if the candidate does not stand there.
+pub fn place_of(line: &[Candidate], session: SessionKey, candidacy: u32) -> Option<(Place, &[Candidate])> {
+    let mine = |candidate: &Candidate| candidate.owner == session && candidate.candidacy == candidacy;
+    let index = line.iter().position(mine)?;
+    let place = match index {
+        0 => Place::First,
+        1 => Place::Next,
+        _ => Place::Behind(index as u32),
+    };
+    Some((place, &line[index.saturating_sub(2)..=index]))
 }
 
 fn differs(before: &State, after: &State, what: Watched) -> bool {

@@ -3,16 +3,19 @@
 use std::collections::VecDeque;
 
 use zk_leader_run::core::action::Action;
+use zk_leader_run::core::docket::{Docket, Orders};
 use zk_leader_run::core::event::{Bar, Candidacy, Event, Request, SessionNumber};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::order::{ChildStatus, RunId};
+use zk_leader_run::core::preemption::Preemption;
 use zk_leader_run::core::time::Timestamp;
 use zk_leader_run::guard::policy::{Input, Policy};
 
 use crate::clock::{HostClock, Real};
-use crate::ensemble::SessionKey;
+use crate::ensemble::{Candidate, SessionKey};
 use crate::rng::Rng;
 use crate::runs::Slot;
+use crate::script::HostPlan;
 
 /// What is wrong on a host, and until when.
 #[derive(Clone, Copy, Default, Debug)]
@@ -100,6 +103,10 @@ pub struct Instance {
     pub host: usize,
     pub settings: Settings,
     pub machine: Machine,
+    pub orders: Orders,
+    pub docket: Docket,
+    pub preemption: Preemption,
+    pub priority: i16,
     /// Before the event that it has heard last.
     pub was_barred: bool,
     pub supervisor: Process,
@@ -118,11 +125,15 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub fn new(host: usize, settings: &Settings, machine: Machine, slot: Slot) -> Self {
+    pub fn new(host: usize, plan: &HostPlan, settings: &Settings, machine: Machine, slot: Slot) -> Self {
         Self {
             host,
             settings: *settings,
             machine,
+            orders: Orders::default(),
+            docket: Docket::default(),
+            preemption: Preemption::new(plan.preempt_after),
+            priority: plan.priority,
             was_barred: false,
             supervisor: Process::Running,
             inbox: VecDeque::new(),
@@ -162,7 +173,8 @@ pub struct Call {
     pub sent_at: Timestamp,
     pub fate: Fate,
     pub step: u8,
-    pub place: Option<zk_leader_run::core::event::Place>,
+    /// As it was read. `None`: with one seat for all, somebody else has it.
+    pub line: Option<Vec<Candidate>>,
     pub term_version: i32,
     pub answered: bool,
 }

@@ -24,6 +24,7 @@ mod guarding;
 mod host;
 mod minimise;
 mod oracle;
+mod orders;
 mod release;
 mod requests;
 mod rng;
@@ -40,7 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zk_leader_run::core::action::PhaseName;
 use zk_leader_run::core::settings::Guarantee;
 
-use coverage::Coverage;
+use coverage::{Coverage, Given};
 use script::Script;
 use verdict::judge;
 
@@ -134,6 +135,9 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     for phase in [PhaseName::Following, PhaseName::Waiting, PhaseName::Preparing, PhaseName::Leading, PhaseName::Paused]
     {
         assert!(coverage.visits(phase, "barred") > 0, "nobody was barred in {phase:?}");
+    }
+    for order in [Given::HandOver, Given::Request] {
+        assert!(coverage.heeded(order) > 0, "no leader gave way to this: {order:?}");
     }
     assert!(coverage.passages(PhaseName::Leading, PhaseName::Preparing) > 0, "nothing was restarted");
     assert!(coverage.passages(PhaseName::Preparing, PhaseName::Leading) > 0, "no restart ended well");

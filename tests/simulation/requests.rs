@@ -8,7 +8,7 @@ use zk_leader_run::core::order::{CandidateName, Slot};
 use zk_leader_run::core::settings::Recipe;
 
 use crate::clock::{MILLI, Real};
-use crate::ensemble::{State, StoredRecord, Watched};
+use crate::ensemble::{Candidate, State, StoredRecord, Watched, place_of};
 use crate::host::{Call, Fate};
 use crate::script::Mark;
 use crate::world::{Occurrence, World};
@@ -49,7 +49,7 @@ impl World {
             sent_at,
             fate,
             step: 0,
-            place: None,
+            line: None,
             term_version: 0,
             answered: false,
         });
@@ -123,7 +123,8 @@ impl World {
             0 => {
                 let seated_before = self.ensemble.recipe == Recipe::Sequential && request == Request::Look;
                 if !seated_before {
-                    self.ensemble.enter(session, candidacy.0);
+                    let priority = self.instances[self.calls[call].instance].priority;
+                    self.ensemble.enter(session, candidacy.0, priority);
                 }
                 if request == Request::Enter {
                     self.ensemble.bootstrap(self.own_lease(self.calls[call].instance));
@@ -141,17 +142,15 @@ impl World {
     fn look_at_line(&mut self, call: usize, candidacy: Candidacy) {
         let session = self.calls[call].session;
         let state = self.visible(call);
-        if let Some((place, watched)) = state.place_of(session, candidacy.0) {
-            for sequence in watched {
-                self.ensemble.watch(session, candidacy.0, Watched::Candidate(sequence), &state);
-            }
-            self.calls[call].place = Some(place);
+        let mine = |candidate: &&Candidate| (candidate.owner, candidate.candidacy) == (session, candidacy.0);
+        if let Some(own) = state.candidates.iter().find(mine) {
+            self.ensemble.watch(session, candidacy.0, Watched::Candidate(own.sequence), &state);
+            self.calls[call].line = Some(state.candidates);
             self.next_part(call);
         } else if self.ensemble.was_seated(session, candidacy.0) {
             self.deny(call, Denial::CandidateGone);
         } else if let (Recipe::Single, Some(seated)) = (self.ensemble.recipe, state.candidates.first()) {
             self.ensemble.watch(session, candidacy.0, Watched::Candidate(seated.sequence), &state);
-            self.calls[call].place = Some(Place::Next);
             self.next_part(call);
         } else {
             self.deny(call, Denial::CandidateGone);
@@ -166,7 +165,17 @@ impl World {
             state = self.ensemble.seen_by(session, 0);
         }
         let Some(stored) = state.record else { return self.deny(call, Denial::Conflict) };
-        let place = self.calls[call].place.unwrap_or(Place::First);
+        let candidates = self.calls[call].line.take();
+        let line = candidates.map(|candidates| self.ensemble.in_line(&candidates, Some(stored)));
+        let place = match line.as_deref().and_then(|line| place_of(line, session, candidacy.0)) {
+            Some((place, watched)) => {
+                self.ensemble.watch_line(session, candidacy.0, watched);
+                place
+            }
+            None => Place::Next,
+        };
+        let is_first_lower = line.as_deref().and_then(|line| Some(line.first()?.priority < line.get(1)?.priority));
+        let is_held = stored.held && stored.candidate.is_some() && !self.ensemble.is_shared;
         if !matches!(place, Place::Behind(_)) {
             self.ensemble.watch(session, candidacy.0, Watched::Record, &state);
         }
@@ -176,7 +185,7 @@ impl World {
             session_id: session as i64,
             term_version,
             record: read(stored),
-            outranks: false,
+            outranks: place == Place::Next && is_held && is_first_lower == Some(true),
             is_revoked: false,
         };
         self.answer(call, Event::Seen { candidacy, view });
@@ -184,7 +193,11 @@ impl World {
 
     fn observe(&mut self, call: usize, candidacy: Candidacy) {
         let session = self.calls[call].session;
-        let state = self.visible(call);
+        let mut state = self.visible(call);
+        if state.record.is_none() {
+            self.ensemble.bootstrap(self.own_lease(self.calls[call].instance));
+            state = self.ensemble.seen_by(session, 0);
+        }
         match state.record {
             Some(stored) => {
                 self.ensemble.watch(session, candidacy.0, Watched::Record, &state);
@@ -280,7 +293,7 @@ impl World {
 }
 
 fn read(stored: StoredRecord) -> Record {
-    let StoredRecord { version, mzxid, held, waiting_on, lease, nonce } = stored;
+    let StoredRecord { version, mzxid, held, waiting_on, lease, nonce, .. } = stored;
     Record { slot: Slot(0), version, mzxid, held, waiting_on, lease, nonce, agrees: true }
 }
 

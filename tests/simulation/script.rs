@@ -22,6 +22,8 @@ pub struct HostPlan {
     pub session_timeout: Duration,
     pub settings: Settings,
     pub restarted: bool,
+    pub priority: i16,
+    pub preempt_after: Option<Duration>,
 }
 
 /// Whom a fault befalls.
@@ -105,6 +107,11 @@ pub enum Fault {
     Bar(Bar, Real),
     /// An operator wants nobody to run the command.
     Disable(Real),
+    /// An operator wants the leader to go, and perhaps that host to lead.
+    HandOver {
+        to: Option<usize>,
+        lasts: Real,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -118,6 +125,8 @@ pub struct Step {
 pub struct Script {
     pub seed: u64,
     pub recipe: Recipe,
+    /// Other libraries may contend there, too: no record and no priority says who is first.
+    pub is_shared: bool,
     pub guarantee: Guarantee,
     /// Every host's job runs once for each slot.
     pub once: Option<Once>,
@@ -141,7 +150,12 @@ impl Script {
         let hosts: Vec<HostPlan> = (0..hosts).map(|_| draw_host(&mut rng, guarantee, timeouts)).collect();
         let once = (guarantee == Guarantee::AtMostOne && rng.chance(25))
             .then(|| rng.pick(&[Once::AtMost, Once::AtMost, Once::RetryFailed]));
-        let hosts: Vec<HostPlan> = hosts.into_iter().map(|host| host.of_jobs(once)).collect();
+        let mut company = Rng::new(seed, 2);
+        let is_shared = recipe == Recipe::Sequential && guarantee == Guarantee::AtMostOne && company.chance(8);
+        let has_ranks = recipe == Recipe::Sequential && !is_shared && company.chance(40);
+        let hosts = hosts.into_iter().map(|host| host.of_jobs(once).beside_others(is_shared));
+        let hosts: Vec<HostPlan> =
+            hosts.map(|host| if has_ranks { host.of_rank(&mut company) } else { host }).collect();
         let longest = hosts.iter().map(|host| host.session_timeout.as_nanos() as Real).max().unwrap_or(0);
         let healed_at = rng.between(longest, 4 * longest);
         let mut steps: Vec<Step> =
@@ -149,7 +163,7 @@ impl Script {
         if rng.chance(20) {
             steps.extend(draw_chain(&mut rng, longest));
         }
-        Self { seed, recipe, guarantee, once, hosts, steps, healed_at }
+        Self { seed, recipe, is_shared, guarantee, once, hosts, steps, healed_at }
     }
 }
 
@@ -165,6 +179,21 @@ impl HostPlan {
         }
         self
     }
+
+    fn beside_others(mut self, is_shared: bool) -> Self {
+        let wishes = Wishes { is_shared, ..self.settings.wishes };
+        let fits = Timing::new(self.session_timeout, &wishes).is_ok();
+        self.settings.wishes = if fits { wishes } else { Wishes { is_shared, ..Wishes::NONE } };
+        if !fits && self.settings.on_pause == OnPause::Freeze {
+            self.settings.on_pause = OnPause::Run;
+        }
+        self
+    }
+
+    fn of_rank(self, rng: &mut Rng) -> Self {
+        let [none, at_once, later] = [None, Some(Duration::ZERO), Some(Duration::from_millis(rng.between(1, 3_000)))];
+        Self { priority: rng.pick(&[0, 0, 5, 9]), preempt_after: rng.pick(&[none, at_once, later]), ..self }
+    }
 }
 
 fn draw_host(rng: &mut Rng, guarantee: Guarantee, timeouts: &[u64]) -> HostPlan {
@@ -177,6 +206,8 @@ fn draw_host(rng: &mut Rng, guarantee: Guarantee, timeouts: &[u64]) -> HostPlan 
         session_timeout,
         settings: draw_settings(rng, guarantee, session_timeout),
         restarted: rng.chance(80),
+        priority: 0,
+        preempt_after: None,
     }
 }
 
@@ -243,7 +274,10 @@ fn tame_wishes(guarantee: Guarantee, session_timeout: Duration) -> Wishes {
 /// How everyone is restarted when the faults are over.
 pub fn tame(plan: &HostPlan) -> Settings {
     Settings {
-        wishes: tame_wishes(plan.settings.guarantee, plan.session_timeout),
+        wishes: Wishes {
+            is_shared: plan.settings.wishes.is_shared,
+            ..tame_wishes(plan.settings.guarantee, plan.session_timeout)
+        },
         on_pause: OnPause::Run,
         on_exit: OnExit::Rejoin,
         on_loss: OnLoss::Rejoin,
@@ -268,7 +302,7 @@ fn draw_step(rng: &mut Rng, hosts: usize, healed_at: Real, longest: Real) -> Ste
         1..=5 => Target::Holder,
         _ => Target::Host(rng.below(hosts as u64) as usize),
     };
-    Step { when, target, fault: draw_fault(rng, longest) }
+    Step { when, target, fault: draw_fault(rng, hosts, longest) }
 }
 
 /// A holder that loses its place under a fresh record, and successors that lose theirs while they wait for its lease.
@@ -299,7 +333,7 @@ fn draw_chain(rng: &mut Rng, longest: Real) -> Vec<Step> {
     steps
 }
 
-fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {
+fn draw_fault(rng: &mut Rng, hosts: usize, longest: Real) -> Fault {
     let short = rng.below(longest / 4);
     let long = rng.below(longest + longest / 2);
     let length = if rng.chance(40) { short } else { long };
@@ -321,7 +355,11 @@ fn draw_fault(rng: &mut Rng, longest: Real) -> Fault {
         19 => Fault::RequestStop { twice: rng.chance(30) },
         20 => Fault::Signal,
         21 => Fault::DeleteCandidate,
-        22 | 23 => Fault::Bar(rng.pick(&[Bar::Unhealthy, Bar::Ineligible, Bar::HandingOver]), length),
+        22 => Fault::Bar(rng.pick(&[Bar::Unhealthy, Bar::Ineligible]), length),
+        23 => {
+            let host = rng.below(hosts as u64) as usize;
+            Fault::HandOver { to: rng.pick(&[None, Some(host)]), lasts: length }
+        }
         24 => Fault::Disable(length),
         _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord]),
     }

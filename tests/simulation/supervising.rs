@@ -32,11 +32,11 @@ impl World {
     }
 
     fn supervise(&mut self, instance: usize, event: Event) {
-        self.handle(instance, event);
+        self.play(instance, event);
         for _ in 0..IMPATIENCE {
             let now = self.clock_of(instance);
-            match self.instances[instance].machine.next_deadline(now) {
-                Some(at) if at <= now.lease => self.handle(instance, Event::Ticked),
+            match self.instances[instance].next_deadline(now) {
+                Some(at) if at <= now.lease => self.play(instance, Event::Ticked),
                 deadline => return self.schedule_wake(instance, deadline),
             }
         }
@@ -55,7 +55,12 @@ impl World {
         }
     }
 
-    fn handle(&mut self, instance: usize, event: Event) {
+    fn play(&mut self, instance: usize, event: Event) {
+        self.handle(instance, event);
+        self.heed_orders(instance);
+    }
+
+    pub fn handle(&mut self, instance: usize, event: Event) {
         let now = self.clock_of(instance);
         let this = &mut self.instances[instance];
         let taking_over = this.awaited.is_some_and(|(_, request)| request == Request::TakeOver);

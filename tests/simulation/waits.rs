@@ -26,8 +26,18 @@ impl Chain {
     fn script(&self) -> Script {
         let drawn = (0..).map(|seed| Script::draw(seed, Guarantee::AtMostOne));
         let plans = drawn.flat_map(|script| script.hosts);
-        let plan = plans.into_iter().find(|host| host.session_timeout == Duration::from_secs(4)).unwrap();
-        let plan = HostPlan { drift_ppm: 0, settings: tame(&plan), restarted: false, ..plan };
+        let plan = plans
+            .into_iter()
+            .find(|host| host.session_timeout == Duration::from_secs(4) && !host.settings.wishes.is_shared)
+            .unwrap();
+        let plan = HostPlan {
+            drift_ppm: 0,
+            settings: tame(&plan),
+            restarted: false,
+            priority: 0,
+            preempt_after: None,
+            ..plan
+        };
         let mut steps = vec![Step { when: When::At(LOST_AT), target: Target::Holder, fault: Fault::ExpireSession }];
         for count in 1..=self.deaths {
             let when = When::After { mark: Mark::WaitBegan, count, delay: SECOND };
@@ -38,7 +48,7 @@ impl Chain {
         }
         let hosts = vec![plan; self.hosts];
         let (recipe, guarantee) = (self.recipe, Guarantee::AtMostOne);
-        Script { seed: 1, recipe, guarantee, once: None, hosts, steps, healed_at: 60 * SECOND }
+        Script { seed: 1, recipe, is_shared: false, guarantee, once: None, hosts, steps, healed_at: 60 * SECOND }
     }
 
     /// The second start comes when one wait is over.

@@ -15,6 +15,7 @@ use crate::coverage::Coverage;
 use crate::ensemble::{Ensemble, Fired, SessionKey};
 use crate::host::{Call, Client, Host, Instance, Process, Weather};
 use crate::oracle::Oracle;
+use crate::orders::StandingOrder;
 use crate::release::Releaser;
 use crate::rng::Rng;
 use crate::runs::slot_at;
@@ -47,6 +48,9 @@ pub enum Occurrence {
     WatchFires { fired: Fired },
     Releases { releaser: Releaser },
     BarLifted { bar: Bar },
+    OrdersCome { instance: usize },
+    Asks { instance: usize, session: SessionKey },
+    AskedFor { instance: usize, token: i64 },
 }
 
 #[derive(Debug)]
@@ -64,6 +68,7 @@ pub struct World {
     pub is_final: bool,
     /// Someone left while a take-over was under way: the record may stay held, and costs its wait.
     pub abandoned: bool,
+    pub standing_order: Option<StandingOrder>,
     pub log: Option<Vec<String>>,
     marks: HashMap<Mark, u32>,
     queue: BinaryHeap<Reverse<(Real, u64, usize)>>,
@@ -88,12 +93,13 @@ impl World {
             hosts: hosts.collect(),
             instances: Vec::new(),
             calls: Vec::new(),
-            ensemble: Ensemble::new(script.recipe),
+            ensemble: Ensemble::new(script.recipe, script.is_shared),
             oracle: Oracle::default(),
             coverage: Coverage::default(),
             healed: false,
             is_final: false,
             abandoned: false,
+            standing_order: None,
             log: logged.then(Vec::new),
             marks: HashMap::new(),
             queue: BinaryHeap::new(),
@@ -161,6 +167,8 @@ impl World {
             | Occurrence::OrphansDie { instance }
             | Occurrence::Handshakes { instance, .. }
             | Occurrence::ClientNotices { instance, .. }
+            | Occurrence::OrdersCome { instance }
+            | Occurrence::AskedFor { instance, .. }
             | Occurrence::Reconnects { instance, .. } => self.instances[*instance].host,
             Occurrence::Restarts { host } => *host,
             _ => return None,
@@ -197,6 +205,9 @@ impl World {
             Occurrence::WatchFires { fired } => self.watch_fires(fired),
             Occurrence::BarLifted { bar } => self.bar_lifted(bar),
             Occurrence::Releases { releaser } => self.releaser_works(releaser),
+            Occurrence::OrdersCome { instance } => self.orders_come(instance),
+            Occurrence::Asks { instance, session } => self.asks(instance, session),
+            Occurrence::AskedFor { instance, token } => self.asked_for(instance, token),
         }
     }
 
@@ -247,8 +258,10 @@ impl World {
         let index = self.instances.len();
         let settings = Settings { instance: index as u64 + 1, ..*settings };
         let machine = Machine::new(settings, self.hosts[host].clock.now(self.now));
-        self.instances.push(Instance::new(host, &settings, machine, slot_at(self.now)));
+        self.instances.push(Instance::new(host, &self.script.hosts[host], &settings, machine, slot_at(self.now)));
         self.hosts[host].instance = Some(index);
+        // Nobody enters before the orders are known.
+        self.read_orders(index);
         self.note(|| format!("host {host}: instance {index} starts"));
         self.tell(index, Event::Ticked, 0);
         index

@@ -67,6 +67,33 @@ fn who_moves_up_before_others_has_its_wait_behind_it_all_the_same() {
     election.diary.assert_no_overlap();
 }
 
+/// The record is made again, and says of nobody that he holds it; the last in line, without a priority, is told of nothing.
+#[test]
+fn a_record_that_was_deleted_is_taken_by_whoever_knows_of_it() {
+    let election = election();
+    let _hosts = line_up(&election, &[("a", "5"), ("b", "5"), ("c", "0")]);
+    election.admin.delete(&election.path("lease"));
+    election.diary.until_started(2);
+    election.diary.assert_no_overlap();
+}
+
+/// The leader keeps its candidate, and stands behind the higher one as soon as it holds nothing.
+#[test]
+fn who_stands_before_a_leader_that_was_disabled_and_enabled_while_it_stopped_leads_next() {
+    let election = election();
+    let leader = election.host("a").session_timeout("4s").witness(&election.diary, &["linger=1500"]).spawn();
+    election.diary.until_started(1);
+    let _next = election.host("b").session_timeout("4s").option("--priority", "7").spawn();
+    election.until_candidates(2);
+    let control = election.path("control");
+    election.admin.create(&control, r#"{"v":1,"disabled":{"order":"1"}}"#);
+    election.diary.until_noted("signal=15");
+    election.admin.set(&control, r#"{"v":1}"#);
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+    drop(leader);
+}
+
 /// Next in line for this long, it asks.
 const SOON: &str = "500ms";
 

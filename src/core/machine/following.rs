@@ -190,7 +190,9 @@ impl Machine {
         if self.phase == Phase::Following && differs(record) {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
-        if self.phase == Phase::Following && self.standing.stale {
+        // Who stood first because he held it may stand behind us now: he keeps his candidate, or the record was made anew.
+        let is_nobodys = !record.held || record.nonce == Nonce::UNKNOWN;
+        if self.phase == Phase::Following && (self.standing.stale || is_nobodys) {
             self.look_again();
         }
     }

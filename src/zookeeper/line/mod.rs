@@ -33,8 +33,10 @@ pub(super) const SEAT: &str = "leader";
 pub(super) enum Holder {
     /// It is free.
     Nobody,
-    /// It is held, and does not say by which candidate.
+    /// It is held, and does not say by which candidate: by a version that knows no priorities.
     Unknown,
+    /// It counts as held, and nobody holds it: it was lost and made again, or cannot be read.
+    Lost,
     /// The candidate, and the fencing token of the slot's term.
     Candidate { name: String, token: i64 },
 }
@@ -97,7 +99,12 @@ pub(super) fn standing(
     // Who may start knows all that it must; the two behind watch all before them, because each of those makes room.
     let watched = if rank < holders.len() + WATCHED { rank } else { WATCHED };
     let before = line.iter().take(rank).rev().take(watched).map(|candidate| candidate.name.to_owned());
-    let before = if slot.is_some() { Vec::new() } else { before.collect() };
+    let mut before: Vec<_> = if slot.is_some() { Vec::new() } else { before.collect() };
+    // Whoever comes after one that knows no priorities is the next without one, however many stand before it.
+    let supposed = seated.first().copied().flatten().filter(|_| holders == [Holder::Unknown] && slot.is_none());
+    if let Some(name) = supposed.filter(|name| names.priority(own) == 0 && !before.iter().any(|known| known == name)) {
+        before.push(name.to_owned());
+    }
     Some(Standing { place, rank, outranks, slot, before, foreign, doubles })
 }
 
@@ -110,7 +117,7 @@ fn seated<'a>(line: &[Candidate<'a>], holders: &[Holder], slot: usize) -> Option
             let plain = line.iter().filter(|candidate| candidate.priority == 0);
             plain.min_by_key(|candidate| (&candidate.position, candidate.name)).map(|candidate| candidate.name)
         }
-        Holder::Nobody | Holder::Unknown => None,
+        Holder::Nobody | Holder::Unknown | Holder::Lost => None,
         Holder::Candidate { name, token } => {
             let later = |other: &Holder| matches!(other, Holder::Candidate { name: same, token: of } if same == name && of > token);
             let living = line.iter().find(|candidate| candidate.name == name)?;

@@ -40,7 +40,7 @@ fn a_priority_is_read_from_where_we_write_it_and_from_nowhere_else() {
 fn a_free_slot_goes_before_one_whose_holder_is_gone() {
     let (first, second) = (named(5, 0), named(6, 0));
     let children = [second.clone(), first.clone()];
-    let holders = [held_by("gone", 9), Holder::Nobody, Holder::Unknown];
+    let holders = [held_by("gone", 9), Holder::Nobody, Holder::Lost];
     assert_eq!(stand(&children, &first, &holders), (Place::First, Some(1)));
     assert_eq!(stand(&children, &second, &holders), (Place::First, Some(0)));
 }
@@ -101,6 +101,7 @@ proptest! {
             (_, Some(name)) => held_by(name, token),
             (12 | 13, _) => Holder::Nobody,
             (14, _) => Holder::Unknown,
+            (15, _) => Holder::Lost,
             _ => held_by("gone", token),
         };
         let holders: Vec<_> = holders.into_iter().enumerate()
@@ -210,6 +211,27 @@ impl Hall {
             |holder: &&Holder| matches!(holder, Holder::Candidate { name, .. } if self.children.contains(name));
         self.holders.iter().filter(living).count()
     }
+}
+
+/// Whoever is first must have been told: it was next before, or held the record.
+#[test]
+fn a_record_that_nobody_holds_seats_nobody() {
+    let (leader, high, plain) = (named(1, 5), named(2, 5), named(3, 0));
+    let children = [leader.clone(), high.clone(), plain.clone()];
+    assert_eq!(stand(&children, &leader, &[Holder::Lost]), (Place::First, Some(0)));
+    assert_eq!(stand(&children[1..], &high, &[Holder::Lost]), (Place::First, Some(0)));
+    assert_eq!(stand(&children[1..], &plain, &[Holder::Lost]), (Place::Next, None));
+}
+
+/// Two of higher priority came between, and whoever is first without one is told of the end all the same.
+#[test]
+fn whoever_follows_a_holder_that_knows_no_priorities_watches_it() {
+    let (holder, plain, high, higher) = (named(1, 0), named(2, 0), named(3, 5), named(4, 7));
+    let children = [holder.clone(), plain.clone(), high.clone(), higher.clone()];
+    let before = |own: &str| standing(LATCH, &children, own, &[], &[Holder::Unknown]).unwrap().before;
+    assert_eq!(before(&plain), [high.clone(), higher, holder.clone()]);
+    assert_eq!(before(&holder), [""; 0]);
+    assert_eq!(stand(&children[1..], &plain, &[Holder::Unknown]), (Place::First, Some(0)));
 }
 
 #[test]
