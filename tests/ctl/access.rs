@@ -79,6 +79,23 @@ fn a_reader_sees_and_orders_nothing() {
     assert!(!election.admin.exists(&election.path("control")));
 }
 
+/// Who may not change an ACL is shown it without its hashes: a copy of that would be nobody's.
+#[test]
+fn an_operator_who_may_not_see_the_whole_acl_creates_nothing_and_orders_where_a_host_has() {
+    let (election, _leader) = led("creator,digest:ops:w4PIv8/Wzcq4qj4/MfEQ8pvUSS4=:cdrw");
+    let name = election.name.as_str();
+    let as_ops =
+        |words: &[&str]| ctl_at(&server().connect_string(), words, &[("ZK_LEADER_RUN_AUTH", "digest:ops:secret")]);
+    let said = as_ops(&["disable", name, "--reason", "test"]);
+    assert!(said.code == 77 && said.error.contains("right a"), "{said:?}");
+    assert!(!election.admin.exists(&election.path("control")));
+    for orders in [["disable", name, "--reason", "by a host"].as_slice(), &["enable", name]] {
+        assert_eq!(as_host(orders).code, 0);
+    }
+    let said = as_ops(&["disable", name, "--reason", "test", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
 #[test]
 fn the_doctor_says_what_everyone_may_change() {
     let (election, _leader) = led("creator");

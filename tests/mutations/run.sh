@@ -34,11 +34,30 @@ try() {
     fi
 }
 
+is_asked_for() { [ ${#asked[@]} = 0 ] || [[ " ${asked[*]} " == *" $(basename "$1" .patch) "* ]]; }
+
+# What is red without any mistake proves nothing.
+asked=("$@")
+declare -A judges
+for patch in "$root"/tests/mutations/*.patch; do
+    is_asked_for "$patch" || continue
+    while read -r target name; do judges[$target]+=" $name"; done < <(sed -n 's/^# expects red: //p' "$patch")
+done
+for target in "${!judges[@]}"; do
+    read -r -a names <<<"${judges[$target]}"
+    read -r -a flag <<<"$(target_flag "$target")"
+    if ! cargo test --quiet "${flag[@]}" -- "${names[@]}" >"$copy.log" 2>&1; then
+        cat "$copy.log"
+        echo "Red without a mistake: a test in $target" >&2
+        exit 1
+    fi
+done
+
 failures=0
 printf '%-44s %-16s %s\n' mistake verdict test
 for patch in "$root"/tests/mutations/*.patch; do
     mistake=$(basename "$patch" .patch)
-    if [ $# -gt 0 ] && [[ " $* " != *" $mistake "* ]]; then continue; fi
+    is_asked_for "$patch" || continue
     if ! git apply "$patch" 2>/dev/null; then
         printf '%-44s %-16s\n' "$mistake" 'does not apply'
         failures=$((failures + 1))
