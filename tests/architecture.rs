@@ -30,6 +30,9 @@ const PLACES: &[Place] = &[
         &[
             "zookeeper_client",
             "rustls",
+            "rsasl",
+            "linkme",
+            "libgssapi",
             "tokio",
             "futures_util",
             "spawns_core",

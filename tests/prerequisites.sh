@@ -27,6 +27,21 @@ need_peers() { # what tests/peers needs to compile and run contenders with the r
     need_packages libcurator-recipes-java openjdk-17-jdk-headless python3-venv
 }
 
+need_kerberos() { # to build with the feature, and a key distribution centre for its tests; none of the machine's own is started
+    local daemons=(krb5-kdc krb5-admin-server) policy=/usr/sbin/policy-rc.d ours=
+    if ! dpkg-query -W "${daemons[@]}" >/dev/null 2>&1; then
+        if [ "$(id -u)" -eq 0 ] && [ ! -e "$policy" ]; then
+            ours=$policy
+            printf '#!/bin/sh\nexit 101\n' >"$ours"
+            chmod +x "$ours"
+        fi
+        need_packages "${daemons[@]}" || { rm -f "$ours"; return 1; }
+        [ -z "$ours" ] || rm "$ours"
+        ! command -v systemctl >/dev/null || systemctl --quiet disable "${daemons[@]}" 2>/dev/null || true
+    fi
+    need_packages libkrb5-dev libclang-dev pkg-config krb5-user
+}
+
 need_rust() {
     [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
     command -v cargo >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 need_rust
 need_zookeeper
 need_peers
+need_kerberos
 need_packages curl # for the documents' commands
 need_packages openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 
@@ -17,11 +18,14 @@ say "Format"
 cargo fmt --check
 say "Clippy, warnings are errors"
 cargo clippy --all-targets --quiet -- -D warnings
+cargo clippy --all-targets --all-features --quiet -- -D warnings
 say "Documentation of the library, warnings are errors"
 RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 say "Unit, property, simulation, guard, ZooKeeper and CLI tests"
 # Most tests wait for ZooKeeper, leases and deadlines rather than compute: more of them at once than there are cores.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
 cargo test --no-fail-fast
+say "Kerberos, which only a build with the feature can do"
+cargo test --no-fail-fast --features kerberos --test kerberos
 bash tests/versions.sh 3.9 --test test_kit --test zookeeper_layer
 say "All tests passed"

@@ -16,6 +16,7 @@ complete -c zk-leader-run -l wait -d 'How long to wait for leadership; 0: only i
 complete -c zk-leader-run -l conflict-exit-code -d 'Exit status when not elected within --wait' -r
 complete -c zk-leader-run -l connect-timeout -d 'How long to try to reach the ensemble [default: for ever, or see --wait]' -r
 complete -c zk-leader-run -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leader-run -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leader-run -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leader-run -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leader-run -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -78,6 +79,7 @@ info\t''
 debug\t''
 trace\t''"
 complete -c zk-leader-run -l config -d 'TOML file of settings [default: /etc/zk-leader-run/config.toml, if it exists]' -r -F
+complete -c zk-leader-run -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leader-run -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leader-run -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leader-run -l foreground -d 'Let the command use the terminal: read from it, and be interrupted by Ctrl-C'
@@ -86,4 +88,4 @@ complete -c zk-leader-run -l print-config -d 'Print every setting and where it c
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

@@ -50,7 +50,7 @@ _zk__leaderctl() {
 
     case "${cmd}" in
         zk__leaderctl)
-            opts="-z -o -h -V --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help --version status list history handover disable enable token-check put doctor"
+            opts="-z -o -h -V --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help --version status list history handover disable enable token-check put doctor"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -77,6 +77,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -152,7 +156,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__disable)
-            opts="-z -o -h --reason --for --wait --timeout --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --reason --for --wait --timeout --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -191,6 +195,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -266,7 +274,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__doctor)
-            opts="-z -o -h --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -293,6 +301,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -368,7 +380,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__enable)
-            opts="-z -o -h --wait --timeout --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --wait --timeout --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -399,6 +411,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -474,7 +490,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__handover)
-            opts="-z -o -h --to --wait --timeout --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --to --wait --timeout --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -509,6 +525,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -584,7 +604,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__history)
-            opts="-z -o -h --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -611,6 +631,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -686,7 +710,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__list)
-            opts="-z -o -h --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -713,6 +737,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -788,7 +816,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__put)
-            opts="-z -o -h --fenced --token --name --create --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --fenced --token --name --create --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -823,6 +851,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -898,7 +930,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__status)
-            opts="-w -z -o -h --watch --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-w -z -o -h --watch --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -925,6 +957,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)
@@ -1000,7 +1036,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__subcmd__leaderctl__subcmd__token__subcmd__check)
-            opts="-z -o -h --connect --auth-file --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1027,6 +1063,10 @@ _zk__leaderctl() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --kerberos-server)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca)

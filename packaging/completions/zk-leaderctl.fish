@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_zk_leaderctl_global_optspecs
-    string join \n z/connect= auth-file= tls tls-ca= tls-cert= tls-key= tls-any-name path= config= connect-timeout= o/output= json h/help V/version
+    string join \n z/connect= auth-file= kerberos kerberos-server= tls tls-ca= tls-cert= tls-key= tls-any-name path= config= connect-timeout= o/output= json h/help V/version
 end
 
 function __fish_zk_leaderctl_needs_command
@@ -26,6 +26,7 @@ end
 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -33,6 +34,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l path -d 'Znod
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l json -d 'The same as --output json'
@@ -49,6 +51,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d '
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "doctor" -d 'Look for what is wrong, or could be better, with the ensemble and an election'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -57,12 +60,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l con
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s o -l output -d 'How the answer is written: table, json or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s w -l watch -d 'Go on looking, and show what has changed, until Ctrl-C'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -70,12 +75,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l path 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -83,6 +90,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l pa
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l json -d 'The same as --output json'
@@ -91,6 +99,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l t
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l timeout -d 'How long it may take; the order ends with it' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -99,6 +108,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l c
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s o -l output -d 'How the answer is written: table, json or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l wait -d 'Wait until the next leader runs the command'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l json -d 'The same as --output json'
@@ -108,6 +118,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l fo
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l timeout -d 'How long to wait' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -116,6 +127,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l co
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s o -l output -d 'How the answer is written: table, json or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l wait -d 'Wait until no command runs: exit status 1 if one still does after --timeout'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l json -d 'The same as --output json'
@@ -123,6 +135,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s h 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l timeout -d 'How long to wait' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -131,12 +144,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l con
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s o -l output -d 'How the answer is written: table, json or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until somebody leads: exit status 1 if nobody does after --timeout'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -144,6 +159,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l json -d 'The same as --output json'
@@ -152,6 +168,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l token 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l name -d 'Name of the election [default: the one of ZK_LEADER_PATH, or the only one]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -161,12 +178,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l connec
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s o -l output -d 'How the answer is written: table, json or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l fenced -d 'Write only under the newest token; there is no other way to write'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l create -d 'Create the znode if it does not exist; its parent must'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
@@ -174,6 +193,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l pat
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l json -d 'The same as --output json'

@@ -9,7 +9,10 @@ use std::time::Duration;
 use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Error};
 
+use super::kerberos;
+use super::principal::Principal;
 use super::resolving::spread;
+use super::service::{self, Service};
 use super::tls::Certificates;
 
 /// What every session of ours shows to the servers.
@@ -19,6 +22,8 @@ pub struct Access {
     pub digests: Vec<Login>,
     /// Who logs in by SASL DIGEST-MD5; a server refuses a wrong password.
     pub sasl: Option<Login>,
+    /// Or by SASL GSSAPI, as whoever Kerberos says that we are: to servers that it calls so.
+    pub kerberos: Option<Principal>,
     /// For servers with `tcp+tls://` in front of them.
     pub tls: Option<Certificates>,
 }
@@ -63,7 +68,8 @@ pub(super) struct Pace {
 impl Access {
     /// Whether servers know us by nothing but our address.
     pub fn is_anonymous(&self) -> bool {
-        self.digests.is_empty() && self.sasl.is_none() && !self.tls.as_ref().is_some_and(Certificates::holds_key)
+        let has_key = self.tls.as_ref().is_some_and(Certificates::holds_key);
+        self.digests.is_empty() && self.sasl.is_none() && self.kerberos.is_none() && !has_key
     }
 
     /// Whether this process holds anything that must not leak.
@@ -76,8 +82,14 @@ impl Access {
         self.tls.iter().for_each(Certificates::refresh);
     }
 
-    /// Opens a session, trying each server once.
-    pub(super) async fn connect(&self, servers: &str, pace: Pace) -> Result<Client, Error> {
+    /// Opens a session, trying each server once; with the client library's task, if there is one.
+    pub(super) async fn open(&self, servers: &str, pace: Pace) -> (Result<Client, Error>, Option<Service>) {
+        let Some(principal) = &self.kerberos else { return service::capture(self.connect(servers, pace)).await };
+        let (access, to) = (self.clone(), servers.to_owned());
+        kerberos::open(principal, servers, move || async move { access.connect(&to, pace).await }).await
+    }
+
+    async fn connect(&self, servers: &str, pace: Pace) -> Result<Client, Error> {
         let connector = Client::connector()
             .with_session_timeout(pace.session)
             .with_connection_timeout(pace.connection)
@@ -90,6 +102,11 @@ impl Access {
             Some(Login { user, password }) => connector.with_sasl(SaslOptions::digest_md5(user, password.0)),
             None => connector,
         };
+        #[cfg(feature = "kerberos")]
+        let connector = match &self.kerberos {
+            Some(principal) => connector.with_sasl(kerberos::options(principal)?),
+            None => connector,
+        };
         self.refresh();
         #[cfg(feature = "tls")]
         let connector = match &self.tls {
@@ -97,7 +114,8 @@ impl Access {
             None => connector,
         };
         // A login by SASL is to a name.
-        let spread = if self.sasl.is_none() { Some(spread(servers, pace.connection).await) } else { None };
+        let has_login = self.sasl.is_some() || self.kerberos.is_some();
+        let spread = if has_login { None } else { Some(spread(servers, pace.connection).await) };
         connector.connect(spread.as_deref().unwrap_or(servers)).await
     }
 }
@@ -109,7 +127,7 @@ mod tests {
     #[test]
     fn a_secret_is_not_printed() {
         let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
-        let access = Access { digests: vec![login.clone()], sasl: Some(login), tls: None };
+        let access = Access { digests: vec![login.clone()], sasl: Some(login), ..Access::default() };
         let printed = format!("{access:?} {access:#?}");
         assert!(printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
     }

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::access::Access;
 use super::address::Address;
+use super::kerberos::{self, Complaint};
 use super::tls::talk::{self, Trouble};
 use super::visit::probe::{self, Said};
 
@@ -30,13 +31,13 @@ enum Opinion {
     Fine,
     Away,
     /// It takes nobody for now.
-    Stuck(&'static str),
+    Stuck(String),
     Refuses(String),
 }
 
 /// Asks every server at once. `None`: there is nothing to say that the client library does not say.
 pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
-    let opinions = join_all(servers.split(',').map(|server| opinion(server, access))).await;
+    let opinions = join_all(servers.split(',').map(|server| judge(server, access))).await;
     sum_up(servers.split(',').zip(opinions))
 }
 
@@ -47,13 +48,23 @@ fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diag
         diagnosis.is_final &= !matches!(opinion, Opinion::Fine | Opinion::Stuck(_));
         let why = match &opinion {
             Opinion::Fine | Opinion::Away => continue,
-            Opinion::Stuck(why) => why,
-            Opinion::Refuses(why) => why.as_str(),
+            Opinion::Stuck(why) | Opinion::Refuses(why) => why,
         };
         let between = if diagnosis.text.is_empty() { "" } else { "; " };
         let _ = write!(diagnosis.text, "{between}{server}: {why}");
     }
     (!diagnosis.text.is_empty()).then_some(diagnosis)
+}
+
+/// Who speaks with us may still not know us.
+async fn judge(server: &str, access: &Access) -> Opinion {
+    let opinion = opinion(server, access).await;
+    let Some(principal) = access.kerberos.as_ref().filter(|_| opinion == Opinion::Fine) else { return opinion };
+    match kerberos::complaint(principal, Address::of(server).host, PATIENCE).await {
+        Some(Complaint { text, is_final: true }) => Opinion::Refuses(text),
+        Some(Complaint { text, is_final: false }) => Opinion::Stuck(text),
+        None => Opinion::Fine,
+    }
 }
 
 async fn opinion(server: &str, access: &Access) -> Opinion {
@@ -77,9 +88,9 @@ async fn opinion(server: &str, access: &Access) -> Opinion {
             }
             Said::Mute | Said::Unreachable(_) => Opinion::Away,
             Said::Serves { role, .. } if role == "read-only" => {
-                Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it")
+                Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
             }
-            Said::NotServing => Opinion::Stuck("it has no quorum"),
+            Said::NotServing => Opinion::Stuck("it has no quorum".to_owned()),
             Said::Serves { .. } | Said::NotAllowed => Opinion::Fine,
         },
     }
@@ -101,7 +112,7 @@ mod tests {
         assert_eq!(sum([Opinion::Away, Opinion::Fine]), None);
         assert_eq!(sum([Opinion::Away, Opinion::Away]), None);
         assert_eq!(sum([Opinion::Away, refuses()]), diagnosis("b: it demands a certificate", true));
-        assert_eq!(sum([refuses(), Opinion::Stuck("it has no quorum")]).map(|said| said.is_final), Some(false));
+        assert_eq!(sum([refuses(), Opinion::Stuck("it has no quorum".into())]).map(|said| said.is_final), Some(false));
         assert_eq!(sum([refuses(), Opinion::Fine]), diagnosis("a: it demands a certificate", false));
         assert_eq!(
             sum([refuses(), refuses()]),

@@ -15,7 +15,7 @@ use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 use super::access::Pace;
 use super::board;
 use super::office::Office;
-use super::service::{self, Service};
+use super::service::Service;
 use super::silence::Silence;
 use super::watches::Watches;
 use crate::core::event::{Event, SessionNumber};
@@ -39,7 +39,7 @@ impl Contact {
     /// Opens a session, this once. The client library's own limit counts from the last byte that came.
     pub async fn open(office: &Arc<Office>, number: SessionNumber) -> Result<Self, Error> {
         let asked = office.settings.session_timeout;
-        let opening = timeout(asked + connection_timeout(asked), service::capture(connect(office)));
+        let opening = timeout(asked + connection_timeout(asked), connect(office));
         let (client, service) = opening.await.map_err(|_| Error::Timeout)?;
         let (client, service) = (client?, service.ok_or(Error::ClientClosed)?);
         let negotiated = client.session_timeout();
@@ -166,10 +166,10 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     }
 }
 
-async fn connect(office: &Office) -> Result<Client, Error> {
+async fn connect(office: &Office) -> (Result<Client, Error>, Option<Service>) {
     let asked = office.settings.session_timeout;
     let pace = Pace { session: asked, connection: connection_timeout(asked) };
-    office.settings.access.connect(&office.settings.servers, pace).await
+    office.settings.access.open(&office.settings.servers, pace).await
 }
 
 /// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which

@@ -52,6 +52,25 @@ fn paths_names_and_ids_that_cannot_be_znodes_are_refused() {
 }
 
 #[test]
+fn logins_by_kerberos_that_cannot_be_are_refused() {
+    each_is_refused(&[
+        typed(
+            &["--kerberos-server", "zk/h@R", "true"],
+            64,
+            ["--kerberos-server:", "'zk/h@R'", "SERVICE/HOST, without a realm"],
+        ),
+        typed(&["--kerberos-server", "zk/", "true"], 64, ["--kerberos-server:", "'zk/'", "SERVICE/HOST"]),
+        typed(&["--kerberos-server", "/h", "true"], 64, ["--kerberos-server:", "'/h'", "SERVICE/HOST"]),
+    ]);
+    #[cfg(not(feature = "kerberos"))]
+    each_is_refused(&[typed(
+        &["--kerberos", "true"],
+        78,
+        ["--kerberos:", "this build cannot do Kerberos", "cargo build --release --features kerberos"],
+    )]);
+}
+
+#[test]
 fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
     each_is_refused(&[
         typed(&["--leaders", "0", "true"], 64, ["--leaders:", "'0'", "from 1 to 64"]),

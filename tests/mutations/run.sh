@@ -16,7 +16,13 @@ git ls-files -z --cached --others --exclude-standard | tar --null --ignore-faile
 cd "$copy"
 git init -q . && git add -A
 
-target_flag() { if [ "$1" = lib ]; then echo --lib; else echo "--test $1"; fi; }
+target_flag() {
+    case $1 in
+        lib) echo --lib ;;
+        kerberos) echo "--features kerberos --test kerberos" ;;
+        *) echo "--test $1" ;;
+    esac
+}
 
 # How the named test takes the planted mistake.
 try() {

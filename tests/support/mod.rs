@@ -18,6 +18,7 @@ pub mod election;
 pub mod ensemble;
 pub mod http;
 pub mod impostor;
+pub mod kdc;
 pub mod notified;
 pub mod packages;
 pub mod peer;

@@ -18,6 +18,19 @@ pub struct AccessOptions {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub auth_file: Option<OsString>,
 
+    /// Log in by Kerberos (SASL GSSAPI), in a build that can
+    ///
+    /// As whom, MIT's library says: by a ticket (kinit, KRB5CCNAME), or, for a service that runs for weeks, by a client's keytab
+    /// (KRB5_CLIENT_KTNAME). The ACLs' scheme is sasl. Packages are built without it: cargo build --features kerberos.
+    #[arg(long, global = true)]
+    pub kerberos: bool,
+
+    /// The servers' principal in Kerberos [default: zookeeper, and each one's name in --connect]
+    ///
+    /// SERVICE or SERVICE/HOST; HOST for all of them, where their names in --connect are not those that Kerberos knows.
+    #[arg(long, value_name = "NAME", global = true)]
+    pub kerberos_server: Option<OsString>,
+
     /// Speak TLS with every server in --connect that does not say tcp://
     ///
     /// Without it, with those that say tcp+tls://. Such a server needs its port: the secureClientPort of its configuration.

@@ -1,15 +1,23 @@
-//! Who may change an election besides those who take part in it.
+//! As whom we came, and who may change an election besides those who take part in it.
 //!
 //! Never: a hash of a password shown.
 
+use std::time::Duration;
+
 use super::super::Excuse;
 use super::{Finding, advice, good, wrong};
+use crate::config::ctl::Asked;
+use crate::observe::words;
 use crate::zookeeper::acl::{Entry, intruders};
+use crate::zookeeper::kerberos::{self, Ourselves};
 use crate::zookeeper::visit::Visit;
 use crate::zookeeper::visit::sight::Election;
 
 /// Whoever may write to one of these, or to the candidates' directory, may end a term, or hold the election up.
 const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];
+
+/// A ticket that a service cannot rely on.
+const SHORT: Duration = Duration::from_secs(3600);
 
 /// Judges the ACLs of an election by that of its base.
 pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
@@ -40,6 +48,21 @@ pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<F
         findings.push(good("access", "only those whom the ACLs name may change the election"));
     }
     Ok(findings)
+}
+
+/// As whom Kerberos knows us: the session was opened by that.
+pub(super) async fn login(asked: &Asked) -> Option<Finding> {
+    asked.access.kerberos.as_ref()?;
+    Some(match kerberos::ourselves(asked.limit).await {
+        Ok(Ourselves { name, lifetime }) if lifetime < SHORT => {
+            let remedy = "get a new one, or name a client's keytab in KRB5_CLIENT_KTNAME, which renews it";
+            advice("login", format!("by Kerberos, as {name}; the ticket ends in {}: {remedy}", words::length(lifetime)))
+        }
+        Ok(Ourselves { name, lifetime }) => {
+            good("login", format!("by Kerberos, as {name}; the ticket ends in {}", words::length(lifetime)))
+        }
+        Err(why) => wrong("login", format!("as whom Kerberos knows us cannot be said: {why}; see klist")),
+    })
 }
 
 /// The base first.

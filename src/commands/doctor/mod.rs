@@ -62,6 +62,7 @@ fn wrong(what: &'static str, said: impl Into<String>) -> Finding {
 pub(super) async fn answer(asked: &Asked, paper: Paper) -> Result<Answer, Excuse> {
     let visit = open(asked, SESSION_TIMEOUT).await?;
     let mut findings = servers(asked).await;
+    findings.extend(access::login(asked).await);
     let limits = limits(asked).await?;
     let desk = Desk { asked, visit, paper };
     let found = examine(&desk, limits, &mut findings).await;

@@ -5,6 +5,7 @@
 
 mod certificates;
 mod identities;
+mod kerberos;
 mod secret_file;
 
 use super::given::{Given, Origin};
@@ -37,7 +38,12 @@ pub fn read(typed: &AccessOptions, layers: &Layers, uses_tls: bool) -> Result<Fo
     let mut notices = Vec::new();
     let tls = certificates::read(typed, layers, uses_tls, &mut notices)?;
     let access = identities(typed, layers, &mut notices)?;
-    Ok(Found { access: Access { tls, ..access }, notices })
+    let kerberos = kerberos::read(typed, layers, &mut notices)?;
+    if kerberos.is_some() && access.sasl.is_some() {
+        let complaint = "goes not with an identity of SASL (sasl:USER:PASSWORD); a session logs in by SASL only once";
+        return Err(Refusal::usage(layers.name_of("kerberos"), complaint));
+    }
+    Ok(Found { access: Access { kerberos, tls, ..access }, notices })
 }
 
 fn identities(typed: &AccessOptions, layers: &Layers, notices: &mut Vec<String>) -> Result<Access, Refusal> {

@@ -20,7 +20,7 @@ use super::acl::{self, Acl, Entry};
 use super::diagnosis;
 use super::directories::parent;
 use super::fault::{Fault, Part, Refusal, Right, Step};
-use super::service::{self, Service};
+use super::service::Service;
 
 /// Where to go, and how long to try.
 #[derive(Clone, Debug)]
@@ -109,12 +109,12 @@ enum Before {
 async fn connect(access: &Access, servers: &str, pace: Pace) -> (Result<Client, Error>, Option<Service>) {
     const TRIES: usize = 3;
     for _ in 1..TRIES {
-        let (client, service) = service::capture(access.connect(servers, pace)).await;
+        let (client, service) = access.open(servers, pace).await;
         if client.is_ok() || matches!(client, Err(Error::NoAuth | Error::AuthFailed)) {
             return (client, service);
         }
     }
-    service::capture(access.connect(servers, pace)).await
+    access.open(servers, pace).await
 }
 
 /// An open session.
