@@ -17,7 +17,7 @@ use super::fault::Fault;
 use super::office::Office;
 use super::session::Contact;
 use super::settings::Settings;
-use super::writes::free;
+use super::writes::{Leaving, free};
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
 use crate::core::order::Slot;
@@ -91,8 +91,8 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
         // With one znode for all, the name may be a successor's by now.
         let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
-        let candidate = candidate.map(|_| orphaned.candidate.as_str());
-        let freed = match free(contact, conditions, &entry, candidate).await {
+        let candidate = candidate.map(|_| Leaving::Deleted(orphaned.candidate.clone()));
+        let freed = match free(contact, conditions, &entry, candidate.as_ref()).await {
             Err(Fault::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
             freed => freed,
         };

@@ -106,8 +106,12 @@ pub(super) async fn release(
     keeps_candidate: bool,
 ) -> Result<Answer, Fault> {
     let closing = mark::close(&contact);
-    let candidate = if keeps_candidate { None } else { candidate_to_delete(&contact, candidacy).await? };
-    let outcome = match free(&contact, conditions, &entry, candidate.as_deref()).await {
+    let candidate = match (keeps_candidate, contact.office.paths.is_for_several()) {
+        (false, _) => candidate_to_delete(&contact, candidacy).await?.map(Leaving::Deleted),
+        (true, true) => contact.office.last_znode(candidacy).map(|znode| Leaving::Touched(znode.name)),
+        (true, false) => None,
+    };
+    let outcome = match free(&contact, conditions, &entry, candidate.as_ref()).await {
         Err(Fault::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
         outcome => outcome,
     };
@@ -124,20 +128,38 @@ pub(super) async fn release(
     Ok(Event::Released { candidacy }.into())
 }
 
+/// What a release does to the candidate.
+pub(super) enum Leaving {
+    Deleted(String),
+    /// It keeps its place. With several leaders, those behind it who stand before it now watch no record of its slot.
+    Touched(String),
+}
+
 pub(super) async fn free(
     contact: &Contact,
     conditions: Conditions,
     entry: &Entry,
-    candidate: Option<&str>,
+    candidate: Option<&Leaving>,
 ) -> Result<(), Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let of_slot = paths.of(conditions.slot);
+    let own = match candidate {
+        Some(Leaving::Deleted(name) | Leaving::Touched(name)) => paths.candidate(name),
+        None => String::new(),
+    };
     let mut multi = contact.client.new_multi_writer();
     let mut steps = vec![Step(Part::Term, Right::Read, &of_slot.term)];
     multi.add_check_version(&of_slot.term, conditions.term)?;
-    if let Some(name) = candidate {
-        steps.push(Step(Part::Candidate, Right::Delete, &paths.election));
-        multi.add_delete(&paths.candidate(name), None)?;
+    match candidate {
+        None => {}
+        Some(Leaving::Deleted(_)) => {
+            steps.push(Step(Part::Candidate, Right::Delete, &paths.election));
+            multi.add_delete(&own, None)?;
+        }
+        Some(Leaving::Touched(_)) => {
+            steps.push(Step(Part::Candidate, Right::Write, &own));
+            multi.add_set_data(&own, settings.id.as_bytes(), None)?;
+        }
     }
     steps.push(Step(Part::Record, Right::Write, &of_slot.lease));
     multi.add_set_data(&of_slot.lease, &records::released(entry, settings), Some(conditions.record))?;

@@ -257,3 +257,28 @@ fn a_handover_among_many_costs_no_more_than_one_among_few() {
     // Four looks of a line, three terms, three records and the number of leaders, and the watches of whoever moves up.
     assert!(many < 60, "{many}");
 }
+
+/// All leaders keep their candidates, and stand behind the higher ones as soon as they hold nothing.
+#[test]
+fn who_stands_before_leaders_that_were_disabled_and_enabled_while_they_stopped_leads_next() {
+    let crowd = Crowd::of(2);
+    let host = |id, priority| {
+        let subject = crowd.election.host(id).session_timeout("4s").option("--priority", priority);
+        crowd.host(subject, "linger=1500").spawn()
+    };
+    let _leaders = ["a", "b"].map(|id| host(id, "0"));
+    crowd.until_all_lead();
+    let _higher = ["c", "d"].map(|id| host(id, "7"));
+    crowd.election.until_candidates(4);
+    let control = crowd.election.path("control");
+    crowd.election.admin.create(&control, r#"{"v":1,"disabled":{"order":"1"}}"#);
+    for slot in &crowd.slots {
+        slot.until_noted("signal=15");
+    }
+    crowd.election.admin.set(&control, r#"{"v":1}"#);
+    let ids: BTreeSet<_> = crowd.slots.iter().map(|slot| slot.until_started(2).id).collect();
+    assert_eq!(ids.into_iter().collect::<Vec<_>>(), ["c", "d"]);
+    for slot in &crowd.slots {
+        slot.assert_no_overlap();
+    }
+}
