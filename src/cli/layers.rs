@@ -45,13 +45,13 @@ impl Surroundings {
     }
 }
 
-/// Those that there are (`systemd.exec(5)`).
+/// Those that there are (`systemd.exec(5)`). Where that is not to be seen, what is wrong shall be said, not done without.
 fn credentials() -> Vec<(&'static str, OsString)> {
     let Some(directory) = env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty()) else {
         return Vec::new();
     };
     let paths = CREDENTIALS.map(|(option, name)| (option, PathBuf::from(&directory).join(name)));
-    let found = paths.into_iter().filter(|(_, path)| path.exists());
+    let found = paths.into_iter().filter(|(_, path)| path.try_exists().unwrap_or(true));
     found.map(|(option, path)| (option, path.into_os_string())).collect()
 }
 

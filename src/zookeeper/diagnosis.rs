@@ -69,6 +69,12 @@ async fn judge(server: &str, access: &Access) -> Opinion {
 
 async fn opinion(server: &str, access: &Access) -> Opinion {
     let address = Address::of(server);
+    let opinion = ask(address, access).await;
+    tracing::debug!(server, ?opinion, "Server was asked why");
+    opinion
+}
+
+async fn ask(address: Address<'_>, access: &Access) -> Opinion {
     match (&access.tls, address.is_tls) {
         (Some(certificates), true) => {
             match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {

@@ -277,18 +277,16 @@ impl Office {
     }
 
     /// Reports why no session could be opened, once for each reason in a row.
-    /// Whether it is worth more than a line for debugging.
-    pub fn not_reached(&self, error: &Error) -> bool {
+    pub fn not_reached(&self, error: &Error) {
         let error = error.to_string();
         let servers = &self.settings.servers;
         let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         if *last == error {
             tracing::debug!(servers, error, "Ensemble was not reached again");
-            return false;
+            return;
         }
         tracing::warn!(servers, error, "Ensemble was not reached");
         *last = error;
-        true
     }
 
     /// Asks the servers themselves why, and says so.

@@ -156,7 +156,7 @@ async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Ar
     tokio::select! {
         biased;
         () = retired.wait() => {}
-        () = follow(&office, number, states) => {}
+        () = follow(&office, number, negotiated, states) => {}
         () = board => {}
         // It says so by a state before it ends, unless it ends by a bug.
         () = service.over() => {
@@ -173,19 +173,15 @@ async fn connect(office: &Office) -> (Result<Client, Error>, Option<Service>) {
 }
 
 /// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
-/// passes, and asking must not delay the next try.
+/// passes, and asking must not delay the next try. Who was away the first time may refuse us the next.
 async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
-    let is_news = office.not_reached(error);
+    office.not_reached(error);
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
         return office.tell(Event::Rejected { session });
     }
     if office.was_reached() {
         office.tell(Event::Unreachable { session });
-        if is_news {
-            let office = Arc::clone(office);
-            tokio::spawn(async move { office.diagnose().await });
-        }
-        return;
+        return ask_why(office);
     }
     match office.diagnose().await {
         Some(diagnosis) if diagnosis.is_final => office.tell(Event::Rejected { session }),
@@ -197,7 +193,7 @@ async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
 /// The watcher keeps the latest state only, so states are compared with what was told before.
-async fn follow(office: &Office, session: SessionNumber, mut states: StateWatcher) {
+async fn follow(office: &Arc<Office>, session: SessionNumber, negotiated: Duration, mut states: StateWatcher) {
     let mut connected = true;
     let mut state = states.state();
     loop {
@@ -210,6 +206,7 @@ async fn follow(office: &Office, session: SessionNumber, mut states: StateWatche
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly if !connected => {
                 connected = true;
+                office.reached();
                 tracing::info!("Contact was restored");
                 office.tell(Event::ContactRestored { session });
             }
@@ -225,11 +222,29 @@ async fn follow(office: &Office, session: SessionNumber, mut states: StateWatche
             }
             SessionState::Disconnected | SessionState::SyncConnected | SessionState::ConnectedReadOnly => {}
         }
-        state = loop {
-            match timeout(CERTIFICATES_ARE_READ_EVERY, states.changed()).await {
-                Ok(state) => break state,
-                Err(_) => office.settings.access.refresh(),
-            }
-        };
+        state = next(office, &mut states, if connected { None } else { Some(negotiated) }).await;
     }
+}
+
+/// The next state. Meanwhile renewed certificates are read; and without contact in a session as long as `lost`, the servers are
+/// asked once what they have against us, early enough to be read beside the end of the command.
+async fn next(office: &Arc<Office>, states: &mut StateWatcher, lost: Option<Duration>) -> SessionState {
+    if let Some(negotiated) = lost {
+        match timeout(negotiated / 4, states.changed()).await {
+            Ok(state) => return state,
+            Err(_) => ask_why(office),
+        }
+    }
+    loop {
+        match timeout(CERTIFICATES_ARE_READ_EVERY, states.changed()).await {
+            Ok(state) => return state,
+            Err(_) => office.settings.access.refresh(),
+        }
+    }
+}
+
+/// Nobody waits for the answer.
+fn ask_why(office: &Arc<Office>) {
+    let office = Arc::clone(office);
+    tokio::spawn(async move { office.diagnose().await });
 }

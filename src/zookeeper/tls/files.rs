@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -47,7 +47,7 @@ pub fn read(files: &Files) -> Result<Read, Flaw> {
         any_name: files.any_name,
     }));
     let certs = TlsCerts::builder().with_ca(ca);
-    let (certs, config) = match &files.identity {
+    let (certs, mut config) = match &files.identity {
         None => (certs, config.with_no_client_auth()),
         Some(Identity { certificate, key }) => {
             let (certificate, key) = (text(Part::Certificate, certificate)?, text(Part::Key, key)?);
@@ -61,6 +61,8 @@ pub fn read(files: &Files) -> Result<Read, Flaw> {
         }
     };
     let certs = certs.build().map_err(|error| flaw(Part::Authority, format!("cannot be used: {error}")))?;
+    // A session that is resumed is not asked for its certificate again: whoever asks why is to be told of the present one.
+    config.resumption = Resumption::disabled();
     Ok(Read { certs, config: Arc::new(config) })
 }
 

@@ -75,6 +75,11 @@ impl Certificates {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).config)
     }
 
+    /// What is wrong with the files by now, if anything is.
+    fn flaw(&self) -> Option<Flaw> {
+        files::read(&self.files).err()
+    }
+
     /// Whether a private key of ours is in memory.
     pub fn holds_key(&self) -> bool {
         self.files.identity.is_some()
