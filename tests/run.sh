@@ -11,7 +11,7 @@ need_zookeeper
 need_peers
 need_kerberos
 need_packages curl # for the documents' commands
-need_packages openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
+need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
 say "Format"

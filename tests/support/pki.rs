@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -51,6 +52,12 @@ impl Authority {
         self.sign(name, alternatives, Some("-10d"))
     }
 
+    /// The same, valid for so much longer only.
+    pub fn issue_for(&self, name: &str, alternatives: &str, length: Duration) -> Issued {
+        let signed = DAY.saturating_sub(length);
+        self.sign(name, alternatives, Some(&format!("-{}", signed.as_secs())))
+    }
+
     fn sign(&self, name: &str, alternatives: &str, time: Option<&str>) -> Issued {
         let file = |kind: &str| format!("{name}.{kind}");
         let mut request = self.openssl();
@@ -81,6 +88,8 @@ impl Authority {
     }
 }
 
+/// For so long it signs.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
 #[track_caller]

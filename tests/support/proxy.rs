@@ -59,6 +59,8 @@ const HEALTHY: Network =
 #[derive(Debug)]
 struct Line {
     target: SocketAddr,
+    /// What is carried is not understood.
+    is_blind: bool,
     lossy: Mutex<Option<Loss>>,
     lost: AtomicUsize,
     connections: AtomicUsize,
@@ -84,10 +86,19 @@ struct Loss {
 impl Proxy {
     /// A proxy to a server that may, but need not, listen already.
     pub fn to(target: SocketAddr) -> Self {
+        Self::carrying(target, false)
+    }
+
+    /// A proxy to a port that speaks TLS: it forwards what it cannot read, and so can lose no chosen reply.
+    pub fn blind_to(target: SocketAddr) -> Self {
+        Self::carrying(target, true)
+    }
+
+    fn carrying(target: SocketAddr, is_blind: bool) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (network, seen) = watch::channel(HEALTHY);
-        let line = Arc::new(Line::to(target, network.clone()));
+        let line = Arc::new(Line::to(target, is_blind, network.clone()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
@@ -279,7 +290,7 @@ async fn carry_requests(
     line: &Line,
     swallow: watch::Sender<Option<i32>>,
 ) -> io::Result<()> {
-    let mut frames = Frames::of(client);
+    let mut frames = Frames::of(client, line.is_blind);
     // The first frame is the connect request, which has no header.
     let Some(connect) = frames.next().await? else { return Ok(()) };
     let mut pending = Some(connect);
@@ -287,7 +298,7 @@ async fn carry_requests(
         network.requests().await;
         send(server, &frame).await?;
         pending = frames.next().await?;
-        let Some((xid, kind)) = pending.as_deref().and_then(header) else { continue };
+        let Some((xid, kind)) = pending.as_deref().filter(|_| !line.is_blind).and_then(header) else { continue };
         line.forwarded.lock().unwrap().push(kind);
         line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
@@ -307,7 +318,7 @@ async fn carry_replies(
     line: &Line,
     swallow: watch::Receiver<Option<i32>>,
 ) -> io::Result<()> {
-    let mut frames = Frames::of(server);
+    let mut frames = Frames::of(server, line.is_blind);
     let mut connected = false;
     while let Some(frame) = frames.next().await? {
         if connected && swallow.borrow().is_some() && header(&frame).map(|(xid, _)| xid) == *swallow.borrow() {
@@ -322,9 +333,10 @@ async fn carry_replies(
 }
 
 impl Line {
-    fn to(target: SocketAddr, network: watch::Sender<Network>) -> Self {
+    fn to(target: SocketAddr, is_blind: bool, network: watch::Sender<Network>) -> Self {
         Self {
             target,
+            is_blind,
             network,
             lossy: Mutex::default(),
             lost: AtomicUsize::new(0),
@@ -366,15 +378,16 @@ fn header(frame: &[u8]) -> Option<(i32, i32)> {
     Some((number(4)?, number(8)?))
 }
 
-/// Reads whole frames: four bytes of length, then so many bytes.
+/// Reads whole frames: four bytes of length, then so many bytes; or, blind, whatever comes.
 struct Frames<'a> {
     stream: &'a TcpStream,
+    is_blind: bool,
     bytes: VecDeque<u8>,
 }
 
 impl<'a> Frames<'a> {
-    fn of(stream: &'a TcpStream) -> Self {
-        Self { stream, bytes: VecDeque::new() }
+    fn of(stream: &'a TcpStream, is_blind: bool) -> Self {
+        Self { stream, is_blind, bytes: VecDeque::new() }
     }
 
     /// The next frame with its length in front; `None` when the other side has closed.
@@ -395,6 +408,9 @@ impl<'a> Frames<'a> {
     }
 
     fn take(&mut self) -> Option<Vec<u8>> {
+        if self.is_blind {
+            return (!self.bytes.is_empty()).then(|| self.bytes.drain(..).collect());
+        }
         let length: Vec<u8> = self.bytes.iter().take(4).copied().collect();
         let length = usize::try_from(i32::from_be_bytes(length.try_into().ok()?)).ok()? + 4;
         (self.bytes.len() >= length).then(|| self.bytes.drain(..length).collect())

@@ -23,6 +23,8 @@ mkdir -p "$root/shared"
 mount --bind "$3" "$root/shared"
 cp -R "$2/." "$root"
 rm -rf "$root"/etc/systemd/system/*.wants
+# As on a host: what is mounted for the credentials of a unit is mounted by a process with mounts of its own.
+mount --make-rshared "$root"
 # There is no console.
 ln -s /dev/null "$root/etc/systemd/system/console-getty.service"
 exec env -i container=unshare PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /lib/systemd/systemd --unit=multi-user.target

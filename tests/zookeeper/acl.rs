@@ -16,7 +16,7 @@ fn host(election: &Election, id: &str) -> Subject {
 }
 
 /// The paths of a znode and all below it.
-fn tree(election: &Election, path: &str) -> Vec<String> {
+pub(super) fn tree(election: &Election, path: &str) -> Vec<String> {
     let children = election.admin.children(path);
     let below = children.iter().flat_map(|child| tree(election, &format!("{path}/{child}")));
     std::iter::once(path.to_owned()).chain(below).collect()

@@ -78,6 +78,14 @@ fn blocks(document: &Path) -> Vec<Block> {
     blocks
 }
 
+/// The block of a document that has this in it: for a test of its own, which runs it where its words are true.
+pub(super) fn block_with(document: &str, word: &str) -> String {
+    let blocks = blocks(&root().join(document));
+    let found: Vec<_> = blocks.into_iter().filter(|block| block.text.contains(word)).collect();
+    assert_eq!(found.len(), 1, "blocks of {document} with {word}");
+    found[0].text.clone()
+}
+
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-R").arg(from).arg(to).status().unwrap();
     assert!(copied.success(), "{} was not copied", from.display());

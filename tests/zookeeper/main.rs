@@ -12,12 +12,17 @@ mod support;
 mod acl;
 mod addresses;
 mod checklist;
+mod closing;
 mod container;
 mod containment;
+#[cfg(feature = "tls")]
+mod credentials;
 mod cron;
 mod crontab;
 mod crowd;
 mod documents;
+#[cfg(feature = "tls")]
+mod dumps;
 mod election;
 mod ensemble_faults;
 mod exits;
@@ -52,10 +57,13 @@ mod shutdown;
 mod signals;
 mod strangers;
 mod successive_waits;
+mod switch_over;
 mod systemd;
 mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(all(feature = "tls", feature = "sasl-digest"))]
+mod turned;
 mod units;
 mod upgrade;
 mod waiting;

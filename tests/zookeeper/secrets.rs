@@ -159,17 +159,17 @@ fn a_secret_is_seen_nowhere() {
 }
 
 /// The data of a znode and of all below it.
-fn everything(admin: &Admin, path: &str) -> String {
+pub(super) fn everything(admin: &Admin, path: &str) -> String {
     let own = admin.find(path).map(|(data, _)| data).unwrap_or_default();
     let children = admin.children(path);
     children.iter().fold(own, |text, child| text + &everything(admin, &format!("{path}/{child}")))
 }
 
 /// An ordinary user, who may look into his processes (`proc(5)`: the files there are root's if the process may not be dumped).
-const NOBODY: u32 = 65534;
+pub(super) const NOBODY: u32 = 65534;
 
 /// Who may read the memory and the variables of a process, besides root.
-fn owner(pid: i32) -> u32 {
+pub(super) fn owner(pid: i32) -> u32 {
     fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid()
 }
 

@@ -31,7 +31,7 @@ fn closed(acl: &str) -> Closed {
     Closed { election, leader, _next: next }
 }
 
-type Attempt = (&'static str, fn(&Admin, &Election) -> Result<(), Error>);
+pub(super) type Attempt = (&'static str, fn(&Admin, &Election) -> Result<(), Error>);
 
 fn set(stranger: &Admin, path: &str, data: &'static str) -> Result<(), Error> {
     stranger.ask(path, move |client, path| async move { client.set_data(&path, data.as_bytes(), None).await.map(drop) })
@@ -53,7 +53,7 @@ fn open(stranger: &Admin, path: &str) -> Result<(), Error> {
 const FREE: &str = r#"{"v":1,"state":"free","lease_ms":1}"#;
 
 /// Everything that would end a term, start a second command, or hold the election up.
-const CHANGES: [Attempt; 13] = [
+pub(super) const CHANGES: [Attempt; 13] = [
     ("end the term by deleting its candidate", |stranger, election| delete(stranger, &election.first())),
     ("forge a free record", |stranger, election| set(stranger, &election.path("lease"), FREE)),
     ("forge a term", |stranger, election| set(stranger, &election.path("term"), "{}")),
@@ -85,7 +85,7 @@ const CHANGES: [Attempt; 13] = [
     }),
 ];
 
-fn reads() -> [Attempt; 3] {
+pub(super) fn reads() -> [Attempt; 3] {
     fn read(stranger: &Admin, path: &str) -> Result<(), Error> {
         stranger.ask(path, |client, path| async move { client.get_data(&path).await.map(drop) })
     }

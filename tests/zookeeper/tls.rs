@@ -17,33 +17,38 @@ use crate::support::subject::is_alive;
 use crate::support::{Election, Ensemble, Subject, wait};
 
 /// A server with a plain and a secure port, certified for `localhost` only, and our own certificate.
-struct Site {
-    authority: Authority,
-    ours: Issued,
-    secure: Port,
-    ensemble: Ensemble,
+pub(super) struct Site {
+    pub authority: Authority,
+    pub ours: Issued,
+    pub secure: Port,
+    pub ensemble: Ensemble,
 }
 
 impl Site {
-    fn new(authority: Authority, server: &Issued) -> Self {
+    pub fn new(authority: Authority, server: &Issued) -> Self {
+        Self::built(authority, server, &[])
+    }
+
+    /// With more options for java.
+    pub fn built(authority: Authority, server: &Issued, java: &[&str]) -> Self {
         let secure = Port::reserve();
         let ours = authority.issue("ours", "DNS:client");
         let config = config(&secure, server, &authority);
-        let ensemble = Ensemble::built(1, &Build { config, ..Build::default() });
+        let ensemble = Ensemble::built(1, &Build { config, java: java.iter().map(|&option| option.into()).collect() });
         Self { authority, ours, secure, ensemble }
     }
 
     /// Its name at the secure port.
-    fn localhost(&self) -> String {
+    pub fn localhost(&self) -> String {
         format!("tcp+tls://localhost:{}", self.secure.number())
     }
 
     /// An election on it, seen through its plain port.
-    fn election(&self) -> Election {
+    pub fn election(&self) -> Election {
         Election::on(&self.ensemble.connect_string())
     }
 
-    fn host(&self, election: &Election, id: &str) -> Subject {
+    pub fn host(&self, election: &Election, id: &str) -> Subject {
         self.trusting(election.host_at(&self.localhost(), id))
             .option("--tls-cert", text(&self.ours.certificate))
             .option("--tls-key", text(&self.ours.key))
@@ -61,7 +66,7 @@ impl Site {
     }
 }
 
-fn config(secure: &Port, server: &Issued, trusted: &Authority) -> String {
+pub(super) fn config(secure: &Port, server: &Issued, trusted: &Authority) -> String {
     format!(
         "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
          secureClientPort={}\nsecureClientPortAddress=127.0.0.1\n\
@@ -73,7 +78,7 @@ fn config(secure: &Port, server: &Issued, trusted: &Authority) -> String {
     )
 }
 
-fn site() -> &'static Site {
+pub(super) fn site() -> &'static Site {
     static SITE: OnceLock<Site> = OnceLock::new();
     SITE.get_or_init(|| {
         let authority = Authority::new();
@@ -82,7 +87,7 @@ fn site() -> &'static Site {
     })
 }
 
-fn text(path: &Path) -> &str {
+pub(super) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -223,13 +228,13 @@ fn files_that_cannot_work_are_refused_before_anything_is_connected() {
 }
 
 /// A site whose files we are given, and can be replaced while it runs.
-struct Renewal {
-    site: Site,
+pub(super) struct Renewal {
+    pub site: Site,
     directory: TempDir,
 }
 
 impl Renewal {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let authority = Authority::new();
         let server = authority.issue("server", "DNS:localhost");
         let renewal = Self { site: Site::new(authority, &server), directory: tempfile::tempdir().unwrap() };
@@ -238,7 +243,7 @@ impl Renewal {
     }
 
     /// Puts these in the place of the files that the hosts were told of, as a renewal does: one rename each.
-    fn publish(&self, authority: &Authority, ours: &Issued) {
+    pub fn publish(&self, authority: &Authority, ours: &Issued) {
         for (name, from) in [("ca", &authority.certificate()), ("cert", &ours.certificate), ("key", &ours.key)] {
             let new = self.path(&format!("{name}.new"));
             fs::copy(from, &new).unwrap();
@@ -246,17 +251,17 @@ impl Renewal {
         }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.directory.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn host(&self, election: &Election, id: &str) -> Subject {
+    pub fn host(&self, election: &Election, id: &str) -> Subject {
         let host = election.host_at(&self.site.localhost(), id).option("--tls-ca", &self.path("ca"));
         host.option("--tls-cert", &self.path("cert")).option("--tls-key", &self.path("key"))
     }
 
     /// The server starts again, and from now on it is signed by that one, and trusts nobody else.
-    fn restart_server(&self, authority: &Authority) {
+    pub fn restart_server(&self, authority: &Authority) {
         let server = authority.issue("server", "DNS:localhost");
         // The files that it was told of stay where they are.
         let old = &self.site.authority;

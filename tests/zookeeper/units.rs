@@ -25,11 +25,11 @@ const PROBE: &str = "#!/bin/sh\n\
                      exec sleep 1000\n";
 
 /// What a host has besides the package.
-struct Files(tempfile::TempDir);
+pub(super) struct Files(tempfile::TempDir);
 
 impl Files {
     /// Settings for two instances of one election, `a` and `b`, whose witness writes to `/shared`.
-    fn of_two_hosts(election: &Election, command: &str, settings: &str) -> Self {
+    pub(super) fn of_two_hosts(election: &Election, command: &str, settings: &str) -> Self {
         let files = Self(tempfile::tempdir().unwrap());
         // The command runs as another user than we.
         fs::set_permissions(election.diary.directory(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -54,13 +54,13 @@ impl Files {
         files
     }
 
-    fn path(&self, at: &str) -> PathBuf {
+    pub(super) fn path(&self, at: &str) -> PathBuf {
         let path = self.0.path().join(at);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         path
     }
 
-    fn put(&self, at: &str, content: &str) {
+    pub(super) fn put(&self, at: &str, content: &str) {
         fs::write(self.path(at), content).unwrap();
     }
 
@@ -75,7 +75,7 @@ impl Files {
     }
 
     /// A systemd on which the package was installed.
-    fn install(&self, election: &Election) -> SystemdBox {
+    pub(super) fn install(&self, election: &Election) -> SystemdBox {
         let systemd = SystemdBox::boot(self.0.path(), election.diary.directory());
         // The index of all man pages is nobody's business here, and takes seconds.
         systemd.must("rm -f /var/lib/man-db/auto-update");
@@ -84,8 +84,8 @@ impl Files {
     }
 }
 
-const A: &str = "zk-leader-run@a";
-const B: &str = "zk-leader-run@b";
+pub(super) const A: &str = "zk-leader-run@a";
+pub(super) const B: &str = "zk-leader-run@b";
 
 #[test]
 fn under_a_real_systemd_a_standby_is_active_and_every_way_to_end_moves_the_command() {

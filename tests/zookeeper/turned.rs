@@ -1,0 +1,170 @@
+//! What was good when a term began and is not any more: a certificate that expires or is replaced, an authority, a password.
+//! The command is ended in time, the reason is told, and what is mended is taken.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use zookeeper_client::{Client, SaslOptions};
+
+use super::tls::{Renewal, text};
+use super::{LEASE, secs};
+use crate::support::ensemble::Build;
+use crate::support::pki::{Authority, Issued};
+use crate::support::{Admin, Election, Ensemble, Proxy, Running, Subject, diary, wait};
+
+/// Servers with certificates that can be replaced, behind a link that can be broken.
+struct Worn {
+    renewal: Renewal,
+    link: Proxy,
+}
+
+impl Worn {
+    fn new() -> Self {
+        let renewal = Renewal::new();
+        let link = Proxy::blind_to(renewal.site.secure.address());
+        Self { renewal, link }
+    }
+
+    fn host(&self, election: &Election, id: &str) -> Subject {
+        let servers = format!("tcp+tls://localhost:{}", self.link.address().port());
+        self.renewal.host(election, id).option("--connect", &servers)
+    }
+
+    /// Our own certificate and key, in the place of those before.
+    fn publish(&self, ours: &Issued) {
+        self.renewal.publish(&self.renewal.site.authority, ours);
+    }
+
+    fn renew(&self) {
+        self.publish(&self.renewal.site.authority.issue("ours", "DNS:client"));
+    }
+}
+
+/// The command of the only start so far is gone within a lease of `since`, and its host is not.
+#[track_caller]
+fn is_ended_in_time(election: &Election, host: &mut Running, since: Duration) {
+    election.diary.until_nobody_lives();
+    let lived = election.diary.last_seen(election.diary.starts()[0].pid).saturating_sub(since);
+    assert!(lived < LEASE, "the command lived for {lived:?} after the connection was lost: {}", host.log());
+    assert!(!host.has_exited(), "{}", host.log());
+}
+
+fn has_expired(certificate: &str) -> bool {
+    let check = Command::new("openssl").args(["x509", "-checkend", "0", "-noout", "-in", certificate]).output();
+    !check.expect("apt-get install openssl").status.success()
+}
+
+#[test]
+fn a_certificate_that_expires_under_a_leader_ends_the_term_at_the_next_connection_and_renewed_it_leads_again() {
+    let worn = Worn::new();
+    let late = worn.renewal.site.authority.issue_for("late", "DNS:client", secs(12));
+    worn.publish(&late);
+    let [election, other] = [(); 2].map(|()| worn.renewal.site.election());
+    let mut host = worn.host(&election, "a").spawn();
+    let mut leaver = worn.host(&other, "a").option("--on-loss", "exit").spawn();
+    election.diary.until_started(1);
+    other.diary.until_started(1);
+    wait::until("it has expired", || has_expired(text(&late.certificate)));
+    let seen = election.record_version();
+    wait::until("open connections are not asked again", || election.record_version() > seen + 2);
+    let cut_at = diary::now();
+    worn.link.reset();
+    is_ended_in_time(&election, &mut host, cut_at);
+    host.until_logged("certificate in --tls-cert, which has expired; renew it");
+    assert_eq!(leaver.code(), 76, "{}", leaver.log());
+    worn.renew();
+    election.diary.until_started(2);
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn a_certificate_that_servers_do_not_take_ends_the_term_at_the_next_connection() {
+    let worn = Worn::new();
+    let election = worn.renewal.site.election();
+    let mut host = worn.host(&election, "a").spawn();
+    election.diary.until_started(1);
+    let stranger = Authority::new();
+    worn.publish(&stranger.issue("stranger", "DNS:client"));
+    let cut_at = diary::now();
+    worn.link.reset();
+    is_ended_in_time(&election, &mut host, cut_at);
+    host.until_logged("does not accept the certificate in --tls-cert");
+    worn.renew();
+    election.diary.until_started(2);
+    election.diary.assert_no_overlap();
+}
+
+/// It is no better than the one before.
+#[test]
+fn an_expired_certificate_in_the_place_of_a_good_one_is_not_taken_and_the_command_runs_on() {
+    let worn = Worn::new();
+    let election = worn.renewal.site.election();
+    let host = worn.host(&election, "a").session_timeout("20s").spawn();
+    election.diary.until_started(1);
+    worn.publish(&worn.renewal.site.authority.issue_expired("late", "DNS:client"));
+    worn.link.reset();
+    host.until_logged("Contact was restored");
+    host.until_logged("TLS certificates have changed, and cannot be used");
+    assert!(host.log().contains("has expired; renew it"), "{}", host.log());
+    election.diary.until_alive();
+    assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
+}
+
+#[test]
+fn servers_that_have_another_authority_end_the_term_in_time_and_with_on_loss_exit_the_host() {
+    let renewal = Renewal::new();
+    let [election, other] = [(); 2].map(|()| renewal.site.election());
+    let mut host = renewal.host(&election, "a").spawn();
+    let mut leaver = renewal.host(&other, "a").option("--on-loss", "exit").spawn();
+    election.diary.until_started(1);
+    other.diary.until_started(1);
+    let cut_at = diary::now();
+    renewal.restart_server(&Authority::new());
+    is_ended_in_time(&election, &mut host, cut_at);
+    host.until_logged("is not signed by an authority in --tls-ca");
+    assert_eq!(leaver.code(), 76, "{}", leaver.log());
+}
+
+/// A login is made for each connection; what is to be said was read at the start.
+#[test]
+fn a_password_that_the_servers_change_ends_the_term_in_time_and_the_host_with_77() {
+    for demanded in ["true", "false"] {
+        let users = tempfile::tempdir().unwrap();
+        let file = users.path().join("jaas.conf");
+        permit(&file, "hunter2");
+        let java = [
+            format!("-Djava.security.auth.login.config={}", file.display()),
+            format!("-Dzookeeper.sessionRequireClientSASLAuth={demanded}"),
+        ];
+        let config = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n".to_owned();
+        let ensemble = Ensemble::built(1, &Build { config, java: java.to_vec() });
+        let servers = ensemble.connect_string();
+        let connector = Client::connector().with_session_timeout(secs(30));
+        let connector = connector.with_sasl(SaslOptions::digest_md5("admin", "admin"));
+        let election = Election::seen_by(Admin::through(connector, &servers), &servers);
+        let mut host = election.host("a").env("ZK_LEADER_RUN_AUTH", "sasl:bob:hunter2").spawn();
+        election.diary.until_started(1);
+        permit(&file, "changed");
+        let cut_at = diary::now();
+        ensemble.server(0).restart();
+        assert_eq!(host.code(), 77, "{demanded}: {}", host.log());
+        election.diary.until_nobody_lives();
+        let lived = election.diary.last_seen(election.diary.starts()[0].pid).saturating_sub(cut_at);
+        assert!(lived < LEASE, "{demanded}: {lived:?}: {}", host.log());
+        assert!(host.log().contains("ZooKeeper refused the credentials"), "{demanded}: {}", host.log());
+
+        let mut next = election.host("b").env("ZK_LEADER_RUN_AUTH", "sasl:bob:changed").spawn();
+        election.diary.until_started(2);
+        election.diary.assert_no_overlap();
+        next.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(next.code(), 0);
+    }
+}
+
+/// Bob's password from the next start of the server on.
+fn permit(file: &Path, password: &str) {
+    let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+    let text = format!("Server {{ {module} required user_bob=\"{password}\" user_admin=\"admin\"; }};\n");
+    std::fs::write(file, text).unwrap();
+}
