@@ -1,4 +1,4 @@
-//! `docs/traps.md` has a row for each trap, and names only tests that exist.
+//! `docs/traps.md` has a row for each trap, `docs/security.md` one for each claim, and both name only tests that exist.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::fs;
@@ -31,14 +31,33 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2).filter(is_name)
 }
 
-#[test]
-fn every_test_that_the_page_of_traps_names_exists() {
+/// Those that there are not.
+fn missing(page: &str) -> Vec<&str> {
     let mut text = String::new();
     for directory in ["src", "tests"] {
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), &mut text);
     }
+    names(page).filter(|name| !text.contains(&format!("fn {name}("))).collect()
+}
+
+#[test]
+fn every_test_that_the_page_of_traps_names_exists() {
     let page = page();
-    let missing: Vec<_> = names(&page).filter(|name| !text.contains(&format!("fn {name}("))).collect();
+    let missing = missing(&page);
+    assert!(missing.is_empty(), "no such test: {missing:#?}");
+}
+
+#[test]
+fn every_claim_about_security_has_a_test_that_exists() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/security.md")).unwrap();
+    let table = page.split("## Claim and test").nth(1).expect("there is a table");
+    let rows: Vec<_> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 25, "{rows:#?}");
+    for row in rows {
+        let cells: Vec<_> = row.split(" | ").collect();
+        assert!(cells.len() == 2 && names(cells[1]).next().is_some(), "a claim without a test: {row}");
+    }
+    let missing = missing(table);
     assert!(missing.is_empty(), "no such test: {missing:#?}");
 }
 

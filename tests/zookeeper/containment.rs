@@ -1,8 +1,11 @@
 //! Each way to hold the tree together, in a failover.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
 use nix::sys::signal::Signal;
 
-use super::{election, link, millis};
+use super::{LEASE, election, link, millis};
 use crate::support::{diary, subject};
 
 const WAYS: [&str; 4] = ["auto", "cgroup", "subreaper", "pid-namespace"];
@@ -120,4 +123,28 @@ fn in_a_pid_namespace_the_command_sees_only_its_own_tree() {
     let seen: usize = host.output().trim().parse().unwrap();
     assert!(seen <= 5, "it sees {seen} processes");
     assert!(subject::is_alive(std::process::id().cast_signed()));
+}
+
+/// By its own rights it may signal none of us, and we are root: only what holds the tree together counts.
+#[test]
+fn a_command_of_another_user_is_ended_with_all_that_it_left() {
+    for contain in ["cgroup", "pid-namespace"] {
+        let election = election();
+        let directory = election.diary.directory();
+        fs::set_permissions(directory, Permissions::from_mode(0o777)).unwrap();
+        let witness = directory.join("witness");
+        fs::copy(subject::example("witness"), &witness).unwrap();
+        let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", witness.to_str().unwrap()];
+        let options = [election.diary.path().to_str().unwrap(), "ignore-term", "daemonise"].map(str::to_owned);
+        let command = [&other[..], &options.each_ref().map(String::as_str)].concat();
+        let link = link();
+        let host = election.host_behind(&link, "a").option("--contain", contain).command(&command).spawn();
+        election.diary.until_noted("orphan");
+        assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
+        let cut_at = diary::now();
+        link.stall();
+        election.diary.until_nobody_lives();
+        let lived = diary::now().saturating_sub(cut_at);
+        assert!(lived < LEASE + millis(4000), "{contain}: {lived:?} after its last renewal: {}", host.log());
+    }
 }

@@ -67,6 +67,8 @@ mod turned;
 mod units;
 mod upgrade;
 mod waiting;
+#[cfg(all(feature = "tls", feature = "sasl-digest"))]
+mod wire;
 
 use std::sync::OnceLock;
 use std::time::Duration;
