@@ -8,7 +8,8 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use support::ensemble::Build;
 use support::kdc::{self, Kdc, Keytab};
-use support::subject::is_alive;
-use support::{Diary, Election, Ensemble, Proxy, Subject, wait};
+use support::subject::{example, is_alive};
+use support::{Diary, Election, Ensemble, Proxy, Subject, SystemdBox, wait};
 use zookeeper_client::Error;
 
 /// Whom the hosts share.
@@ -199,6 +200,8 @@ fn who_cannot_log_in_ends_with_77_and_learns_why() {
         let mut host = host.env("KRB5_CLIENT_KTNAME", keytab).spawn();
         assert_eq!(host.code(), 77, "{why}: {}", host.log());
         assert!(host.log().contains(why), "{why}: {}", host.log());
+        let is_missing = host.log().contains("KRB5_CLIENT_KTNAME: '/nonexistent' cannot be read: No such file");
+        assert_eq!(is_missing, *keytab == nowhere, "{}", host.log());
         let _ = fs::remove_file(realm.tickets("nobody"));
     }
     assert!(election.diary.starts().is_empty());
@@ -285,6 +288,7 @@ fn while_a_login_waits_for_the_key_distribution_centre_the_command_is_stopped_in
     first.signal(Signal::SIGTERM);
     let ended = wait::held_within(Duration::from_secs(5), || first.has_exited());
     assert!(ended, "the loop was held up: {}", first.log());
+    assert_eq!(first.code(), 0);
     drop(second);
 }
 
@@ -341,4 +345,35 @@ fn a_silent_key_distribution_centre_at_the_start_is_waited_for() {
     election.diary.until_started(1);
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());
+}
+
+/// The unit of `docs/security.md`, word for word but for names.
+#[test]
+fn in_a_unit_the_keys_are_a_credential_of_an_ordinary_user() {
+    let (realm, diary) = (Realm::shared(), Diary::new());
+    let page = include_str!("../../docs/security.md");
+    let unit = page.split("```text\n").find(|block| block.contains("LoadCredential=keytab:")).unwrap();
+    let unit = unit.split("```").next().unwrap().replace("zk1.example.org,zk2.example.org", &realm.servers());
+    let unit = unit.replace("/usr/local/bin/nightly", "/usr/local/bin/witness /shared/diary");
+    let files = tempfile::tempdir().unwrap();
+    let put = |at: &str, from: &Path| {
+        let path = files.path().join(at);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(from, path).unwrap();
+    };
+    put("usr/local/bin/zk-leader-run", Path::new(env!("CARGO_BIN_EXE_zk-leader-run")));
+    put("usr/local/bin/witness", &example("witness"));
+    put("etc/zk-leader-run/nightly.keytab", &realm.hosts);
+    put("etc/krb5.test.conf", &realm.kdc.config());
+    let more = "Environment=KRB5_CONFIG=/etc/krb5.test.conf\nReadWritePaths=/shared\n";
+    fs::create_dir_all(files.path().join("etc/systemd/system")).unwrap();
+    fs::write(files.path().join("etc/systemd/system/nightly.service"), format!("{unit}{more}")).unwrap();
+    // The command runs as another user than we.
+    fs::set_permissions(diary.directory(), fs::Permissions::from_mode(0o777)).unwrap();
+    let systemd = SystemdBox::boot(files.path(), diary.directory());
+    systemd.ctl("start", &["nightly"]);
+    diary.until_started(1);
+    systemd.must("test $(stat -c %u /run/zk-leader-run/nightly/tickets) -ge 61184");
+    systemd.ctl("stop", &["nightly"]);
+    diary.until_noted("end");
 }

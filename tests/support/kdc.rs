@@ -49,7 +49,13 @@ impl Kdc {
         );
         let tool = |program: &str| tool(&directory, program);
         run(tool("kdb5_util").args(["create", "-s", "-r", "TEST", "-P", "master"]));
-        let daemon = tool("krb5kdc").arg("-n").stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect(HELP);
+        let daemon = tool("krb5kdc")
+            .arg("-n")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect(HELP);
         let watchdog = Command::new("sh")
             .args(["-c", r#"cat >/dev/null; kill -KILL "$0"; rm -rf "$1""#, &daemon.id().to_string(), &home])
             .stdin(Stdio::piped())

@@ -42,12 +42,17 @@ fn principal(given: &Given) -> Result<Principal, Refusal> {
     Ok(Principal { service: service.to_owned(), host: host.map(str::to_owned) })
 }
 
-/// Whose the keys are. What is no file, or has parts that only the library can fill in, is its matter, and so is what is not there.
+/// Whose the keys are. What is no file, or has parts that only the library can fill in, is its matter. Keys that cannot be read
+/// it passes over in silence, and tickets may do without them.
 fn keytab(layers: &Layers) -> Result<Option<String>, Refusal> {
     let Some(name) = layers.surroundings.variable(KEYTAB).and_then(|name| name.to_str()) else { return Ok(None) };
     let path = name.strip_prefix("FILE:").unwrap_or(name);
-    if !path.starts_with('/') || path.contains("%{") || !std::path::Path::new(path).exists() {
+    if !path.starts_with('/') || path.contains("%{") {
         return Ok(None);
     }
-    secret_file::judge(&Given { origin: Origin::Argument(KEYTAB), text: path.to_owned() })
+    let given = Given { origin: Origin::Argument(KEYTAB), text: path.to_owned() };
+    match secret_file::open(&given) {
+        Ok(_) => secret_file::judge(&given),
+        Err(refusal) => Ok(Some(refusal.sentence)),
+    }
 }

@@ -3,7 +3,7 @@
 //! With a client's keytab, MIT's library gets a new ticket when half of the old one's time is over, and only when a login asks
 //! for it. A key distribution centre that is silent then would hold that login up for longer than a session lives, although the
 //! old ticket is good. Each try puts off the next one by half a minute (`kg_cred_time_to_refresh`), so whoever tries more often
-//! keeps that out of the logins' way.
+//! keeps that out of nearly every login's way.
 //!
 //! Never: on the thread of a session; it waits as long as that library does.
 
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::super::principal::{Complaint, Principal};
 use super::complaint;
 
-const EVERY: Duration = Duration::from_secs(10);
+const EVERY: Duration = Duration::from_secs(5);
 /// The library gives up before.
 const AT_MOST: Duration = Duration::from_secs(600);
 
