@@ -23,8 +23,8 @@ need_zookeeper() { # the server's jar and a Java runtime; nothing is started and
     need_packages libzookeeper-java "${java[@]}"
 }
 
-need_peers() { # what tests/peers needs to compile and run contenders with the real Curator, ZooKeeper's recipes and kazoo
-    need_packages libcurator-recipes-java openjdk-17-jdk-headless python3-venv
+need_peers() { # what tests/peers needs to compile and run contenders with the real Curator, ZooKeeper's recipes, kazoo and go-zookeeper
+    need_packages libcurator-recipes-java openjdk-17-jdk-headless python3-venv golang-go golang-github-samuel-go-zookeeper-dev
 }
 
 need_kerberos() { # to build with the feature, and a key distribution centre for its tests; none of the machine's own is started

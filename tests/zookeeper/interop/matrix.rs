@@ -15,7 +15,7 @@ const END: &str = "<!-- written by a test: end -->\n";
 const OURS: [&str; 4] = ["curator-latch", "curator-lock", "kazoo", "java-les"];
 
 /// What `tests/peers/peer` calls them, and what they are called.
-const THEIRS: [(&str, &str); 9] = [
+const THEIRS: [(&str, &str); 10] = [
     ("curator-latch", "Curator LeaderLatch"),
     ("curator-selector", "Curator LeaderSelector"),
     ("curator-mutex", "Curator InterProcessMutex"),
@@ -23,6 +23,7 @@ const THEIRS: [(&str, &str); 9] = [
     ("kazoo-lock", "kazoo Lock"),
     ("kazoo-lock-latch", "kazoo Lock, `latch-` added"),
     ("kazoo-lock-lock", "kazoo Lock, `lock-` added"),
+    ("go-lock", "go-zookeeper Lock"),
     ("zookeeper-election", "LeaderElectionSupport"),
     ("zookeeper-lock", "WriteLock"),
 ];

@@ -42,6 +42,11 @@ fn a_fleet_of_kazoo_elections_is_replaced_host_by_host() {
     replace_host_by_host("kazoo", "kazoo-election");
 }
 
+#[test]
+fn a_fleet_of_go_zookeepers_locks_is_replaced_host_by_host() {
+    replace_host_by_host("curator-lock", "go-lock");
+}
+
 /// Nobody of theirs is left: from their directory to our own, and so from best effort to the promise.
 #[test]
 fn a_fleet_of_ours_moves_to_a_directory_of_its_own() {

@@ -175,6 +175,11 @@ fn ours_and_kazoos_lock_take_turns() {
 }
 
 #[test]
+fn ours_and_go_zookeepers_lock_take_turns() {
+    take_turns("curator-lock", "go-lock");
+}
+
+#[test]
 fn ours_and_zookeepers_leader_election_support_take_turns() {
     take_turns("java-les", "zookeeper-election");
 }
