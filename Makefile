@@ -6,7 +6,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 upgrade-test deny sbom reproducible demo docs install deb rpm release
+.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -35,8 +35,10 @@ test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9
 	bash tests/versions.sh 3.9
 deny:             ## licences, bans, sources and advisories, by cargo-deny (cargo install --locked cargo-deny)
 	cargo deny check
+msrv:             ## the oldest compiler that Cargo.toml promises, from Debian, builds it; as root
+	bash tests/msrv.sh
 sbom:             ## bill of materials of the release binaries, CycloneDX
-	python3 packaging/sbom.py
+	@python3 packaging/sbom.py
 reproducible:     ## two release builds in two folders must give the same bytes
 	sh packaging/reproducible.sh
 demo:

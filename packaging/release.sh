@@ -30,7 +30,7 @@ grep -A 1 '^name = "zk-leader-run"$' Cargo.lock | grep -qx "version = \"$VERSION
 grep -qxF "$heading" CHANGELOG.md || refuse "CHANGELOG.md has no line '$heading': rename '## Unreleased'"
 ! grep -qx '## Unreleased' CHANGELOG.md || refuse "CHANGELOG.md still has '## Unreleased': move its lines below '$heading'"
 
-run make check test
+run make check test deny msrv
 run make sim chaos mutants
 run rm -rf target/packages
 run make deb rpm

@@ -74,7 +74,8 @@ pub fn orphaned() -> Option<Orphaned> {
     let name = std::env::args_os().next()?;
     let variable = |name| std::env::var(name).ok();
     let (token, candidate) = (variable("ZK_LEADER_TOKEN")?.parse().ok()?, variable("ZK_LEADER_CANDIDATE")?);
-    let session = u64::from_str_radix(variable("ZK_LEADER_SESSION")?.strip_prefix("0x")?, 16).ok()?.cast_signed();
+    let session = u64::from_str_radix(variable("ZK_LEADER_SESSION")?.strip_prefix("0x")?, 16).ok()?;
+    let session = i64::from_ne_bytes(session.to_ne_bytes());
     let slot = Slot(variable("ZK_LEADER_SLOT")?.parse().ok()?);
     (name == RELEASER).then_some(Orphaned { slot, token, candidate, session })
 }
@@ -129,7 +130,7 @@ fn host() -> String {
 pub fn onlookers(config: &Config) -> Result<Onlookers, Refusal> {
     let http = config.watching.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
-            let complaint = format_args!(
+            let complaint = format!(
                 "{} cannot be listened at: {error}; write another address, or 127.0.0.1:0 for any free port",
                 quoted(&address.to_string())
             );

@@ -47,3 +47,26 @@ need_rust() {
     command -v cargo >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
     command -v cc >/dev/null || need_packages gcc libc6-dev
 }
+
+of_release() { # of_release RELEASE APT-COMMAND...: apt as if nothing were installed, of another Debian release; verified as ever
+    local release=$1 work archive status=0; shift
+    work=$(mktemp -d)
+    mkdir -p "$work"/{state/lists/partial,cache/archives/partial}
+    : >"$work/status"
+    # From where this machine has its own packages.
+    archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | sort -u | head -n 1)
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${archive:?apt has no source of packages} $release main" >"$work/sources"
+    cat >"$work/apt.conf" <<-END
+		Dir::Etc::sourcelist "$work/sources";
+		Dir::Etc::sourceparts "-";
+		Dir::State "$work/state";
+		Dir::State::status "$work/status";
+		Dir::Cache "$work/cache";
+		Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+		Acquire::Languages "none";
+		APT::Sandbox::User "";
+	END
+    { APT_CONFIG=$work/apt.conf apt-get -qq update && APT_CONFIG=$work/apt.conf "$@"; } || status=$?
+    rm -rf "$work"
+    return $status
+}

@@ -137,7 +137,7 @@ fn of_no_crate_there_are_two_versions_without_a_reason() {
     }
 }
 
-/// Only the present compiler can be had where this is tested; what each crate states is all that is checked of ours.
+/// `make msrv` compiles with it; this is what can be seen in no time.
 #[test]
 fn no_crate_needs_a_newer_compiler_than_is_stated() {
     let number = |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap()).collect() };
@@ -145,6 +145,53 @@ fn no_crate_needs_a_newer_compiler_than_is_stated() {
     for (identity, package) in packages() {
         let Some(wanted) = package["rust_version"].as_str() else { continue };
         assert!(number(wanted)[..2] <= stated[..2], "{identity:?} needs Rust {wanted}");
+    }
+}
+
+/// Clippy tells of library functions that are too new (`incompatible_msrv`), but not of this.
+#[test]
+fn no_condition_binds_and_asks_on_which_takes_rust_1_88() {
+    let list = Command::new("git").args(["ls-files", "*.rs"]).current_dir(ROOT).output().unwrap();
+    let files = String::from_utf8(list.stdout).unwrap();
+    assert!(files.lines().count() > 100, "{files}");
+    for file in files.lines() {
+        let source = std::fs::read_to_string(format!("{ROOT}/{file}")).unwrap();
+        for condition in conditions(&source) {
+            assert!(!is_chain(condition), "{file}: Rust {} does not know {condition}", env!("CARGO_PKG_RUST_VERSION"));
+        }
+    }
+}
+
+/// What stands between `if` or `while` and the block, which is empty or whose brace ends a line.
+fn conditions(source: &str) -> impl Iterator<Item = &str> {
+    let starts = source.match_indices("if ").chain(source.match_indices("while "));
+    starts.filter_map(|(at, word)| {
+        let rest = &source[at + word.len()..];
+        let block = [rest.find("{\n"), rest.find("{}")].into_iter().flatten().min()?;
+        Some(&rest[..block])
+    })
+}
+
+/// Whether a `let` stands beside an `&&` that is in no brackets.
+fn is_chain(condition: &str) -> bool {
+    let mut depth = 0_i32;
+    let outside: String = condition
+        .chars()
+        .filter(|&char| {
+            depth += i32::from("([".contains(char)) - i32::from(")]".contains(char));
+            depth == 0
+        })
+        .collect();
+    (outside.starts_with("let ") || outside.contains("&& let ")) && outside.contains("&&")
+}
+
+#[test]
+fn a_chain_is_told_from_what_looks_like_one() {
+    for chain in ["let Some(a) = b && c ", "a && let Some(b) = c ", "a\n            && let Ok(b) = c(d)\n        "] {
+        assert!(is_chain(chain), "{chain}");
+    }
+    for none in ["a && b ", "let Some(a) = b.filter(|b| c && d) ", "let (None, Some(a)) = (b, c) "] {
+        assert!(!is_chain(none), "{none}");
     }
 }
 

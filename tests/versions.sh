@@ -18,28 +18,11 @@ case $version in
 esac
 
 fetch() { # fetch RELEASE FOLDER: zookeeper.jar of that Debian release, unpacked
-    local work apt archive
+    local work
     work=$(mktemp -d)
     # shellcheck disable=SC2064 # now, not later
     trap "rm -rf '$work'" RETURN
-    mkdir -p "$work"/{state/lists/partial,cache/archives/partial}
-    : >"$work/status"
-    # From where this machine has its own packages.
-    archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | sort -u | head -n 1)
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${archive:?apt has no source of packages} $1 main" >"$work/sources"
-    cat >"$work/apt.conf" <<-END
-		Dir::Etc::sourcelist "$work/sources";
-		Dir::Etc::sourceparts "-";
-		Dir::State "$work/state";
-		Dir::State::status "$work/status";
-		Dir::Cache "$work/cache";
-		Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
-		Acquire::Languages "none";
-		APT::Sandbox::User "";
-	END
-    apt=(env "APT_CONFIG=$work/apt.conf" apt-get -qq)
-    "${apt[@]}" update
-    (cd "$work" && "${apt[@]}" download libzookeeper-java && dpkg-deb -x libzookeeper-java_*.deb unpacked)
+    (cd "$work" && of_release "$1" apt-get -qq download libzookeeper-java && dpkg-deb -x libzookeeper-java_*.deb unpacked)
     mkdir -p "$2"
     cp -L "$work"/unpacked/usr/share/java/zookeeper*.jar "$2"
 }

@@ -212,7 +212,7 @@ pub struct Host {
 
 impl Host {
     pub fn pid(&self) -> i32 {
-        self.process.id().cast_signed()
+        i32::try_from(self.process.id()).unwrap()
     }
 
     /// As a service manager asks it to stop. `etcdctl lock` does not pass SIGTERM on, so its command gets one, too, as from

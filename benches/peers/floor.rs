@@ -53,7 +53,7 @@ fn end(child: &mut Child) -> io::Result<()> {
     signals.thread_block()?;
     while child.try_wait()?.is_none() {
         if signals.wait()? == Signal::SIGTERM {
-            kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM)?;
+            kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM)?;
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<Found, Refusal> {
 }
 
 fn cannot_be_read(given: &Given, error: &io::Error) -> Refusal {
-    let complaint = format_args!(
+    let complaint = format!(
         "{} cannot be read: {}; write the path of a TOML file, or leave it out",
         quoted(&given.text),
         reason(error)

@@ -43,9 +43,7 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, Excuse> {
             Err(excuse) => (Err(excuse), None),
         };
         // What is no outage does not go by.
-        if let Err(excuse) = &seen
-            && excuse.status != super::NOT_KNOWN
-        {
+        if let Some(excuse) = seen.as_ref().err().filter(|excuse| excuse.status != super::NOT_KNOWN) {
             return Err(excuse.clone());
         }
         // After a failure the session may be gone: a new one, next time.

@@ -215,7 +215,7 @@ fn text(what: &'static str, value: Option<&OsString>) -> Result<Option<Given>, R
 
 fn given(what: &'static str, value: &OsString) -> Result<Given, Refusal> {
     let not_text = || {
-        let complaint = format_args!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy()));
+        let complaint = format!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy()));
         Refusal::usage(what, complaint)
     };
     let text = value.to_str().ok_or_else(not_text)?;

@@ -146,7 +146,7 @@ fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Re
 
 fn default_id(layers: &Layers) -> Result<String, Refusal> {
     let id = format!("{}:{}", layers.surroundings.host, layers.surroundings.pid);
-    let complaint = format_args!("the host name makes {}, which cannot be an id; add --id and one", quoted(&id));
+    let complaint = format!("the host name makes {}, which cannot be an id; add --id and one", quoted(&id));
     znode::as_name(&id).ok_or_else(|| Refusal::usage("--id", complaint))
 }
 
@@ -154,7 +154,7 @@ fn default_id(layers: &Layers) -> Result<String, Refusal> {
 fn name_of(program: &OsString) -> Result<String, Refusal> {
     let name = Path::new(program).file_name().unwrap_or_default();
     name.to_str().and_then(znode::as_name).ok_or_else(|| {
-        let complaint = format_args!(
+        let complaint = format!(
             "the command's file name {} cannot be the name of a znode; add --name and a name like nightly",
             quoted(&name.to_string_lossy())
         );

@@ -23,7 +23,7 @@ pub fn election(given: &Given, base: &ZnodePath, recipe: Recipe) -> Result<Znode
         return Err(given.conflicting(complaint));
     }
     if base.is_within(&election) || election.is_within(base) && election != base.join(OWN) {
-        let complaint = format_args!(
+        let complaint = format!(
             "and the election's own znodes in {base} must lie apart, because other libraries take every znode for a contender; \
              write another --path"
         );

@@ -131,11 +131,11 @@ impl HookQueue {
 
     /// The oldest is left out when the queue is full: the newest tell how things stand.
     fn push(&mut self, event: HookEvent, why: Option<Why>, grant: Option<Grant>) {
-        if self.waiting.len() >= Self::CAPACITY
-            && let Some(oldest) = self.waiting.pop_front()
-            && let Some(next) = self.waiting.front_mut()
-        {
-            next.missed = oldest.missed.saturating_add(1);
+        if self.waiting.len() >= Self::CAPACITY {
+            let missed = self.waiting.pop_front().map_or(0, |oldest| oldest.missed.saturating_add(1));
+            if let Some(next) = self.waiting.front_mut() {
+                next.missed = missed;
+            }
         }
         self.waiting.push_back(Hook { event, why, grant, missed: 0 });
     }

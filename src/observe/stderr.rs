@@ -61,16 +61,20 @@ pub(super) fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Read;
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 
+    use nix::unistd::pipe;
+
     use super::*;
 
     #[test]
     fn a_full_pipe_costs_lines_but_never_blocks_and_the_loss_is_told() {
-        let (mut reader, writer) = io::pipe().unwrap();
+        let (reader, writer) = pipe().unwrap();
+        let mut reader = File::from(reader);
         let (filled, outcome) = mpsc::channel();
         thread::spawn(move || {
             let lost = AtomicU64::new(0);
@@ -92,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_gone_is_no_reason_to_fail() {
-        let (reader, writer) = io::pipe().unwrap();
+        let (reader, writer) = pipe().unwrap();
         drop(reader);
         let lost = AtomicU64::new(0);
         write_at_once(&writer, b"nobody hears this\n", &lost);

@@ -80,10 +80,10 @@ impl Effects {
     /// A guard that takes no orders is none.
     fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");
-        if self.guard_state == GuardState::Alive
-            && let Err(error) = self.guard.send(order)
-        {
-            self.end_guard(&format!("took no order ({error})"));
+        if self.guard_state == GuardState::Alive {
+            if let Err(error) = self.guard.send(order) {
+                self.end_guard(&format!("took no order ({error})"));
+            }
         }
     }
 

@@ -148,9 +148,8 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
         return find_by_owner(contact, candidate, line::in_order(names, &children)).await;
     }
     for name in line::own(names, &children, candidate.uuid) {
-        if let Some(stat) = client.check_stat(&paths.candidate(&name)).await?
-            && stat.ephemeral_owner == contact.id()
-        {
+        let stat = client.check_stat(&paths.candidate(&name)).await?;
+        if let Some(stat) = stat.filter(|stat| stat.ephemeral_owner == contact.id()) {
             adopt(contact, candidate, name, &stat);
             return Ok(true);
         }

@@ -213,9 +213,8 @@ impl Office {
     /// Reads the lease record of a slot; an unreadable one is reported once.
     pub fn parse(&self, slot: Slot, data: &[u8], stat: &Stat) -> Parsed {
         let parsed = records::parse(slot, data, stat, &self.settings);
-        if let Some(complaint) = &parsed.complaint
-            && self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid)
-        {
+        let is_new = |_: &_| self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid);
+        if let Some(complaint) = parsed.complaint.as_ref().filter(is_new) {
             let path = &self.paths.of(slot).lease;
             tracing::warn!(path, complaint, "Lease record could not be read; it counts as held for the longest lease");
         }

@@ -18,11 +18,10 @@ use super::address::Address;
 pub(super) async fn spread(servers: &str, limit: Duration) -> String {
     let mut spread = Vec::new();
     for server in servers.split(',') {
-        if !Address::of(server).is_tls
-            && server.parse::<SocketAddr>().is_err()
-            && let Ok(Ok(addresses)) = timeout(limit, lookup_host(server)).await
-        {
-            spread.extend(several(addresses));
+        if !Address::of(server).is_tls && server.parse::<SocketAddr>().is_err() {
+            if let Ok(Ok(addresses)) = timeout(limit, lookup_host(server)).await {
+                spread.extend(several(addresses));
+            }
         }
         spread.push(server.to_owned());
     }

@@ -187,7 +187,7 @@ impl Server {
 impl Process {
     /// Whether there was one to signal.
     fn signal(&self, signal: Signal) -> bool {
-        self.java.as_ref().is_some_and(|java| kill(Pid::from_raw(java.id().cast_signed()), signal).is_ok())
+        self.java.as_ref().is_some_and(|java| kill(Pid::from_raw(i32::try_from(java.id()).unwrap()), signal).is_ok())
     }
 }
 

@@ -274,7 +274,7 @@ impl State {
 
 impl Run {
     fn pid(&self) -> i32 {
-        self.child.id().cast_signed()
+        i32::try_from(self.child.id()).unwrap()
     }
 }
 

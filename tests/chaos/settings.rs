@@ -36,7 +36,7 @@ impl Settings {
             faults: number("CHAOS_FAULTS", "24"),
             hosts: number("CHAOS_HOSTS", "5"),
             session_timeout: Duration::from_millis(text("CHAOS_T", "2000").parse().expect("milliseconds")),
-            recipe: if seed.is_multiple_of(4) { "single" } else { "sequential" },
+            recipe: if seed % 4 == 0 { "single" } else { "sequential" },
             program: std::fs::canonicalize(&program).unwrap_or_else(|error| panic!("{program}: {error}")),
             control: control.clone(),
             report: reports.join(format!("{label}seed-{seed}")),

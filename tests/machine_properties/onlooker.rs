@@ -86,23 +86,22 @@ impl Onlooker {
             }
             _ => {}
         }
-        if let Event::Seen { .. }
-        | Event::Observed { .. }
-        | Event::TookOver { .. }
-        | Event::Renewed { .. }
-        | Event::Marked { .. }
-        | Event::Released { .. }
-        | Event::Denied { .. }
-        | Event::Unanswered { .. } = event
-            && self.is_answer(event)
-        {
-            self.ids.pending = None;
-        }
-        if let Event::SessionOver { session } = event
-            && session.0 == self.ids.session
-        {
+        match event {
+            Event::Seen { .. }
+            | Event::Observed { .. }
+            | Event::TookOver { .. }
+            | Event::Renewed { .. }
+            | Event::Marked { .. }
+            | Event::Released { .. }
+            | Event::Denied { .. }
+            | Event::Unanswered { .. }
+                if self.is_answer(event) =>
+            {
+                self.ids.pending = None;
+            }
             // Whatever was asked in it, nobody waits for any more.
-            self.ids.pending = None;
+            Event::SessionOver { session } if session.0 == self.ids.session => self.ids.pending = None,
+            _ => {}
         }
     }
 
@@ -178,7 +177,7 @@ impl Onlooker {
             Action::Exit(_) => true,
             _ => false,
         };
-        if leaves && let Some((run, _)) = self.alive {
+        if let Some((run, _)) = self.alive.filter(|_| leaves) {
             self.breach("I4", format!("{action:?} while the tree of {run:?} may live"));
         }
     }
@@ -277,15 +276,13 @@ impl Onlooker {
 
     /// A lease counts from a sending.
     fn bounded(&mut self, deadlines: Deadlines) {
-        if let Some(sent_at) = self.ids.sent_at
-            && deadlines.kill_at > sent_at.after(self.usable)
-        {
+        let usable = self.usable;
+        let overstretched = |sent_at: &Timestamp| deadlines.kill_at > sent_at.after(usable);
+        if let Some(sent_at) = self.ids.sent_at.filter(overstretched) {
             self.breach("I5", format!("{deadlines:?} from a write that was sent at {sent_at:?}"));
         }
-        if self.counts == Counts::LastButOne
-            && let [Some(_), Some(certified_at)] = self.acked
-            && deadlines.kill_at > certified_at.after(self.usable)
-        {
+        let certified_at = self.acked[1].filter(|_| self.counts == Counts::LastButOne && self.acked[0].is_some());
+        if certified_at.is_some_and(|certified_at| overstretched(&certified_at)) {
             self.breach(
                 "two writes",
                 format!("{deadlines:?} from a write that none after it certifies: {:?}", self.acked),

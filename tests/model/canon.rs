@@ -40,10 +40,10 @@ fn tidy_host(rules: &Rules, world: &mut World, id: usize) {
         }
     }
     host.known = host.known.and_then(|known| tidy_known(rules, known));
-    if let Role::Holding(tenure) = &mut host.role
-        && (tenure.not_before == 0 || rules.protocols[id] == Protocol::Waiting)
-    {
-        tenure.longest = 0;
+    if let Role::Holding(tenure) = &mut host.role {
+        if tenure.not_before == 0 || rules.protocols[id] == Protocol::Waiting {
+            tenure.longest = 0;
+        }
     }
 }
 

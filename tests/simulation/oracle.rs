@@ -55,9 +55,10 @@ impl Oracle {
 
     /// I8: whoever frees the record knows that no tree lives.
     pub fn freed(&mut self, instances: &[Instance], hosts: &[Host], now: Real, guarantee: Guarantee) {
-        if guarantee == Guarantee::AtMostOne
-            && let Some(other) = running_tree(instances, hosts, now)
-        {
+        if guarantee == Guarantee::AtLeastOne {
+            return;
+        }
+        if let Some(other) = running_tree(instances, hosts, now) {
             self.fail(format!("I8: the record is freed while the tree of instance {other} lives"));
         }
     }
@@ -76,10 +77,10 @@ impl Oracle {
 
     /// The guard has read an order.
     pub fn sees_order(instance: &mut Instance, now: Timestamp, input: Input) {
-        if let (Input::Ordered(Order::Extend { run, deadlines }), Some(tree)) = (input, &mut instance.tree)
-            && tree.run == run
-            && now < tree.kill_at
-        {
+        let (Input::Ordered(Order::Extend { run, deadlines }), Some(tree)) = (input, &mut instance.tree) else {
+            return;
+        };
+        if tree.run == run && now < tree.kill_at {
             tree.kill_at = tree.kill_at.max(deadlines.kill_at);
         }
     }

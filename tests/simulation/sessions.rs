@@ -132,9 +132,7 @@ impl World {
     }
 
     pub fn cut_ended(&mut self, host: usize) {
-        if !self.is_cut(host)
-            && let Some(instance) = self.hosts[host].instance
-        {
+        if let Some(instance) = self.hosts[host].instance.filter(|_| !self.is_cut(host)) {
             self.may_reconnect(instance);
         }
     }

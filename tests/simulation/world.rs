@@ -226,9 +226,8 @@ impl World {
         *count += 1;
         let now_at = *count;
         for index in 0..self.script.steps.len() {
-            if let When::After { mark: awaited, count, delay } = self.script.steps[index].when
-                && (awaited, count) == (mark, now_at)
-            {
+            let When::After { mark: awaited, count, delay } = self.script.steps[index].when else { continue };
+            if (awaited, count) == (mark, now_at) {
                 self.push(self.now + delay, Occurrence::Fault { step: index });
             }
         }

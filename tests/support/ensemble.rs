@@ -272,7 +272,7 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Self { pid: Pid::from_raw(java.id().cast_signed()), java, watchdog }
+        Self { pid: Pid::from_raw(i32::try_from(java.id()).unwrap()), java, watchdog }
     }
 }
 

@@ -78,7 +78,7 @@ impl Peer {
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(self.child.id().cast_signed())
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 }
 

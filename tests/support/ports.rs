@@ -5,6 +5,8 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
+use rustix::fs::{FlockOperation, flock};
+
 const FIRST: u16 = 17_000;
 const COUNT: u16 = 12_000;
 
@@ -28,7 +30,7 @@ impl Port {
         let directory = std::env::temp_dir().join("zk-leader-run-test-ports");
         std::fs::create_dir_all(&directory).unwrap();
         let lock = File::create(directory.join(number.to_string())).unwrap();
-        lock.try_lock().ok()?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
         TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
         Some(Self { number, _lock: lock })
     }

@@ -122,7 +122,7 @@ fn in_a_pid_namespace_the_command_sees_only_its_own_tree() {
     assert_eq!(host.code(), 0, "{}", host.log());
     let seen: usize = host.output().trim().parse().unwrap();
     assert!(seen <= 5, "it sees {seen} processes");
-    assert!(subject::is_alive(std::process::id().cast_signed()));
+    assert!(subject::is_alive(i32::try_from(std::process::id()).unwrap()));
 }
 
 /// By its own rights it may signal none of us, and we are root: only what holds the tree together counts.

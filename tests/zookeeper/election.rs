@@ -85,7 +85,7 @@ fn the_command_is_told_about_its_term() {
     let owner = election.admin.stat(&election.first()).unwrap().ephemeral_owner;
     let session = u64::from_str_radix(term.told[3].trim_start_matches("0x"), 16).unwrap();
     assert_eq!((term.id.as_str(), term.told[0].as_str(), term.told[1].as_str()), ("a", "1", "first"));
-    assert_eq!((&term.told[2], session), (&candidate, owner.cast_unsigned()));
+    assert_eq!((&term.told[2], session), (&candidate, u64::from_ne_bytes(owner.to_ne_bytes())));
     let script = "test \"$ZK_LEADER_PATH\" = \"$0\" && echo $ZK_LEADER_TERM $ZK_LEADER_TAKEOVER";
     let base = format!("/zk-leader-run/{}", election.name);
     let mut second = election.host("b").session_timeout("4s").command(&["sh", "-c", script, &base]).spawn();

@@ -48,7 +48,10 @@ fn leadership_after_an_expired_session_comes_only_with_a_new_candidate() {
     assert_ne!(terms[0].told[2], terms[1].told[2], "another candidate");
     assert_ne!(terms[0].told[3], terms[1].told[3], "of another session");
     let owner = election.admin.stat(&election.first()).unwrap().ephemeral_owner;
-    assert_eq!(u64::from_str_radix(terms[1].told[3].trim_start_matches("0x"), 16).unwrap(), owner.cast_unsigned());
+    assert_eq!(
+        u64::from_str_radix(terms[1].told[3].trim_start_matches("0x"), 16).unwrap(),
+        u64::from_ne_bytes(owner.to_ne_bytes())
+    );
     assert_eq!(election.candidates(), [terms[1].told[2].clone()]);
     election.diary.assert_no_overlap();
 }

@@ -254,7 +254,7 @@ fn a_terminal_that_closes_at_any_moment_leaves_no_command_without_a_supervisor()
         wait::until("the program ends, or runs its command", || has_ended() || !election.diary.starts().is_empty());
         if !has_ended() {
             wait::until("the program ends, or its command lives", || has_ended() || election.diary.has("alive"));
-            kill(Pid::from_raw(host.id().cast_signed()), Signal::SIGTERM).unwrap();
+            kill(Pid::from_raw(i32::try_from(host.id()).unwrap()), Signal::SIGTERM).unwrap();
         }
         host.wait().unwrap();
         election.diary.until_nobody_lives();

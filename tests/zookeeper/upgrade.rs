@@ -86,7 +86,7 @@ fn old_and_new_take_over_from_each_other_whatever_happens_to_the_leader() {
     let stubborn = |host: Subject| host.witness(&election.diary, &["ignore-term"]);
     let host = |at: usize| {
         let host = stubborn(election.host_behind(&links[at], &at.to_string()));
-        of_version(at.is_multiple_of(2), host).spawn()
+        of_version(at % 2 == 0, host).spawn()
     };
     let mut hosts: Vec<_> = (0..4)
         .map(|at| {

@@ -74,7 +74,7 @@ impl Rights {
     /// Everybody is one too many. A group is usual where secrets are mounted (in Kubernetes); a foreign one is worth a notice.
     fn judge(self, given: &Given) -> Result<Option<String>, Refusal> {
         if self.mode & OPEN_TO_ALL != 0 {
-            let complaint = format_args!("holds a secret that everybody can read or write; chmod o-rw {}", given.text);
+            let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", given.text);
             return Err(unusable(given, complaint));
         }
         let strangers = if self.user != ROOT && self.user != geteuid().as_raw() {

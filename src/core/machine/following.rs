@@ -59,9 +59,8 @@ impl Machine {
     }
 
     pub(super) fn reconnect_when_due(&mut self, now: Now) {
-        if let Link::Down { retry_at } = self.link
-            && now.lease >= retry_at
-        {
+        let Link::Down { retry_at } = self.link else { return };
+        if now.lease >= retry_at {
             self.session = SessionNumber(self.session.0 + 1);
             self.link = Link::Opening;
             self.actions.push(Action::Connect { session: self.session });

@@ -93,9 +93,7 @@ impl Machine {
         let Some(tenure) = self.tenure.filter(|tenure| tenure.is_unmarked && now.lease >= tenure.mark_at) else {
             return;
         };
-        if self.pending.is_none()
-            && let Link::Open(timing) = self.link
-        {
+        if let (None, Link::Open(timing)) = (self.pending, self.link) {
             let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
             let action = Action::Mark { candidacy: self.candidacy, conditions, entry, is_first: self.runs == 0 };
             self.request(Request::Mark, action);

@@ -225,6 +225,8 @@ fn unescape(field: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{FlockOperation, flock};
+
     use super::*;
 
     #[test]
@@ -245,7 +247,7 @@ mod tests {
     }
 
     fn is_held(path: &Path) -> bool {
-        File::open(path).unwrap().try_lock().is_err()
+        flock(File::open(path).unwrap(), FlockOperation::NonBlockingLockExclusive).is_err()
     }
 
     #[test]
@@ -256,7 +258,7 @@ mod tests {
         let theirs = parent.path().join(&name);
         fs::create_dir(&theirs).unwrap();
         let lock = File::open(&theirs).unwrap();
-        lock.try_lock().unwrap();
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
         for attempt in 1..40 {
             fs::create_dir_all(parent.path().join(format!("{name}-{attempt}/populated"))).unwrap();
         }

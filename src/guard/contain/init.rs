@@ -131,11 +131,11 @@ fn attend(command: i32, continues_stopped: bool, socket: &OwnedFd, exec: launch:
                 },
             );
         }
-        if exec.is_none()
-            && let Some(status) = reap_all(command)
-        {
-            tell(socket, Word::Ended(status));
-            sys::exit(0);
+        if exec.is_none() {
+            if let Some(status) = reap_all(command) {
+                tell(socket, Word::Ended(status));
+                sys::exit(0);
+            }
         }
     }
 }

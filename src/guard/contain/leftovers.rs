@@ -5,14 +5,15 @@
 //!
 //! Never: one that is held; one that somebody is in, which `rmdir(2)` refuses.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::cgroup::PREFIX;
 
@@ -20,9 +21,10 @@ use super::cgroup::PREFIX;
 pub(super) fn remove(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let owner = entry.file_name().to_str().and_then(owner);
-        if owner.is_some_and(may_be_gone)
-            && let Ok(Some(held)) = hold(&entry.path())
-        {
+        if !owner.is_some_and(may_be_gone) {
+            continue;
+        }
+        if let Ok(Some(held)) = hold(&entry.path()) {
             // Nobody is hurt if it stays.
             let _ = fs::remove_dir(entry.path());
             // Not before: another might take it for his own.
@@ -40,10 +42,10 @@ pub(super) fn hold(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    match directory.try_lock() {
+    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error),
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(error.into()),
     }
     let (locked, present) = (directory.metadata()?, fs::metadata(path));
     let is_the_same = present.is_ok_and(|present| (present.dev(), present.ino()) == (locked.dev(), locked.ino()));
@@ -61,7 +63,7 @@ fn owner(name: &str) -> Option<Pid> {
 /// Whoever lives with such an id, and is neither us nor PID 1, is left alone even without a lock: it may be a version that
 /// held none. Those two ids live in every namespace, and say nothing.
 fn may_be_gone(owner: Pid) -> bool {
-    owner == Pid::this() || owner == INIT || kill(owner, None) == Err(Errno::ESRCH)
+    owner == Pid::this() || owner == INIT || kill(owner, None) == Err(nix::errno::Errno::ESRCH)
 }
 
 const INIT: Pid = Pid::from_raw(1);
@@ -104,7 +106,7 @@ mod tests {
         let populated = make(format!("{PREFIX}{nobody}-2"));
         fs::create_dir(populated.join("inside")).unwrap();
         let lock = File::open(&held).unwrap();
-        lock.try_lock().unwrap();
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
         remove(parent.path());
         for gone in [left_over, of_init, of_our_id] {
             assert!(!gone.exists(), "{}", gone.display());

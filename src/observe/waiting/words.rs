@@ -114,7 +114,7 @@ mod tests {
     const SINCE: i64 = 1_795_230_765_000;
 
     fn now() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(SINCE.cast_unsigned()) + Duration::from_secs(60)
+        SystemTime::UNIX_EPOCH + Duration::from_millis(SINCE.try_into().unwrap()) + Duration::from_secs(60)
     }
 
     fn db1() -> Leader {

@@ -56,11 +56,10 @@ impl Fence {
     /// The answer to the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {
-            if self.fencing.is_none()
-                && self.runner.is_idle()
-                && let Some(event) = self.fence_next()
-            {
-                return event;
+            if self.fencing.is_none() && self.runner.is_idle() {
+                if let Some(event) = self.fence_next() {
+                    return event;
+                }
             }
             if self.wanted.is_some() && self.runner.is_gone() {
                 return self.answer(false);

@@ -131,7 +131,7 @@ fn sequence(digits: &str) -> Option<i64> {
     let number: i64 = digits.parse().ok()?;
     let canonical = match u64::try_from(number) {
         Ok(_) if digits.len() == DIGITS || digits.len() == 19 => number,
-        Err(_) if digits.len() >= DIGITS => i64::from(i32::try_from(number).ok()?.cast_unsigned()),
+        Err(_) if digits.len() >= DIGITS => i64::from(u32::from_ne_bytes(i32::try_from(number).ok()?.to_ne_bytes())),
         _ => return None,
     };
     digits.bytes().skip(usize::from(number < 0)).all(|digit| digit.is_ascii_digit()).then_some(canonical)

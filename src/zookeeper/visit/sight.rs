@@ -232,9 +232,8 @@ async fn members(
     let mut members = BTreeMap::new();
     for id in visit.children(&directory).await?.unwrap_or_default() {
         let path = format!("{directory}/{id}");
-        if let Some(znode) = visit.read(&path).await?
-            && let Some(member) = parsed(&path, Member::read(&znode.data), unreadable)
-        {
+        let Some(znode) = visit.read(&path).await? else { continue };
+        if let Some(member) = parsed(&path, Member::read(&znode.data), unreadable) {
             members.insert(id, (member, znode.facts));
         }
     }
