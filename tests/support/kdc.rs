@@ -123,7 +123,7 @@ impl Kdc {
     }
 
     fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.daemon.id().cast_signed()), signal).unwrap();
+        kill(Pid::from_raw(i32::try_from(self.daemon.id()).unwrap()), signal).unwrap();
     }
 }
 

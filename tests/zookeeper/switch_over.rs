@@ -77,7 +77,7 @@ struct Old(Child);
 
 impl Old {
     fn commands(&self) -> Vec<i32> {
-        children_of(self.0.id().cast_signed())
+        children_of(i32::try_from(self.0.id()).unwrap())
     }
 
     /// As `kill` does it: the command does not notice.

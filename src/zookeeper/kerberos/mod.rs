@@ -103,7 +103,7 @@ const PASSING: [i32; 3] = [
 const ASK: &str = "is it reached from here, and right in krb5.conf?";
 
 fn judge(service: &str, host: &str, error: Error) -> Complaint {
-    let is_final = !PASSING.contains(&error.minor.cast_signed());
+    let is_final = !PASSING.contains(&i32::from_ne_bytes(error.minor.to_ne_bytes()));
     let said = words(error);
     let remedy = if !is_final {
         ASK
