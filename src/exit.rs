@@ -161,7 +161,7 @@ pub fn sentence(reason: &ExitReason) -> String {
         }
         ExitReason::IdTaken => "another live participant has our id; give each its own with --id".into(),
         ExitReason::Disagreement => {
-            "the contenders disagree: --guarantee, --recipe and the number of leaders must be the same on every host"
+            "the contenders disagree: --guarantee, --recipe, --election-path and the number of leaders must be the same on every host"
                 .into()
         }
         ExitReason::GuardGone => "the guard process died".into(),

@@ -132,8 +132,10 @@ fn ordered(election: &Election, paper: &Paper) -> Vec<(&'static str, Cell)> {
 
 fn row(contender: &Contender, paper: &Paper) -> Vec<Cell> {
     let place = contender.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
-    let mut cells =
-        vec![Cell::from(place), Cell::new(&contender.id, if contender.leads { Tone::Good } else { Tone::Plain })];
+    // Some libraries give their candidates no id.
+    let nameless = contender.candidate.as_ref().filter(|_| contender.id.is_empty());
+    let id = nameless.map_or(&contender.id, |candidate| &candidate.name);
+    let mut cells = vec![Cell::from(place), Cell::new(id, if contender.leads { Tone::Good } else { Tone::Plain })];
     match &contender.member {
         Some(member) => {
             let phase = verdict::phase(member, contender.leads);

@@ -143,19 +143,24 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     election.admin.create_all(&directory);
     let stranger =
         election.admin.create_sequential(&format!("{directory}/514e5a831836450cb1a56c741e990fd8__lock__"), "kz");
+    let nameless =
+        election.admin.create_sequential(&format!("{directory}/0f0e5a831836450cb1a56c741e990fd8__lock__"), "");
     let host = election.host("ours").option("--recipe", "kazoo").option("--election-path", &directory);
     let _host = host.session_timeout("6s").spawn();
     let status = || ctl(&["status", &election.name, "--json"]);
-    let in_line = || status().json()["contenders"].as_array().map(Vec::len) == Some(2);
-    wait::until("both stand in line", || status().code != 2 && in_line());
+    let in_line = || status().json()["contenders"].as_array().map(Vec::len) == Some(3);
+    wait::until("all stand in line", || status().code != 2 && in_line());
     let said = status();
     assert_eq!((said.code, &said.json()["offices"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
-    assert!(ctl(&["status", &election.name]).output.contains("kz, a contender of another library"));
+    let shown = ctl(&["status", &election.name]).output;
+    assert!(shown.contains("kz, a contender of another library"), "{shown}");
+    assert!(shown.contains(nameless.rsplit('/').next().unwrap()), "{shown}");
     let handover = ctl(&["handover", &election.name]);
     assert!(handover.code == 1 && handover.output.contains("hears no orders"), "{handover:?}");
     let doctor = ctl(&["doctor", &election.name]);
     assert!(doctor.code == 0 && doctor.output.contains("best effort"), "{doctor:?}");
     election.admin.delete(&stranger);
+    election.admin.delete(&nameless);
     election.diary.until_started(1);
     wait::until("ours leads", || status().json()["offices"][0]["leader"]["id"] == "ours");
     assert!(ctl(&["handover", &election.name, "--to", "x"]).output.contains("leave --to out"));
