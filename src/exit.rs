@@ -68,7 +68,11 @@ const MEANINGS: [Meaning; 15] = [
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
-    row("77", "NOPERM", "ZooKeeper refused the credentials, no server can be spoken with by TLS, or an ACL forbids it"),
+    row(
+        "77",
+        "NOPERM",
+        "ZooKeeper refuses us: the credentials, TLS, an ACL, or it is too old; the log says which, and the remedy",
+    ),
     row("78", "CONFIG", "the configuration file, timings, --http or journald cannot work, or contenders disagree"),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),
@@ -99,7 +103,7 @@ pub fn status(reason: &ExitReason, choices: Choices) -> u8 {
         ExitReason::TimedOut => TIMED_OUT,
         ExitReason::LeadershipLost => Status::Protocol.code(),
         ExitReason::Unreachable => Status::Unavailable.code(),
-        ExitReason::Forbidden => Status::NoPermission.code(),
+        ExitReason::Forbidden(_) => Status::NoPermission.code(),
         ExitReason::BadTiming(_) | ExitReason::Disagreement => Status::Configuration.code(),
         ExitReason::IdTaken => Status::Usage.code(),
         ExitReason::GuardGone => Status::Software.code(),
@@ -128,7 +132,7 @@ pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
         ExitReason::BadTiming(_)
         | ExitReason::Disagreement
         | ExitReason::IdTaken
-        | ExitReason::Forbidden
+        | ExitReason::Forbidden(_)
         | ExitReason::GuardGone => true,
         ExitReason::CommandEnded(_)
         | ExitReason::StopRequested(_)
@@ -155,7 +159,7 @@ pub fn sentence(reason: &ExitReason) -> String {
             "leadership was lost, with --on-loss exit or in a job that runs at most once".into()
         }
         ExitReason::Unreachable => "the ensemble was not reached within --connect-timeout".into(),
-        ExitReason::Forbidden => "ZooKeeper refused the credentials, or an ACL forbids the election".into(),
+        ExitReason::Forbidden(grounds) => words::grounds(grounds).into(),
         ExitReason::BadTiming(error) => {
             format!("the timings do not fit the session timeout that the ensemble granted: {}", words::misfit(&error))
         }
@@ -202,6 +206,22 @@ mod tests {
         assert_eq!(failed(Errno::ENOTDIR), 127);
         assert_eq!(failed(Errno::EACCES), 126);
         assert_eq!(failed(Errno::ENOEXEC), 126);
+    }
+
+    #[test]
+    fn the_last_line_of_a_refusal_says_what_was_refused() {
+        use crate::core::event::Grounds;
+        for (grounds, said) in [
+            (Grounds::Credentials, "credentials"),
+            (Grounds::Tls, "TLS"),
+            (Grounds::Right, "a right"),
+            (Grounds::Acl, "--acl"),
+            (Grounds::TooOld, "too old"),
+        ] {
+            let reason = ExitReason::Forbidden(grounds);
+            assert!(sentence(&reason).contains(said), "{}", sentence(&reason));
+            assert_eq!(status(&reason, CHOICES), 77);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::event::{Candidacy, Nonce, SessionNumber};
+use super::event::{Candidacy, Grounds, Nonce, SessionNumber};
 use super::lease::TimingError;
 use super::order::{ChildStatus, Grant, Order, Slot};
 
@@ -151,8 +151,8 @@ pub enum Why {
     WaitOver,
     /// The ensemble was not reached within `--connect-timeout`.
     Unreachable,
-    /// Authentication or an ACL was refused.
-    Forbidden,
+    /// The servers refuse us for good.
+    Forbidden(Grounds),
     /// The settings do not fit the ensemble or the other contenders.
     Misconfigured,
 }
@@ -187,7 +187,7 @@ pub enum ExitReason {
     Duplicate,
     LeadershipLost,
     Unreachable,
-    Forbidden,
+    Forbidden(Grounds),
     BadTiming(TimingError),
     /// The record's guarantee, recipe or number of leaders is not ours.
     Disagreement,

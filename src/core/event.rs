@@ -116,8 +116,23 @@ pub enum Denial {
     Conflict,
     /// Our candidate does not exist (any more). Nothing was written.
     CandidateGone,
-    /// Authentication or an ACL forbids it.
-    Forbidden,
+    /// It will not be done for us, on these grounds.
+    Forbidden(Grounds),
+}
+
+/// On which grounds the servers refuse us for good: somebody has to change something.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Grounds {
+    /// Bad credentials, or none where some are demanded.
+    Credentials,
+    /// There is no TLS with any server, for a reason that stays.
+    Tls,
+    /// An ACL lacks a right for us.
+    Right,
+    /// The ACL that `--acl` gives to new znodes.
+    Acl,
+    /// The server is too old to know a request.
+    TooOld,
 }
 
 /// A fact for the machine.
@@ -132,8 +147,8 @@ pub enum Event {
     Connected { session: SessionNumber, negotiated: Duration },
     /// This try to open a session failed; the ensemble could not be reached.
     Unreachable { session: SessionNumber },
-    /// The ensemble refused our credentials.
-    Rejected { session: SessionNumber },
+    /// No server takes us.
+    Rejected { session: SessionNumber, grounds: Grounds },
     /// The client says that the connection is gone. A hint.
     ContactLost { session: SessionNumber },
     /// The client says that the connection is back, same session. A hint.

@@ -96,7 +96,7 @@ fn sentence(transition: &Transition) -> String {
 /// What an operator must see is a warning, what ends us against our will an error.
 const fn level(why: Why) -> Level {
     match why {
-        Why::GuardGone | Why::Unreachable | Why::Forbidden | Why::Misconfigured => Level::ERROR,
+        Why::GuardGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
         Why::ContactLost
         | Why::GraceOver
         | Why::LeaseEnding

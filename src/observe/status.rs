@@ -56,7 +56,7 @@ impl Status {
             | Event::ContactLost { session }
             | Event::SessionOver { session }
             | Event::Unreachable { session }
-            | Event::Rejected { session } => session == self.snapshot.session,
+            | Event::Rejected { session, .. } => session == self.snapshot.session,
             _ => true,
         }
     }

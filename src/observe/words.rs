@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use crate::core::action::{PhaseName, Why};
+use crate::core::event::Grounds;
 use crate::core::hooks::HookEvent;
 use crate::core::lease::{LEASE_LONGEST, TimingError};
 use crate::core::order::ChildStatus;
@@ -64,7 +65,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::ReleaseUnconfirmed => "release-unconfirmed",
         Why::WaitOver => "wait-over",
         Why::Unreachable => "unreachable",
-        Why::Forbidden => "forbidden",
+        Why::Forbidden(_) => "forbidden",
         Why::Misconfigured => "misconfigured",
     }
 }
@@ -106,8 +107,19 @@ pub const fn reason(why: Why) -> &'static str {
         Why::ReleaseUnconfirmed => "the release was not confirmed in time; the lease is left to run out",
         Why::WaitOver => "not elected within --wait",
         Why::Unreachable => "the ensemble was not reached within --connect-timeout",
-        Why::Forbidden => "ZooKeeper refused the credentials, or an ACL forbids it",
+        Why::Forbidden(grounds) => self::grounds(grounds),
         Why::Misconfigured => "the settings do not fit the ensemble or the other contenders",
+    }
+}
+
+/// Why the servers refuse us for good; a line before has said more.
+pub const fn grounds(grounds: Grounds) -> &'static str {
+    match grounds {
+        Grounds::Credentials => "ZooKeeper refuses our credentials, or demands some; look at --auth-file",
+        Grounds::Tls => "no server can be spoken with by TLS (a line above says why, server by server)",
+        Grounds::Right => "an ACL does not give us a right that we need (a line above names the znode)",
+        Grounds::Acl => "ZooKeeper takes no znode with the ACL of --acl",
+        Grounds::TooOld => "ZooKeeper is too old: it does not know a request that we need",
     }
 }
 

@@ -13,6 +13,7 @@ use super::address::Address;
 use super::kerberos::{self, Complaint};
 use super::tls::talk::{self, Trouble};
 use super::visit::probe::{self, Said};
+use crate::core::event::Grounds;
 
 /// A server that has not said anything by then is one that does not answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Diagnosis {
     pub text: String,
     pub is_final: bool,
+    /// Those of the first server that refuses us.
+    pub grounds: Grounds,
 }
 
 /// One server's part.
@@ -32,7 +35,7 @@ enum Opinion {
     Away,
     /// It takes nobody for now.
     Stuck(String),
-    Refuses(String),
+    Refuses(Grounds, String),
 }
 
 /// Asks every server at once. `None`: there is nothing to say that the client library does not say.
@@ -43,12 +46,17 @@ pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
 
 /// Servers that are away may come back and refuse us as the others do; one that is fine may take us the next time.
 fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diagnosis> {
-    let mut diagnosis = Diagnosis { text: String::new(), is_final: true };
+    let mut diagnosis = Diagnosis { text: String::new(), is_final: true, grounds: Grounds::Tls };
+    let mut refused = None;
     for (server, opinion) in opinions {
         diagnosis.is_final &= !matches!(opinion, Opinion::Fine | Opinion::Stuck(_));
         let why = match &opinion {
             Opinion::Fine | Opinion::Away => continue,
-            Opinion::Stuck(why) | Opinion::Refuses(why) => why,
+            Opinion::Stuck(why) => why,
+            Opinion::Refuses(grounds, why) => {
+                diagnosis.grounds = *refused.get_or_insert(*grounds);
+                why
+            }
         };
         let between = if diagnosis.text.is_empty() { "" } else { "; " };
         let _ = write!(diagnosis.text, "{between}{server}: {why}");
@@ -61,7 +69,7 @@ async fn judge(server: &str, access: &Access) -> Opinion {
     let opinion = opinion(server, access).await;
     let Some(principal) = access.kerberos.as_ref().filter(|_| opinion == Opinion::Fine) else { return opinion };
     match kerberos::complaint(principal, Address::of(server).host, PATIENCE).await {
-        Some(Complaint { text, is_final: true }) => Opinion::Refuses(text),
+        Some(Complaint { text, is_final: true }) => Opinion::Refuses(Grounds::Credentials, text),
         Some(Complaint { text, is_final: false }) => Opinion::Stuck(text),
         None => Opinion::Fine,
     }
@@ -79,18 +87,18 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
         (Some(certificates), true) => {
             match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
                 Ok(Ok(_)) => Opinion::Fine,
-                Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(why),
-                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(format!(
+                Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(Grounds::Tls, why),
+                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(Grounds::Tls, format!(
                     "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
                 )),
                 Ok(Err(Trouble::Network(_))) | Err(_) => Opinion::Away,
             }
         }
-        (_, true) => Opinion::Refuses("it speaks TLS, and there is no --tls-ca".to_owned()),
+        (_, true) => Opinion::Refuses(Grounds::Tls, "it speaks TLS, and there is no --tls-ca".to_owned()),
         (_, false) => match probe::plain(address, PATIENCE).await {
             // Four letters are too few for a server that waits for the head of a record of TLS.
             Said::Mute | Said::Unreachable(_) if probe::speaks_tls(address, PATIENCE).await => {
-                Opinion::Refuses(format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"))
+                Opinion::Refuses(Grounds::Tls, format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"))
             }
             Said::Mute | Said::Unreachable(_) => Opinion::Away,
             Said::Serves { role, .. } if role == "read-only" => {
@@ -112,9 +120,9 @@ mod tests {
 
     #[test]
     fn only_what_nobody_contradicts_is_final() {
-        let refuses = || Opinion::Refuses("it demands a certificate".into());
+        let refuses = || Opinion::Refuses(Grounds::Tls, "it demands a certificate".into());
         let sum = |opinions: [Opinion; 2]| sum_up(["a", "b"].into_iter().zip(opinions));
-        let diagnosis = |text: &str, is_final| Some(Diagnosis { text: text.into(), is_final });
+        let diagnosis = |text: &str, is_final| Some(Diagnosis { text: text.into(), is_final, grounds: Grounds::Tls });
         assert_eq!(sum([Opinion::Away, Opinion::Fine]), None);
         assert_eq!(sum([Opinion::Away, Opinion::Away]), None);
         assert_eq!(sum([Opinion::Away, refuses()]), diagnosis("b: it demands a certificate", true));

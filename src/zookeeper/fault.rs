@@ -6,7 +6,7 @@ use std::fmt;
 
 use zookeeper_client::{Error, MultiWriteError};
 
-use crate::core::event::Denial;
+use crate::core::event::{Denial, Grounds};
 
 /// Why a request has no good answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +54,18 @@ pub(super) enum Refusal {
     TooOld,
 }
 
+impl Refusal {
+    /// What kind of one it is.
+    pub const fn grounds(&self) -> Grounds {
+        match self {
+            Self::Right(_) => Grounds::Right,
+            Self::Acl => Grounds::Acl,
+            Self::Credentials => Grounds::Credentials,
+            Self::TooOld => Grounds::TooOld,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const REMEDY: &str =
@@ -67,14 +79,16 @@ impl fmt::Display for Refusal {
                     Right::Delete => ("delete a child of", 'd'),
                 };
                 let path = if path.is_empty() { "/" } else { path };
-                write!(f, "its ACL lets us not {right} {path} (right {letter}); {REMEDY}")
+                write!(f, "we may not {right} {path}: its ACL does not give us right {letter}; {REMEDY}")
             }
-            Self::Right(None) => write!(f, "an ACL lacks a right for us; {REMEDY}"),
+            Self::Right(None) => write!(f, "an ACL does not give us a right that we need; {REMEDY}"),
             Self::Acl => f.write_str(
                 "the server takes no znode with the ACL of --acl: creator needs credentials (--auth-file), and each \
                  scheme must be enabled on the servers",
             ),
-            Self::Credentials => f.write_str("the server refuses our credentials; look at --auth-file"),
+            Self::Credentials => {
+                f.write_str("the server refuses our credentials, or demands some; look at --auth-file")
+            }
             Self::TooOld => f.write_str(
                 "the server does not know this request; it takes ZooKeeper 3.5 or newer (zk-leaderctl doctor tells the \
                  version of each server)",
@@ -111,6 +125,15 @@ impl Fault {
             Self::Forbidden(Refusal::Right(None)) => Self::Forbidden(Refusal::Right(Some((right, path.to_owned())))),
             other => other,
         }
+    }
+}
+
+/// Why there is no session, for people.
+pub(super) fn no_session(error: &Error) -> String {
+    match error {
+        Error::NoHosts => "no server could be connected to and would take us".to_owned(),
+        Error::Timeout => "no server answered in time".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -165,7 +188,8 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(
-            said(Error::NoAuth).starts_with("its ACL lets us not create a child of / (right c); give us credentials")
+            said(Error::NoAuth)
+                .starts_with("we may not create a child of /: its ACL does not give us right c; give us credentials")
         );
         assert!(said(Error::InvalidAcl).contains("creator needs credentials"));
         assert!(said(Error::AuthFailed).contains("refuses our credentials"));

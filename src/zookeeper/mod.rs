@@ -280,8 +280,8 @@ async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, an
     let (event, watching) = match answer {
         Ok(Answer { event, watches }) => (event, watches),
         Err(Fault::Denied(denial)) => (Event::Denied { candidacy, request, denial }, Watching::Unchanged),
-        Err(Fault::Forbidden(_)) => {
-            (Event::Denied { candidacy, request, denial: Denial::Forbidden }, Watching::Unchanged)
+        Err(Fault::Forbidden(refusal)) => {
+            (Event::Denied { candidacy, request, denial: Denial::Forbidden(refusal.grounds()) }, Watching::Unchanged)
         }
         Err(Fault::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
     };

@@ -12,7 +12,7 @@ use zookeeper_client::{Error, Stat};
 
 use super::board::Board;
 use super::diagnosis::{self, Diagnosis};
-use super::fault::Fault;
+use super::fault::{self, Fault};
 use super::layout::Paths;
 use super::mark::OpenRun;
 use super::records::{self, Parsed};
@@ -277,7 +277,7 @@ impl Office {
 
     /// Reports why no session could be opened, once for each reason in a row.
     pub fn not_reached(&self, error: &Error) {
-        let error = error.to_string();
+        let error = fault::no_session(error);
         let servers = &self.settings.servers;
         let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         if *last == error {

@@ -14,11 +14,12 @@ use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
 use super::access::Pace;
 use super::board;
+use super::fault::Refusal;
 use super::office::Office;
 use super::service::Service;
 use super::silence::Silence;
 use super::watches::Watches;
-use crate::core::event::{Event, SessionNumber};
+use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::core::lease::connection_timeout;
 
 /// An established session.
@@ -175,16 +176,19 @@ async fn connect(office: &Office) -> (Result<Client, Error>, Option<Service>) {
 /// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
 /// passes, and asking must not delay the next try. Who was away the first time may refuse us the next.
 async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
-    office.not_reached(error);
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
-        return office.tell(Event::Rejected { session });
+        tracing::error!(servers = office.settings.servers, "No session: {}", Refusal::Credentials);
+        return office.tell(Event::Rejected { session, grounds: Grounds::Credentials });
     }
+    office.not_reached(error);
     if office.was_reached() {
         office.tell(Event::Unreachable { session });
         return ask_why(office);
     }
     match office.diagnose().await {
-        Some(diagnosis) if diagnosis.is_final => office.tell(Event::Rejected { session }),
+        Some(diagnosis) if diagnosis.is_final => {
+            office.tell(Event::Rejected { session, grounds: diagnosis.grounds });
+        }
         _ => office.tell(Event::Unreachable { session }),
     }
 }

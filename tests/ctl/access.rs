@@ -47,7 +47,10 @@ fn a_stranger_is_told_what_is_missing() {
     let (election, _leader) = led("creator");
     let name = election.name.as_str();
     let base = election.path("");
-    let refusal = format!("ZooKeeper refuses it: its ACL lets us not read {} (right r)", base.trim_end_matches('/'));
+    let refusal = format!(
+        "ZooKeeper refuses it: we may not read {}: its ACL does not give us right r",
+        base.trim_end_matches('/')
+    );
     let token = election.term().mzxid.to_string();
     let questions: [(&[&str], i32); 7] = [
         (&["status", name], 2),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zk_leader_run::core::event::{Bar, Denial, Event, Nonce, Place, Record, Request, View};
+use zk_leader_run::core::event::{Bar, Denial, Event, Grounds, Nonce, Place, Record, Request, View};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
@@ -124,7 +124,7 @@ fn of_session(said: &Phrase, memory: &Memory) -> Option<Event> {
         "clock-jumped" => Event::ClockJumped,
         "connected" => Event::Connected { session, negotiated: said.duration("t").unwrap_or(Duration::from_secs(4)) },
         "unreachable" => Event::Unreachable { session },
-        "rejected" => Event::Rejected { session },
+        "rejected" => Event::Rejected { session, grounds: Grounds::Credentials },
         "contact-lost" => Event::ContactLost { session },
         "contact-restored" => Event::ContactRestored { session },
         "session-over" => Event::SessionOver { session },
@@ -247,7 +247,7 @@ fn denial(word: &str) -> Denial {
     match word {
         "conflict" => Denial::Conflict,
         "candidate-gone" => Denial::CandidateGone,
-        "forbidden" => Denial::Forbidden,
+        "forbidden" => Denial::Forbidden(Grounds::Right),
         _ => panic!("unknown denial: {word}"),
     }
 }

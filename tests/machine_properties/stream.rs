@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use zk_leader_run::core::event::{Bar, Candidacy, Denial, Event, Nonce, Place, Record, Request, SessionNumber, View};
+use zk_leader_run::core::event::{
+    Bar, Candidacy, Denial, Event, Grounds, Nonce, Place, Record, Request, SessionNumber, View,
+};
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::time::Timestamp;
 
@@ -44,8 +46,7 @@ pub struct Ids {
 }
 
 pub fn streams() -> impl Strategy<Value = Vec<(u64, Telling)>> {
-    let denial =
-        prop_oneof![4 => Just(Denial::Conflict), 2 => Just(Denial::CandidateGone), 1 => Just(Denial::Forbidden)];
+    let denial = prop_oneof![4 => Just(Denial::Conflict), 2 => Just(Denial::CandidateGone), 1 => Just(Denial::Forbidden(Grounds::Right))];
     let telling = prop_oneof![
         4 => Just(Telling::Deadline),
         1 => Just(Telling::Tick),
@@ -150,7 +151,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         0 => Event::ClockJumped,
         1 | 2 => Event::Connected { session, negotiated: Duration::from_secs(4) },
         3 => Event::Unreachable { session },
-        4 if record < 64 => Event::Rejected { session },
+        4 if record < 64 => Event::Rejected { session, grounds: Grounds::Tls },
         5 => Event::ContactLost { session },
         6 => Event::ContactRestored { session },
         7 => Event::SessionOver { session },

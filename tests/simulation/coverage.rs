@@ -114,7 +114,7 @@ fn name_of(event: &Event) -> &'static str {
         Event::IdTaken => "id-taken",
         Event::Denied { denial: Denial::Conflict, .. } => "denied-conflict",
         Event::Denied { denial: Denial::CandidateGone, .. } => "denied-candidate-gone",
-        Event::Denied { denial: Denial::Forbidden, .. } => "denied-forbidden",
+        Event::Denied { denial: Denial::Forbidden(_), .. } => "denied-forbidden",
         Event::Unanswered { .. } => "unanswered",
         Event::Guard(Report::Started { .. }) => "guard-started",
         Event::Guard(Report::Stopping { .. }) => "guard-stopping",

@@ -96,7 +96,11 @@ fn an_acl_that_shuts_us_out_is_refused_and_nothing_is_created() {
     let mut host = with(host(&election, "a").option("--acl", acl), LOGIN).spawn();
     assert_eq!(host.code(), 77, "{}", host.log());
     let base = base_of(&election);
-    assert!(host.log().contains(&format!("its ACL lets us not create a child of {base} (right c)")), "{}", host.log());
+    assert!(
+        host.log().contains(&format!("we may not create a child of {base}: its ACL does not give us right c")),
+        "{}",
+        host.log()
+    );
     assert!(!election.admin.exists(&base), "nothing was created");
 }
 

@@ -27,6 +27,7 @@ fn refused(mut host: Running, sentence: &str) {
     assert_eq!(host.code(), 77, "{}", host.log());
     let log = host.log();
     assert!(log.contains(sentence) && log.contains("--auth-file"), "not {sentence:?}:\n{log}");
+    assert!(log.contains("an ACL does not give us a right that we need"), "{log}");
 }
 
 #[test]
@@ -36,7 +37,10 @@ fn a_chroot_that_may_not_be_created_is_named() {
     election.admin.create(&closed, "");
     election.admin.set_acl(&closed, "world", "anyone", "r");
     let servers = format!("{}{closed}/tenant/a", election.servers());
-    refused(election.host_at(&servers, "a").spawn(), &format!("lets us not create a child of {closed} (right c)"));
+    refused(
+        election.host_at(&servers, "a").spawn(),
+        &format!("we may not create a child of {closed}: its ACL does not give us right c"),
+    );
     assert!(election.admin.children(&closed).is_empty());
 }
 
@@ -57,7 +61,7 @@ fn who_is_not_of_an_election_is_told_so() {
     let _leader = host("a").spawn();
     election.diary.until_started(1);
     let directory = election.path("election");
-    let said = format!("lets us not create a child of {directory} (right c)");
+    let said = format!("we may not create a child of {directory}: its ACL does not give us right c");
     refused(host("b").env("ZK_LEADER_RUN_AUTH", "digest:hosts:wrong").spawn(), &said);
     refused(host("b").env("ZK_LEADER_RUN_AUTH", "").option("--acl", "open").spawn(), &said);
     assert_eq!(election.candidates().len(), 1);
@@ -71,7 +75,11 @@ fn a_leader_whose_rights_are_taken_away_stops_its_command_in_time_and_says_why()
     let lease = election.path("lease");
     election.admin.set_acl(&lease, "auth", "", "ra");
     assert_eq!(leader.code(), 77, "{}", leader.log());
-    assert!(leader.log().contains(&format!("lets us not write {lease} (right w)")), "{}", leader.log());
+    assert!(
+        leader.log().contains(&format!("we may not write {lease}: its ACL does not give us right w")),
+        "{}",
+        leader.log()
+    );
     assert!(!election.diary.somebody_lives());
     assert_eq!(election.state(), "held", "it could not be freed");
     // Whoever comes next waits for the lease that could not be freed.
@@ -89,7 +97,7 @@ fn orders_that_may_not_be_read_are_no_secret() {
     election.admin.set_acl(&election.path("control"), "auth", "", "a");
     let host = host("a").spawn();
     election.diary.until_started(1);
-    host.until_logged("The operators' orders cannot be read: its ACL lets us not read");
+    host.until_logged("The operators' orders cannot be read: we may not read");
     assert_eq!(host.log().matches("The operators' orders cannot be read").count(), 1);
     wait::until("it leads on", || election.state() == "held");
 }

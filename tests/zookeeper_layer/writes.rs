@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
-use zk_leader_run::core::event::{Candidacy, Denial, Event, Place, Request};
+use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
 
 use crate::host::{ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
 use crate::support::proxy::request;
@@ -118,7 +118,7 @@ async fn an_acl_that_forbids_a_write_is_told_from_a_conflict() {
     let admin = Admin::to(&ensemble.connect_string());
     let (mut host, view, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
     admin.make_read_only(LEASE);
-    let forbidden = No::Denied(Denial::Forbidden);
+    let forbidden = No::Denied(Denial::Forbidden(Grounds::Right));
     assert_eq!(host.take_over(&view, 2).await, Err(CONFLICT), "the version is looked at first, in the term");
     assert_eq!(host.take_over_on(conditions, 2).await, Err(forbidden));
     assert_eq!(host.renew(conditions).await, Err(forbidden));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Machine;
 use super::phase::{After, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
-use crate::core::event::{Denial, Place, Request};
+use crate::core::event::{Denial, Grounds, Place, Request};
 use crate::core::order::{Cause, ChildStatus, Order, RunId};
 use crate::core::restart::{Ending, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
@@ -125,8 +125,8 @@ impl Machine {
         self.phase = Phase::Stopping { after: After::Exit(reason), lapsed: true };
     }
 
-    pub(super) fn forbidden(&mut self, now: Now) {
-        self.give_up(now, ExitReason::Forbidden, Why::Forbidden);
+    pub(super) fn forbidden(&mut self, now: Now, grounds: Grounds) {
+        self.give_up(now, ExitReason::Forbidden(grounds), Why::Forbidden(grounds));
     }
 
     /// Suspend: the lease is forfeit, and what runs is killed before anything else (T25).
@@ -276,7 +276,7 @@ impl Machine {
     /// A refusal while releasing: the version moved (an unanswered renewal of ours), or the record is not ours any more.
     pub(super) fn release_denied(&mut self, now: Now, request: Request, denial: Denial) {
         let Phase::Releasing { after, .. } = self.phase else { return };
-        if denial == Denial::Forbidden || request == Request::Observe {
+        if matches!(denial, Denial::Forbidden(_)) || request == Request::Observe {
             return self.leave(now, after, Why::ReleaseUnconfirmed);
         }
         if let Some(tenure) = self.tenure.as_mut().filter(|_| request == Request::Release) {

@@ -305,19 +305,13 @@ impl Machine {
     }
 
     pub(super) fn denied(&mut self, now: Now, request: Request, denial: Denial) {
-        match self.phase {
-            Phase::Releasing { .. } => self.release_denied(now, request, denial),
-            _ if denial == Denial::Forbidden => self.forbidden(now),
-            Phase::Following if denial == Denial::Conflict => self.look_again(),
-            Phase::Following => self.enter_later(now),
-            Phase::Waiting
-            | Phase::Preparing { .. }
-            | Phase::Leading
-            | Phase::Paused { .. }
-            | Phase::Stopping { .. } => {
-                self.denied_as_holder(now, request, denial);
-            }
-            Phase::Done => {}
+        match (self.phase, denial) {
+            (Phase::Releasing { .. }, _) => self.release_denied(now, request, denial),
+            (_, Denial::Forbidden(grounds)) => self.forbidden(now, grounds),
+            (Phase::Following, Denial::Conflict) => self.look_again(),
+            (Phase::Following, Denial::CandidateGone) => self.enter_later(now),
+            (Phase::Done, _) => {}
+            _ => self.denied_as_holder(now, request, denial),
         }
     }
 

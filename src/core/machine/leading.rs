@@ -242,6 +242,17 @@ impl Machine {
         }
     }
 
+    /// A hint that came while a holder's request was under way, and was not answered by it.
+    pub(super) fn look_at_what_changed(&mut self) {
+        let holds_on = match self.phase {
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => !self.at_least_once(),
+            Phase::Following | Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => false,
+        };
+        if holds_on && self.standing.stale && self.pending.is_none() {
+            self.look_again();
+        }
+    }
+
     fn holds(&self, record: Record) -> bool {
         record.held && self.tenure.is_some_and(|tenure| tenure.nonce == record.nonce)
     }
@@ -268,7 +279,7 @@ impl Machine {
                 self.observe();
             }
             (Request::Enter, _) => self.enter_later(now),
-            (_, Denial::Conflict | Denial::Forbidden) => self.deposed(now),
+            (_, Denial::Conflict | Denial::Forbidden(_)) => self.deposed(now),
             (_, Denial::CandidateGone) => match self.phase {
                 Phase::Waiting | Phase::Preparing { .. } => {
                     self.lose_tenure(now, Why::CandidateGone);

@@ -170,7 +170,7 @@ impl Machine {
             Event::ClockJumped => self.clock_jumped(now),
             Event::Connected { session, .. }
             | Event::Unreachable { session }
-            | Event::Rejected { session }
+            | Event::Rejected { session, .. }
             | Event::ContactLost { session }
             | Event::ContactRestored { session }
             | Event::SessionOver { session } => {
@@ -219,7 +219,7 @@ impl Machine {
             Event::Unreachable { .. } if self.link == Link::Opening => {
                 self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) };
             }
-            Event::Rejected { .. } => self.forbidden(now),
+            Event::Rejected { grounds, .. } => self.forbidden(now, grounds),
             Event::ContactLost { .. } => self.contact_lost(now),
             Event::ContactRestored { .. } => self.contact_restored(now),
             Event::SessionOver { .. } => self.session_over(now),
@@ -246,6 +246,7 @@ impl Machine {
             Event::Unanswered { request, .. } if self.answers(&[request]) => self.unanswered(now, request),
             _ => {}
         }
+        self.look_at_what_changed();
     }
 
     /// Takes the pending request if it is one of these.

@@ -19,7 +19,7 @@ use super::access::{Access, Pace};
 use super::acl::{self, Acl, Entry};
 use super::diagnosis;
 use super::directories::parent;
-use super::fault::{Fault, Part, Refusal, Right, Step};
+use super::fault::{self, Fault, Part, Refusal, Right, Step};
 use super::service::Service;
 
 /// Where to go, and how long to try.
@@ -146,7 +146,7 @@ impl Visit {
             Err(Error::NoAuth | Error::AuthFailed) => return Err(Failure::Forbidden(Refusal::Credentials.to_string())),
             Err(error) => {
                 let why = diagnosis::of(servers, access).await.map(|diagnosis| diagnosis.text);
-                return Err(Failure::Unreachable(why.unwrap_or_else(|| error.to_string())));
+                return Err(Failure::Unreachable(why.unwrap_or_else(|| fault::no_session(&error))));
             }
         };
         Ok(Self { client, service, chroot: chroot.clone(), limit: *limit })
