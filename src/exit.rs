@@ -213,6 +213,7 @@ mod tests {
         use crate::core::event::Grounds;
         for (grounds, said) in [
             (Grounds::Credentials, "credentials"),
+            (Grounds::Ticket, "Kerberos"),
             (Grounds::Tls, "TLS"),
             (Grounds::Right, "a right"),
             (Grounds::Acl, "--acl"),

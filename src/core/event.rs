@@ -125,6 +125,8 @@ pub enum Denial {
 pub enum Grounds {
     /// Bad credentials, or none where some are demanded.
     Credentials,
+    /// There is no login by Kerberos.
+    Ticket,
     /// There is no TLS with any server, for a reason that stays.
     Tls,
     /// An ACL lacks a right for us.

@@ -116,6 +116,7 @@ pub const fn reason(why: Why) -> &'static str {
 pub const fn grounds(grounds: Grounds) -> &'static str {
     match grounds {
         Grounds::Credentials => "ZooKeeper refuses our credentials, or demands some; look at --auth-file",
+        Grounds::Ticket => "there is no login by Kerberos (a line above says why, server by server)",
         Grounds::Tls => "no server can be spoken with by TLS (a line above says why, server by server)",
         Grounds::Right => "an ACL does not give us a right that we need (a line above names the znode)",
         Grounds::Acl => "ZooKeeper takes no znode with the ACL of --acl",

@@ -5,15 +5,17 @@
 use std::fmt;
 use std::time::Duration;
 
+use tokio::time::sleep;
 #[cfg(feature = "sasl-digest")]
 use zookeeper_client::SaslOptions;
-use zookeeper_client::{Client, Error};
+use zookeeper_client::{Client, Connector, Error, SessionInfo};
 
 use super::kerberos;
 use super::principal::Principal;
 use super::resolving::spread;
 use super::service::{self, Service};
 use super::tls::Certificates;
+use crate::clock;
 
 /// What every session of ours shows to the servers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -65,6 +67,13 @@ pub(super) struct Pace {
     pub connection: Duration,
 }
 
+/// A server (with Netty, when it is busy) may answer what we show ahead of its own greeting. That makes no sense to the client
+/// library, which goes on to the next server; so nothing but another try helps, eight in about a second.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(640);
+/// A try that took longer has failed in another way.
+const QUICK: Duration = Duration::from_millis(500);
+
 impl Access {
     /// Whether servers know us by nothing but our address.
     pub fn is_anonymous(&self) -> bool {
@@ -82,14 +91,64 @@ impl Access {
         self.tls.iter().for_each(Certificates::refresh);
     }
 
-    /// Opens a session, trying each server once; with the client library's task, if there is one.
-    pub(super) async fn open(&self, servers: &str, pace: Pace) -> (Result<Client, Error>, Option<Service>) {
-        let Some(principal) = &self.kerberos else { return service::capture(self.connect(servers, pace)).await };
-        let (access, to) = (self.clone(), servers.to_owned());
-        kerberos::open(principal, servers, move || async move { access.connect(&to, pace).await }).await
+    /// Whether a session that has lost its connection must be taken up by a new client. The library's own asks for its
+    /// watches ahead of a login by SASL, and a server that demands one hangs up; others forget to tell what has changed.
+    pub(super) fn must_be_taken_up(&self) -> bool {
+        self.sasl.is_some() || self.kerberos.is_some()
     }
 
-    async fn connect(&self, servers: &str, pace: Pace) -> Result<Client, Error> {
+    /// Opens a session, or takes one up that another client had, trying each server once; with the client library's task.
+    pub(super) async fn open(
+        &self,
+        servers: &str,
+        pace: Pace,
+        session: Option<SessionInfo>,
+    ) -> (Result<Client, Error>, Option<Service>) {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            let began = clock::now().lease;
+            let (client, service) = self.open_once(servers, pace, session.clone()).await;
+            let is_final = matches!(client, Ok(_) | Err(Error::NoAuth | Error::AuthFailed | Error::SessionExpired));
+            let was_quick = began.until(clock::now().lease) < QUICK;
+            if is_final || !was_quick || pause > LONGEST_PAUSE || !self.shows_identities() {
+                return (client, service);
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    async fn open_once(
+        &self,
+        servers: &str,
+        pace: Pace,
+        session: Option<SessionInfo>,
+    ) -> (Result<Client, Error>, Option<Service>) {
+        let Some(principal) = &self.kerberos else {
+            return service::capture(self.connect(servers, pace, session)).await;
+        };
+        let (access, to) = (self.clone(), servers.to_owned());
+        kerberos::open(principal, servers, move || async move { access.connect(&to, pace, session).await }).await
+    }
+
+    /// Ahead of all requests, and before it is known that a server takes us.
+    fn shows_identities(&self) -> bool {
+        self.must_be_taken_up() || !self.digests.is_empty()
+    }
+
+    async fn connect(&self, servers: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Client, Error> {
+        let connector = self.connector(pace)?;
+        let connector = match session {
+            Some(session) => connector.with_session(session),
+            None => connector,
+        };
+        // A login by Kerberos is to a name.
+        let spread = if self.kerberos.is_some() { None } else { Some(spread(servers, pace.connection).await) };
+        connector.connect(spread.as_deref().unwrap_or(servers)).await
+    }
+
+    #[cfg_attr(not(feature = "kerberos"), expect(clippy::unnecessary_wraps, reason = "as with Kerberos"))]
+    fn connector(&self, pace: Pace) -> Result<Connector, Error> {
         let connector = Client::connector()
             .with_session_timeout(pace.session)
             .with_connection_timeout(pace.connection)
@@ -113,10 +172,7 @@ impl Access {
             Some(certificates) => connector.with_tls(certificates.options()),
             None => connector,
         };
-        // A login by SASL is to a name.
-        let has_login = self.sasl.is_some() || self.kerberos.is_some();
-        let spread = if has_login { None } else { Some(spread(servers, pace.connection).await) };
-        connector.connect(spread.as_deref().unwrap_or(servers)).await
+        Ok(connector)
     }
 }
 

@@ -69,7 +69,7 @@ async fn judge(server: &str, access: &Access) -> Opinion {
     let opinion = opinion(server, access).await;
     let Some(principal) = access.kerberos.as_ref().filter(|_| opinion == Opinion::Fine) else { return opinion };
     match kerberos::complaint(principal, Address::of(server).host, PATIENCE).await {
-        Some(Complaint { text, is_final: true }) => Opinion::Refuses(Grounds::Credentials, text),
+        Some(Complaint { text, is_final: true }) => Opinion::Refuses(Grounds::Ticket, text),
         Some(Complaint { text, is_final: false }) => Opinion::Stuck(text),
         None => Opinion::Fine,
     }
@@ -88,18 +88,22 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
             match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
                 Ok(Ok(_)) => Opinion::Fine,
                 Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(Grounds::Tls, why),
-                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(Grounds::Tls, format!(
-                    "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
-                )),
+                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(
+                    Grounds::Tls,
+                    format!(
+                        "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
+                    ),
+                ),
                 Ok(Err(Trouble::Network(_))) | Err(_) => Opinion::Away,
             }
         }
         (_, true) => Opinion::Refuses(Grounds::Tls, "it speaks TLS, and there is no --tls-ca".to_owned()),
         (_, false) => match probe::plain(address, PATIENCE).await {
             // Four letters are too few for a server that waits for the head of a record of TLS.
-            Said::Mute | Said::Unreachable(_) if probe::speaks_tls(address, PATIENCE).await => {
-                Opinion::Refuses(Grounds::Tls, format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"))
-            }
+            Said::Mute | Said::Unreachable(_) if probe::speaks_tls(address, PATIENCE).await => Opinion::Refuses(
+                Grounds::Tls,
+                format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),
+            ),
             Said::Mute | Said::Unreachable(_) => Opinion::Away,
             Said::Serves { role, .. } if role == "read-only" => {
                 Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())

@@ -38,6 +38,7 @@ pub mod recipes;
 mod records;
 pub mod releaser;
 mod resolving;
+mod resumption;
 mod roster;
 mod runs;
 mod seat;
@@ -77,7 +78,7 @@ use fault::Fault;
 use office::Office;
 use reading::{Answer, Watching};
 use service::Service;
-use session::{Contact, Session};
+use session::{Contact, Line, Session};
 
 pub use access::{Access, Login, Secret};
 pub use address::TLS;
@@ -117,22 +118,22 @@ impl Desk {
     /// Creates our candidate, or finds it again. Answer: `Seen`.
     pub fn enter(&self, candidacy: Candidacy) {
         match self.office.settings.recipe {
-            Recipe::Single => self.ask(candidacy, Request::Enter, |contact| seat::enter(contact, candidacy)),
-            _ => self.ask(candidacy, Request::Enter, |contact| candidate::enter(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Enter, move |contact| seat::enter(contact, candidacy)),
+            _ => self.ask(candidacy, Request::Enter, move |contact| candidate::enter(contact, candidacy)),
         }
     }
 
     /// Reads the line, the term and the record. Answer: `Seen`.
     pub fn look(&self, candidacy: Candidacy) {
         match self.office.settings.recipe {
-            Recipe::Single => self.ask(candidacy, Request::Look, |contact| seat::look(contact, candidacy)),
-            _ => self.ask(candidacy, Request::Look, |contact| candidate::look(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Look, move |contact| seat::look(contact, candidacy)),
+            _ => self.ask(candidacy, Request::Look, move |contact| candidate::look(contact, candidacy)),
         }
     }
 
     /// Reads the record of a slot, and watches it. Answer: `Observed`.
     pub fn observe(&self, candidacy: Candidacy, slot: Slot) {
-        self.ask(candidacy, Request::Observe, |contact| reading::observe(contact, candidacy, slot));
+        self.ask(candidacy, Request::Observe, move |contact| reading::observe(contact, candidacy, slot));
     }
 
     /// Whom the record of our term says to fence.
@@ -147,18 +148,18 @@ impl Desk {
 
     /// Answer: `TookOver`.
     pub fn take_over(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration) {
-        let work = |contact| writes::take_over(contact, candidacy, conditions, entry, longest);
+        let work = move |contact| writes::take_over(contact, candidacy, conditions, entry, longest);
         self.ask(candidacy, Request::TakeOver, work);
     }
 
     /// Answer: `Renewed`.
     pub fn renew(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
-        self.ask(candidacy, Request::Renew, |contact| writes::renew(contact, candidacy, conditions, entry));
+        self.ask(candidacy, Request::Renew, move |contact| writes::renew(contact, candidacy, conditions, entry));
     }
 
     /// Writes the marker of the run that is to start, unless it has run already. Answer: `Marked`.
     pub fn mark(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool) {
-        let work = |contact| mark::mark(contact, candidacy, conditions, entry, is_first);
+        let work = move |contact| mark::mark(contact, candidacy, conditions, entry, is_first);
         self.ask(candidacy, Request::Mark, work);
     }
 
@@ -169,7 +170,7 @@ impl Desk {
 
     /// Answer: `Released`.
     pub fn release(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool) {
-        let work = |contact| writes::release(contact, candidacy, conditions, entry, keeps_candidate);
+        let work = move |contact| writes::release(contact, candidacy, conditions, entry, keeps_candidate);
         self.ask(candidacy, Request::Release, work);
     }
 
@@ -227,27 +228,31 @@ impl Desk {
     }
 
     /// Does `work` in the present session; without an answer within the session timeout the outcome counts as unknown.
-    fn ask<F>(&self, candidacy: Candidacy, request: Request, work: impl FnOnce(Arc<Contact>) -> F)
+    fn ask<F>(&self, candidacy: Candidacy, request: Request, work: impl FnOnce(Arc<Contact>) -> F + Send + 'static)
     where
         F: Future<Output = Result<Answer, Fault>> + Send + 'static,
     {
-        let session = self.session.as_ref().and_then(|session| Some((session.contact()?, session.retired())));
-        let Some((contact, mut retired)) = session else {
+        let session = self.session.as_ref();
+        let session = session.and_then(|session| Some((session.contact()?, session.line(), session.retired())));
+        let Some((contact, line, mut retired)) = session else {
             return self.office.tell(Event::Unanswered { candidacy, request });
         };
         let asked_at = clock::now().lease;
-        let work = timeout(contact.negotiated, in_one_piece(work(Arc::clone(&contact))));
         tokio::spawn(async move {
+            let limit = contact.negotiated;
             let known = async {
-                let answer = work.await;
+                let answer = timeout(limit, put(line, work)).await;
                 contact.briefed().await;
                 answer
             };
-            let answer = tokio::select! {
+            let (by, answer) = tokio::select! {
                 biased;
-                answer = known => answer.unwrap_or_else(|_| Err(Fault::unknown("no answer within the session timeout"))),
-                () = retired.wait() => Err(Fault::unknown("the session was given up")),
+                answer = known => {
+                    answer.unwrap_or_else(|_| (None, Err(Fault::unknown("no answer within the session timeout"))))
+                }
+                () = retired.wait() => (None, Err(Fault::unknown("the session was given up"))),
             };
+            let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
             let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
@@ -268,6 +273,16 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// What becomes of it is nobody's business any more.
 async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
     let _ = AssertUnwindSafe(work).catch_unwind().await;
+}
+
+/// Puts a request to whom there is contact with, once there is.
+async fn put<F>(line: Line, work: impl FnOnce(Arc<Contact>) -> F) -> (Option<Arc<Contact>>, Result<Answer, Fault>)
+where
+    F: Future<Output = Result<Answer, Fault>>,
+{
+    let Some(contact) = line.contact().await else { return (None, Err(Fault::unknown("the session is over"))) };
+    let answer = in_one_piece(work(Arc::clone(&contact))).await;
+    (Some(contact), answer)
 }
 
 /// The client library panics on replies that are too short: that is no answer, and no reason to wait for ever.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 use zookeeper_client::{Error, Stat};
 
+use super::access::Pace;
 use super::board::Board;
 use super::diagnosis::{self, Diagnosis};
 use super::fault::{self, Fault};
@@ -20,6 +21,7 @@ use super::session::Contact;
 use super::settings::Settings;
 use super::unfenced::Ledger;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
+use crate::core::lease::connection_timeout;
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 
@@ -109,6 +111,12 @@ impl Office {
             last_diagnosis: Mutex::default(),
             was_reached: AtomicBool::new(false),
         }
+    }
+
+    /// How long a client of ours may take.
+    pub fn pace(&self) -> Pace {
+        let session = self.settings.session_timeout;
+        Pace { session, connection: connection_timeout(session) }
     }
 
     /// The supervisor may be gone; then nobody needs to know.

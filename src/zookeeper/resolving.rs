@@ -1,5 +1,7 @@
 //! One name for a whole ensemble: a name with several addresses stands for as many servers.
 //!
+//! With TLS the name itself is connected to: the server's certificate is for it, and the client library checks no other.
+//!
 //! The client library tries the addresses of a name in the resolver's order until one takes the connection, and so stays with
 //! one that takes it and says nothing, or never comes to the second behind one that swallows everything.
 //!

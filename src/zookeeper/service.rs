@@ -1,11 +1,13 @@
-//! The client library's own task of one session, in our hands: its end is noticed even if it was a panic, and it can be
-//! ended when a server keeps it from closing.
+//! The client library's own task of one session, in our hands: its end is noticed even if it was a panic, it can be ended
+//! when a server keeps it from closing, and kept from connecting again.
 //!
 //! Never: a task that outlives a session that was given up by more than the session timeout.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use spawns_core::{Spawn, Task};
@@ -18,6 +20,23 @@ use tokio::time::timeout;
 pub(super) struct Service {
     task: AbortHandle,
     ended: watch::Receiver<()>,
+    leash: Arc<Leash>,
+}
+
+/// When the task is to stand still.
+#[derive(Default)]
+struct Leash(OnceLock<Box<dyn Fn() -> bool + Send + Sync>>);
+
+impl Leash {
+    fn holds(&self) -> bool {
+        self.0.get().is_some_and(|lost| lost())
+    }
+}
+
+impl fmt::Debug for Leash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Leash").field(&self.0.get().is_some()).finish()
+    }
 }
 
 /// Opens something whose client library spawns a task; that task, if it was spawned.
@@ -35,12 +54,30 @@ pub(super) async fn capture<T>(opening: impl Future<Output = T>) -> (T, Option<S
 impl Service {
     fn of(future: impl Future<Output = ()> + Send + 'static) -> Self {
         let (running, ended) = watch::channel(());
+        let leash = Arc::<Leash>::default();
+        let held_by = Arc::clone(&leash);
         let task = tokio::spawn(async move {
             // Dropped with the task, however it ends.
             let _running = running;
-            future.await;
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                let polled = if held_by.holds() { Poll::Pending } else { future.as_mut().poll(context) };
+                // It has just lost contact, and has said so; it may have begun to connect, and has sent nothing.
+                if held_by.holds() { Poll::Pending } else { polled }
+            })
+            .await;
         });
-        Self { task: task.abort_handle(), ended }
+        Self { task: task.abort_handle(), ended, leash }
+    }
+
+    /// As soon as contact is lost, the task does nothing more. Somebody must [`Service::end`] it then.
+    pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.leash.0.set(Box::new(lost));
+    }
+
+    /// Ends it as it stands, without a word to the server.
+    pub fn end(&self) {
+        self.task.abort();
     }
 
     pub fn is_over(&self) -> bool {
@@ -97,6 +134,26 @@ mod tests {
         let mut service = service(std::future::pending()).await;
         assert!(timeout(Duration::from_millis(20), service.over()).await.is_err());
         service.end_after(Duration::from_millis(1));
+        service.over().await;
+    }
+
+    #[tokio::test]
+    async fn a_task_that_has_lost_contact_does_nothing_more_until_it_is_ended() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let steps = Arc::new(AtomicUsize::new(0));
+        let taken = Arc::clone(&steps);
+        let mut service = service(async move {
+            loop {
+                taken.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let seen = Arc::clone(&steps);
+        service.stand_still_when(move || seen.load(Ordering::SeqCst) >= 3);
+        assert!(timeout(Duration::from_millis(20), service.over()).await.is_err());
+        assert_eq!(steps.load(Ordering::SeqCst), 3);
+        service.end();
         service.over().await;
     }
 

@@ -5,17 +5,19 @@
 //!
 //! Never: a second try; when to try again is the machine's decision.
 
-use std::sync::{Arc, OnceLock};
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
-use super::access::Pace;
 use super::board;
 use super::fault::Refusal;
 use super::office::Office;
+use super::resumption;
 use super::service::Service;
 use super::silence::Silence;
 use super::watches::Watches;
@@ -31,16 +33,17 @@ pub(super) struct Contact {
     pub negotiated: Duration,
     pub watches: Watches,
     pub silence: Silence,
-    service: Service,
+    pub(super) service: Service,
     /// Whether the operators' orders are known.
-    briefed: watch::Sender<bool>,
+    pub(super) briefed: watch::Sender<bool>,
 }
 
 impl Contact {
     /// Opens a session, this once. The client library's own limit counts from the last byte that came.
     pub async fn open(office: &Arc<Office>, number: SessionNumber) -> Result<Self, Error> {
         let asked = office.settings.session_timeout;
-        let opening = timeout(asked + connection_timeout(asked), connect(office));
+        let opening = office.settings.access.open(&office.settings.servers, office.pace(), None);
+        let opening = timeout(asked + connection_timeout(asked), opening);
         let (client, service) = opening.await.map_err(|_| Error::Timeout)?;
         let (client, service) = (client?, service.ok_or(Error::ClientClosed)?);
         let negotiated = client.session_timeout();
@@ -98,22 +101,57 @@ impl Retired {
 /// A session that is being opened, is open, or is over.
 #[derive(Debug)]
 pub(super) struct Session {
-    contact: Arc<OnceLock<Arc<Contact>>>,
+    line: Line,
     // Dropped: everything that waits on this session stops waiting.
     retired: watch::Sender<()>,
+}
+
+/// What there is to talk through.
+#[derive(Clone, Debug, Default)]
+enum Way {
+    #[default]
+    None,
+    Open(Arc<Contact>),
+    /// The connection was lost, and a new client is to take the session up.
+    Lost(Arc<Contact>),
+}
+
+/// The way to the servers, as it comes and goes.
+#[derive(Clone, Debug)]
+pub(super) struct Line(watch::Receiver<Way>);
+
+impl Line {
+    fn last(&self) -> Option<Arc<Contact>> {
+        match &*self.0.borrow() {
+            Way::None => None,
+            Way::Open(contact) | Way::Lost(contact) => Some(Arc::clone(contact)),
+        }
+    }
+
+    /// Waits while the session is being taken up. `None`: it is over.
+    pub async fn contact(mut self) -> Option<Arc<Contact>> {
+        match &*self.0.wait_for(|way| matches!(way, Way::Open(_))).await.ok()? {
+            Way::Open(contact) => Some(Arc::clone(contact)),
+            Way::None | Way::Lost(_) => None,
+        }
+    }
 }
 
 impl Session {
     /// Answers with exactly one of `Connected`, `Unreachable` and `Rejected`, then follows the session's state.
     pub fn open(office: Arc<Office>, number: SessionNumber) -> Self {
-        let (retired, receiver) = watch::channel(());
-        let contact = Arc::new(OnceLock::new());
-        tokio::spawn(serve(office, number, Arc::clone(&contact), Retired(receiver)));
-        Self { contact, retired }
+        let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(Way::None));
+        tokio::spawn(serve(office, number, way, Retired(receiver)));
+        Self { line: Line(line), retired }
     }
 
+    /// The last contact there was.
     pub fn contact(&self) -> Option<Arc<Contact>> {
-        self.contact.get().cloned()
+        self.line.last()
+    }
+
+    pub fn line(&self) -> Line {
+        self.line.clone()
     }
 
     pub fn retired(&self) -> Retired {
@@ -121,56 +159,87 @@ impl Session {
     }
 
     /// Lets go of the client, so that the session is closed in the background; the service tells when it is. After a
-    /// session timeout the server has expired it anyway.
+    /// session timeout the server has expired it anyway, as it does one that is being taken up.
     pub fn retire(self) -> Option<Service> {
-        let contact = self.contact.get()?;
+        let contact = self.contact()?;
         contact.watches.close();
         contact.service.end_after(contact.negotiated);
         Some(contact.service.clone())
     }
 }
 
-async fn serve(office: Arc<Office>, number: SessionNumber, slot: Arc<OnceLock<Arc<Contact>>>, mut retired: Retired) {
-    let opened = tokio::select! {
-        opened = Contact::open(&office, number) => opened,
-        () = retired.wait() => return,
-    };
-    let contact = match opened {
-        Ok(contact) => contact,
-        Err(error) => {
-            return tokio::select! {
-                () = failed(&office, number, &error) => {}
-                () = retired.wait() => {}
-            };
+async fn serve(office: Arc<Office>, number: SessionNumber, way: watch::Sender<Way>, mut retired: Retired) {
+    let served = async {
+        match Contact::open(&office, number).await {
+            Ok(contact) => see_through(&office, contact, &way).await,
+            Err(error) => failed(&office, number, &error).await,
         }
     };
-    let (states, negotiated, mut service) = (contact.client.state_watcher(), contact.negotiated, contact.service());
-    let (session, servers) = (contact.client.session_id(), &office.settings.servers);
-    tracing::info!(%session, ?negotiated, servers, "Session was opened");
+    tokio::select! {
+        () = served => {}
+        () = retired.wait() => {}
+    }
+}
+
+/// Follows the session to its end, from one contact to the next.
+async fn see_through(office: &Arc<Office>, contact: Contact, way: &watch::Sender<Way>) {
+    let (number, negotiated, servers) = (contact.number, contact.negotiated, &office.settings.servers);
+    tracing::info!(session = %contact.client.session_id(), ?negotiated, servers, "Session was opened");
     office.reached();
-    let contact = Arc::new(contact);
+    let mut contact = Arc::new(contact);
+    let mut news = vec![Event::Connected { session: number, negotiated }];
+    while let Some(lost) = keep(office, contact, way, news).await {
+        way.send_replace(Way::Lost(Arc::clone(&lost)));
+        let taken_up = tokio::select! {
+            taken_up = resumption::take_up(&lost) => taken_up,
+            never = wonder(&lost) => match never {},
+        };
+        match taken_up {
+            Ok(resumed) => contact = Arc::new(resumed),
+            Err(error) => {
+                tracing::info!(%error, "Session ended");
+                return office.tell(Event::SessionOver { session: number });
+            }
+        }
+        office.reached();
+        tracing::info!("Contact was restored");
+        news = resumption::news(&lost);
+    }
+}
+
+/// Serves one contact to its end. It is returned if the session is to be taken up by another.
+async fn keep(
+    office: &Arc<Office>,
+    contact: Arc<Contact>,
+    way: &watch::Sender<Way>,
+    news: Vec<Event>,
+) -> Option<Arc<Contact>> {
+    let (session, negotiated) = (contact.number, contact.negotiated);
+    let (states, mut service) = (contact.client.state_watcher(), contact.service());
+    let must_be_taken_up = office.settings.access.must_be_taken_up();
+    if must_be_taken_up {
+        let states = states.clone();
+        service.stand_still_when(move || states.peek_state() == SessionState::Disconnected);
+    }
     office.greet(&contact);
-    let board = board::keep(Arc::downgrade(&contact));
-    let _ = slot.set(contact);
-    drop(slot);
-    office.tell(Event::Connected { session: number, negotiated });
+    let (present, board) = (Arc::downgrade(&contact), board::keep(Arc::downgrade(&contact)));
+    way.send_replace(Way::Open(contact));
+    for event in news {
+        office.tell(event);
+    }
     tokio::select! {
         biased;
-        () = retired.wait() => {}
-        () = follow(&office, number, negotiated, states) => {}
+        is_lost = follow(office, session, negotiated, states, must_be_taken_up) => {
+            return present.upgrade().filter(|_| is_lost);
+        }
         () = board => {}
         // It says so by a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");
-            office.tell(Event::SessionOver { session: number });
+            office.tell(Event::SessionOver { session });
         }
     }
-}
-
-async fn connect(office: &Office) -> (Result<Client, Error>, Option<Service>) {
-    let asked = office.settings.session_timeout;
-    let pace = Pace { session: asked, connection: connection_timeout(asked) };
-    office.settings.access.open(&office.settings.servers, pace).await
+    None
 }
 
 /// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
@@ -196,8 +265,15 @@ async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
 /// Renewed certificates are known before the next connection needs them.
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
-/// The watcher keeps the latest state only, so states are compared with what was told before.
-async fn follow(office: &Arc<Office>, session: SessionNumber, negotiated: Duration, mut states: StateWatcher) {
+/// Until the session is over, which it tells, or has lost contact (`true`) and the client library is not to restore it. The
+/// watcher keeps the latest state only, so states are compared with what was told before.
+async fn follow(
+    office: &Arc<Office>,
+    session: SessionNumber,
+    negotiated: Duration,
+    mut states: StateWatcher,
+    must_be_taken_up: bool,
+) -> bool {
     let mut connected = true;
     let mut state = states.state();
     loop {
@@ -207,6 +283,9 @@ async fn follow(office: &Arc<Office>, session: SessionNumber, negotiated: Durati
                 office.settings.access.refresh();
                 tracing::info!("Contact was lost");
                 office.tell(Event::ContactLost { session });
+                if must_be_taken_up {
+                    return true;
+                }
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly if !connected => {
                 connected = true;
@@ -214,15 +293,11 @@ async fn follow(office: &Arc<Office>, session: SessionNumber, negotiated: Durati
                 tracing::info!("Contact was restored");
                 office.tell(Event::ContactRestored { session });
             }
-            SessionState::AuthFailed => {
-                // The client library asks for its watches before a login by SASL is over, so that a server which demands one
-                // refuses the session that it has taken before. Whether our credentials are bad, the next session shows.
-                tracing::warn!("Session was rejected: authentication failed");
-                return office.tell(Event::SessionOver { session });
-            }
-            SessionState::Expired | SessionState::Closed => {
+            // Whether our credentials are bad, the next session shows.
+            SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => {
                 tracing::info!(%state, "Session ended");
-                return office.tell(Event::SessionOver { session });
+                office.tell(Event::SessionOver { session });
+                return false;
             }
             SessionState::Disconnected | SessionState::SyncConnected | SessionState::ConnectedReadOnly => {}
         }
@@ -245,6 +320,13 @@ async fn next(office: &Arc<Office>, states: &mut StateWatcher, lost: Option<Dura
             Err(_) => office.settings.access.refresh(),
         }
     }
+}
+
+/// The same while the session is being taken up.
+async fn wonder(lost: &Contact) -> Infallible {
+    sleep(lost.negotiated / 4).await;
+    ask_why(&lost.office);
+    pending().await
 }
 
 /// Nobody waits for the answer.

@@ -85,6 +85,16 @@ struct Armed {
 }
 
 impl Watches {
+    /// Of this candidacy, and none yet.
+    pub fn of(candidacy: Candidacy) -> Self {
+        Self(Mutex::new(Armed { candidacy, ..Armed::default() }))
+    }
+
+    /// Whose they are.
+    pub fn candidacy(&self) -> Candidacy {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).candidacy
+    }
+
     /// Arms what is wanted and not yet armed, and drops what is no longer wanted.
     pub fn set(&self, contact: &Arc<Contact>, candidacy: Candidacy, wanted: Vec<Watch>) {
         let Some(mut armed) = self.lock(candidacy) else { return };

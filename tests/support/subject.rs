@@ -184,6 +184,13 @@ impl Running {
         assert!(found, "never logged {text:?}:\n{}", self.log());
     }
 
+    /// Waits until the log contains `text` so many times.
+    #[track_caller]
+    pub fn until_logged_times(&self, text: &str, times: usize) {
+        let found = wait::held_within(wait::LIMIT, || self.log().matches(text).count() >= times);
+        assert!(found, "not logged {times} times {text:?}:\n{}", self.log());
+    }
+
     pub fn has_exited(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use super::{election, server};
+use crate::support::Election;
 use crate::support::ports::Port;
 
 /// Passes on what comes to `listener`, for as long as the test runs.
@@ -36,20 +37,43 @@ fn an_ipv6_address_is_as_good_as_another() {
     assert!(servers.starts_with("[::1]:"));
 }
 
-#[test]
-fn behind_one_name_a_silent_server_does_not_hide_the_others() {
-    let election = election();
+/// Two servers that take connections and never say a word, and a living one, behind one name: a connect string, and what
+/// makes the name known.
+pub fn two_silent_and(name: &str, living: SocketAddr, election: &Election) -> (String, Command) {
     let port = Port::reserve();
-    // The first two take connections and never say a word.
-    let _silent = ["127.0.0.2", "127.0.0.3"].map(|address| TcpListener::bind((address, port.number())).unwrap());
-    let living = TcpListener::bind(("127.0.0.4", port.number())).unwrap();
-    pass_on(living, server().server(0).address());
+    for address in ["127.0.0.2", "127.0.0.3"] {
+        // They stay for as long as the tests.
+        std::mem::forget(TcpListener::bind((address, port.number())).unwrap());
+    }
+    pass_on(TcpListener::bind(("127.0.0.4", port.number())).unwrap(), living);
+    let servers = format!("{name}:{}", port.number());
+    std::mem::forget(port);
+    (servers, where_it_stands_for(name, &["127.0.0.2", "127.0.0.3", "127.0.0.4"], election))
+}
+
+/// The same with one address before the living one, at which nobody listens.
+pub fn one_that_refuses_and(name: &str, living: SocketAddr, election: &Election) -> (String, Command) {
+    let port = Port::reserve();
+    pass_on(TcpListener::bind(("127.0.0.3", port.number())).unwrap(), living);
+    let servers = format!("{name}:{}", port.number());
+    std::mem::forget(port);
+    (servers, where_it_stands_for(name, &["127.0.0.2", "127.0.0.3"], election))
+}
+
+fn where_it_stands_for(name: &str, addresses: &[&str], election: &Election) -> Command {
     let hosts = election.diary.directory().join("hosts");
-    std::fs::write(&hosts, "127.0.0.2 ensemble\n127.0.0.3 ensemble\n127.0.0.4 ensemble\n").unwrap();
-    let subject = election.host_at(&format!("ensemble:{}", port.number()), "a").command(&["true"]);
+    let lines: Vec<_> = addresses.iter().map(|address| format!("{address} {name}\n")).collect();
+    std::fs::write(&hosts, lines.concat()).unwrap();
     let mut wrapper = Command::new("unshare");
     let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
     wrapper.args(["--mount", "sh", "-c", script]).arg(&hosts);
-    let mut host = subject.spawn_inside(wrapper);
+    wrapper
+}
+
+#[test]
+fn behind_one_name_a_silent_server_does_not_hide_the_others() {
+    let election = election();
+    let (servers, wrapper) = two_silent_and("ensemble", server().server(0).address(), &election);
+    let mut host = election.host_at(&servers, "a").command(&["true"]).spawn_inside(wrapper);
     assert_eq!(host.code(), 0, "{}", host.log());
 }

@@ -13,7 +13,7 @@ use zookeeper_client::Client;
 use super::secs;
 use crate::support::ensemble::Build;
 use crate::support::subject::{children_of, is_alive};
-use crate::support::{Admin, Election, Ensemble, Subject, wait};
+use crate::support::{Admin, Election, Ensemble, Proxy, Subject, wait};
 
 const IDENTITY: &str = "digest:bob:hunter2";
 
@@ -86,6 +86,25 @@ fn with_an_identity_an_election_works_and_fails_over_at_a_server_that_demands_on
     assert_eq!(second.code(), 0);
     assert_eq!(election.state(), "free");
     election.diary.assert_no_overlap();
+}
+
+/// The library shows what it was given ahead of everything else, so that it may restore the contact by itself.
+#[test]
+fn with_identities_a_lost_connection_is_restored_and_the_session_kept() {
+    let election = election();
+    let link = Proxy::to(strict().server(0).address());
+    let host = election.host_behind(&link, "a").session_timeout("10s");
+    let host = host.env("ZK_LEADER_RUN_AUTH", "digest:bob:hunter2\ndigest:carl:other").spawn();
+    election.diary.until_started(1);
+    let session = election.admin.stat(&election.first()).unwrap().ephemeral_owner;
+    for cut in 1..=3 {
+        link.reset();
+        host.until_logged_times("paused -> leading", cut);
+        let version = election.record_version();
+        wait::until("the lease is renewed", || election.record_version() > version + 1);
+        assert_eq!(election.admin.stat(&election.first()).unwrap().ephemeral_owner, session, "{}", host.log());
+    }
+    assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
 }
 
 #[test]

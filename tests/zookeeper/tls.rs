@@ -121,6 +121,17 @@ fn an_election_over_tls_works_and_a_killed_supervisors_lease_is_freed() {
     election.diary.assert_no_overlap();
 }
 
+/// The name itself is connected to, because the certificate is for it.
+#[test]
+fn of_the_addresses_of_one_name_those_that_refuse_are_passed_over() {
+    let site = site();
+    let election = site.election();
+    let (servers, wrapper) = super::addresses::one_that_refuses_and("localhost", site.secure.address(), &election);
+    let host = site.host(&election, "a").option("--connect", &format!("tcp+tls://{servers}")).command(&["true"]);
+    let mut host = host.spawn_inside(wrapper);
+    assert_eq!(host.code(), 0, "{}", host.log());
+}
+
 #[test]
 fn one_connect_string_may_name_servers_with_and_without_tls() {
     let site = site();

@@ -105,18 +105,6 @@ enum Before {
     There(Option<i32>),
 }
 
-/// A server that runs the login of SASL ahead of its own greeting drops us, and takes us the next time.
-async fn connect(access: &Access, servers: &str, pace: Pace) -> (Result<Client, Error>, Option<Service>) {
-    const TRIES: usize = 3;
-    for _ in 1..TRIES {
-        let (client, service) = access.open(servers, pace).await;
-        if client.is_ok() || matches!(client, Err(Error::NoAuth | Error::AuthFailed)) {
-            return (client, service);
-        }
-    }
-    access.open(servers, pace).await
-}
-
 /// An open session.
 #[derive(Debug)]
 pub struct Visit {
@@ -135,7 +123,7 @@ impl Visit {
         let Destination { servers, chroot, access, limit, session_timeout } = destination;
         let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
         let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
-        let opened = AssertUnwindSafe(connect(access, servers, pace)).catch_unwind();
+        let opened = AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind();
         let (client, service) = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
