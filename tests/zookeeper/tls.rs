@@ -306,10 +306,12 @@ fn servers_that_refuse_us_once_we_were_taken_are_tried_until_they_take_us_again(
     let election = renewal.site.election();
     let mut host = renewal.host(&election, "a").spawn();
     election.diary.until_started(1);
-    let next = Authority::new();
+    let (next, before) = (Authority::new(), host.log().len());
     renewal.restart_server(&next);
     host.until_logged("is not signed by an authority in --tls-ca");
     election.diary.until_nobody_lives();
+    // In a new session, too.
+    wait::until("it tries again and again", || host.log()[before..].contains("Ensemble was not reached again"));
     wait::pass(secs(1));
     assert!(!host.has_exited(), "{}", host.log());
     renewal.publish(&next, &next.issue("ours", "DNS:client"));

@@ -95,6 +95,35 @@ fn a_certificate_that_servers_do_not_take_ends_the_term_at_the_next_connection()
     election.diary.assert_no_overlap();
 }
 
+#[test]
+fn what_servers_have_against_us_is_said_before_the_command_must_end() {
+    let worn = Worn::new();
+    let election = worn.renewal.site.election();
+    let host = worn.host(&election, "a").session_timeout("40s").spawn();
+    election.diary.until_started(1);
+    worn.publish(&Authority::new().issue("stranger", "DNS:client"));
+    worn.link.reset();
+    host.until_logged("does not accept the certificate in --tls-cert");
+    election.diary.until_alive();
+    worn.renew();
+    host.until_logged("Contact was restored");
+    assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
+}
+
+#[test]
+fn servers_that_were_away_and_then_refuse_us_are_asked_again() {
+    let worn = Worn::new();
+    let election = worn.renewal.site.election();
+    let host = worn.host(&election, "a").spawn();
+    election.diary.until_started(1);
+    worn.link.cut();
+    host.until_logged("Ensemble was not reached again");
+    assert!(!host.log().contains("cannot be spoken with"), "{}", host.log());
+    worn.publish(&Authority::new().issue("stranger", "DNS:client"));
+    worn.link.heal();
+    host.until_logged("does not accept the certificate in --tls-cert");
+}
+
 /// It is no better than the one before.
 #[test]
 fn an_expired_certificate_in_the_place_of_a_good_one_is_not_taken_and_the_command_runs_on() {
