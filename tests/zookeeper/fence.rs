@@ -133,6 +133,26 @@ fn who_dies_while_it_fences_leaves_the_work_to_the_next() {
     assert_eq!(fenced(&election), ["b a", "c a", "c b"]);
 }
 
+/// It has renewed nothing yet: the record that waits has to say whom.
+#[test]
+fn who_dies_while_it_waits_leaves_the_work_to_the_next() {
+    let election = election();
+    let link = link();
+    let lost = election.host_behind(&link, "a").session_timeout("8s").spawn();
+    election.diary.until_started(1);
+    wait::until("a renewal has written the token", || election.record()["token"].is_i64());
+    let second = host(&election, "b", "true").session_timeout("8s").spawn();
+    election.until_candidates(2);
+    link.stall();
+    lost.kill();
+    election.admin.delete(&election.first());
+    wait::until("the next one waits", || election.record()["waiting_on"].is_i64());
+    second.kill();
+    let _third = host(&election, "c", "true").session_timeout("8s").spawn();
+    assert_eq!(election.diary.until_started(2).id, "c");
+    assert_eq!(fenced(&election), ["c a"]);
+}
+
 #[test]
 fn who_loses_the_record_while_it_fences_fences_no_longer() {
     let election = election();

@@ -5,10 +5,12 @@ use std::time::Duration;
 use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
+use zk_leader_run::zookeeper::Access;
+use zk_leader_run::zookeeper::visit::{Destination, Visit, Written};
 
 use crate::host::{ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
 use crate::support::proxy::request;
-use crate::support::wait::SETTLED;
+use crate::support::wait::{LIMIT, SETTLED};
 use crate::support::{Admin, Ensemble, Proxy, wait};
 
 const CONFLICT: No = No::Denied(Denial::Conflict);
@@ -33,6 +35,29 @@ async fn a_term_from_take_over_to_release() {
     assert_eq!(admin.children(ELECTION), [""; 0]);
     let (_next, view) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
     assert!(!view.record.held && view.term_version == 1);
+}
+
+/// Another term may have begun since `zk-leaderctl put --fenced` has read which one it is.
+#[tokio::test]
+async fn what_is_fenced_is_written_under_the_term_that_was_read_and_no_other() {
+    let ensemble = Ensemble::single();
+    let admin = Admin::to(&ensemble.connect_string());
+    let (_host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let destination = Destination {
+        servers: ensemble.connect_string(),
+        chroot: String::new(),
+        access: Access::default(),
+        limit: LIMIT,
+        session_timeout: SESSION_TIMEOUT,
+    };
+    let visit = Visit::open(&destination).await.unwrap();
+    for (data, exists) in [("made", false), ("changed", true)] {
+        let write = |term| visit.write_fenced((TERM, term), "/fenced", data.as_bytes(), exists);
+        assert_eq!(write(conditions.term - 1).await.unwrap(), Written::Conflict);
+        assert_eq!(write(conditions.term).await.unwrap(), Written::Done);
+        assert_eq!(admin.read("/fenced"), data);
+    }
+    visit.close().await;
 }
 
 #[tokio::test]
