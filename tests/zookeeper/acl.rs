@@ -111,5 +111,8 @@ fn znodes_that_exist_keep_their_acl_and_that_is_said() {
     let host = with(host(&election, "b").option("--acl", "creator"), LOGIN).spawn();
     host.until_logged("Others than --acl says may change a znode");
     host.until_logged("intruder=world:anyone:cdrwa");
+    for decisive in ["election", "lease", "term"] {
+        host.until_logged(&format!("path={}/{decisive} ", base_of(&election)));
+    }
     election.diary.until_started(1);
 }
