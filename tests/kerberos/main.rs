@@ -269,6 +269,25 @@ fn a_lost_connection_is_ridden_out_though_the_key_distribution_centre_is_away() 
     assert_eq!(host.code(), 0, "{}", host.log());
 }
 
+/// Nothing is answered there before the login: the session is taken up by a new client, on a thread of its own.
+#[test]
+fn at_a_server_that_demands_a_login_a_lost_connection_costs_neither_the_session_nor_the_command() {
+    let (realm, diary) = (Realm::strict(), Diary::new());
+    let link = Proxy::to(realm.ensemble.server(0).address());
+    let servers = format!("localhost:{}", link.address().port());
+    let host = Subject::new(&servers, "demanded", "a").session_timeout("20s").witness(&diary, &[]);
+    let mut host = realm.known(host.flag("--kerberos").option("--acl", "creator"), "demanded").spawn();
+    diary.until_started(1);
+    for times in 1..=2 {
+        link.reset();
+        wait::until("it leads again", || host.log().matches("paused -> leading").count() == times);
+    }
+    assert!(!host.log().contains("Session ended"), "{}", host.log());
+    assert_eq!(diary.starts().len(), 1);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+}
+
 /// The tickets are gone, too: a new login would need who does not answer, and MIT's library waits for it. Meanwhile our own
 /// loop stops the command by a signal, before the guard would kill it, and hears what it is told.
 #[test]
