@@ -140,12 +140,12 @@ fn noting_job(election: &Election, id: &str, slot: &str, file: &Path) -> Subject
     host.command(&["sh", "-c", script, file.to_str().unwrap()])
 }
 
-/// The holder of the record, if it is one of these.
-fn holder<'a>(election: &Election, hosts: &'a [Running]) -> Option<&'a Running> {
+/// The holder of the record, if it is one of these. It may be dead for as long as its session lives.
+fn holder<'a>(election: &Election, mut hosts: impl Iterator<Item = &'a Running>) -> Option<&'a Running> {
     let (text, _) = election.admin.find(&election.path("lease"))?;
     let record: Value = serde_json::from_str(&text).ok()?;
     let pid = record["holder"]["pid"].as_i64().filter(|_| record["state"] == "held")?;
-    hosts.iter().find(|host| i64::from(host.pid()) == pid)
+    hosts.find(|host| i64::from(host.pid()) == pid)
 }
 
 /// Multiples of the golden ratio: spread over the time between two slots, no two alike.
@@ -160,7 +160,8 @@ fn slots_under_fire(number: usize, slots: usize, options: &[&str]) -> (Vec<Strin
     let notes = |slot: usize| election.diary.directory().join(format!("slot-{slot}"));
     let mut hosts: Vec<Running> = Vec::new();
     for slot in 0..slots {
-        // The calls of the last slot may still run or wait, those before it are done, however long the leases took.
+        // The calls of the last slot may still run or wait, those before it are done, however long the leases took; their ids
+        // may be others' by now.
         for host in hosts.iter_mut().rev().skip(3) {
             host.status();
         }
@@ -169,7 +170,7 @@ fn slots_under_fire(number: usize, slots: usize, options: &[&str]) -> (Vec<Strin
             hosts.push(options.iter().fold(call, |call, option| call.flag(option)).spawn());
         }
         wait::pass(jitter(slot + 7 * number));
-        if let Some(doomed) = holder(&election, &hosts) {
+        if let Some(doomed) = holder(&election, hosts.iter().rev().take(6)) {
             if slot % 3 == 2 {
                 for pid in subject::children_of(doomed.pid()) {
                     kill(Pid::from_raw(pid), Signal::SIGKILL).ok();

@@ -8,7 +8,8 @@ use crate::support::{Subject, wait};
 
 const HELP: &str = "this test looks at a terminal: apt-get install tmux";
 
-/// A terminal of 100 columns on which one program runs, by a tmux server of its own. Dropped: both are gone.
+/// A terminal of 100 columns, on which one program runs, by a tmux server of its own; high enough for all that the client
+/// library may say of its tries. Dropped: both are gone.
 struct Terminal {
     directory: tempfile::TempDir,
 }
@@ -22,7 +23,7 @@ impl Terminal {
         let typed = typed.iter().map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
         let line = format!("{typed}; echo \"status $?\"; read -r line");
         let made =
-            terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "24", "env", "NO_COLOR=1", "sh", "-c", &line]);
+            terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "60", "env", "NO_COLOR=1", "sh", "-c", &line]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         terminal
     }

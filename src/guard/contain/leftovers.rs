@@ -38,10 +38,14 @@ pub(super) fn remove(parent: &Path) {
 /// # Errors
 /// When it cannot be opened or locked for another reason.
 pub(super) fn hold(path: &Path) -> io::Result<Option<File>> {
-    let directory = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => lock(opened?, path),
+    }
+}
+
+/// The same, of a directory that was opened as `path`.
+fn lock(directory: File, path: &Path) -> io::Result<Option<File>> {
     match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -86,6 +90,22 @@ mod tests {
         ] {
             assert_eq!(owner(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn what_is_gone_or_another_one_by_the_time_it_is_locked_is_not_held() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a");
+        let made = || {
+            fs::create_dir(&path).unwrap();
+            File::open(&path).unwrap()
+        };
+        let removed = made();
+        fs::remove_dir(&path).unwrap();
+        assert!(lock(removed.try_clone().unwrap(), &path).unwrap().is_none());
+        let anew = made();
+        assert!(lock(removed, &path).unwrap().is_none());
+        assert!(lock(anew, &path).unwrap().is_some());
     }
 
     #[test]
