@@ -119,11 +119,12 @@ async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
-    let (_, watcher) = found?;
+    let forbidden = |error: Error| Fault::from(error).without(Right::Read, &path);
+    let (_, watcher) = found.map_err(forbidden)?;
     let orders = match read {
         Ok((data, stat)) => understood(contact, &data, stat.mzxid),
         Err(Error::NoNode) => Orders::default(),
-        Err(error) => return Err(Fault::from(error).without(Right::Read, &path)),
+        Err(error) => return Err(forbidden(error)),
     };
     contact.office.board.change(|known| Orders { asked_for: known.asked_for, ..orders });
     Ok(watcher)
