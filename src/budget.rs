@@ -14,7 +14,7 @@ use crate::core::time::Timestamp;
 use crate::observe::line::printable;
 use crate::observe::systemd::ReadyOn;
 use crate::observe::words::{length, signal};
-use crate::zookeeper::recipes;
+use crate::zookeeper::schema::recipe;
 
 /// The whole page.
 pub fn text(config: &Config) -> String {
@@ -66,7 +66,7 @@ fn election(config: &Config) -> Rows {
         ("servers", config.servers.clone()),
         ("chroot", chroot),
         ("path", config.base.to_string()),
-        ("recipe", recipes::text(config.recipe).to_owned()),
+        ("recipe", recipe::text(config.recipe).to_owned()),
         ("leaders", leaders),
         ("priority", priority(config)),
         ("try the ensemble", reach),

@@ -26,8 +26,9 @@ use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
 use crate::supervisor::errands;
-use crate::zookeeper::releaser::Orphaned;
-use crate::zookeeper::{self, Access};
+use crate::zookeeper;
+use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::election::release_orphaned::Orphaned;
 
 /// While secrets are in our memory, nobody but root may look into it: neither by a core dump nor in `/proc`, where the
 /// variables are, too (`PR_SET_DUMPABLE(2const)`). Children inherit it until they execute something, so the command keeps its own.

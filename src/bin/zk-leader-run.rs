@@ -11,7 +11,7 @@ use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
 use zk_leader_run::supervisor::errands::{self, Guards};
 use zk_leader_run::supervisor::{Company, Onlookers};
-use zk_leader_run::zookeeper::releaser::{self, Orphaned, Outcome};
+use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::{budget, supervisor, wiring};
 
 fn main() -> ExitCode {
@@ -79,7 +79,7 @@ fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
     log::start(config.log_format, config.log_level);
     let ensemble = wiring::ensemble(config, wiring::instance());
     let outcome = runtime().map_err(|error| error.to_string());
-    match outcome.and_then(|runtime| runtime.block_on(releaser::free_record(ensemble, orphaned))) {
+    match outcome.and_then(|runtime| runtime.block_on(release_orphaned::free_record(ensemble, orphaned))) {
         Ok(Outcome::Freed) => {
             tracing::warn!(token = orphaned.token, "The supervisor was killed; its lease was released");
         }

@@ -15,8 +15,8 @@ use crate::config::ctl::Format;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
-use crate::zookeeper::orders::Disabled;
-use crate::zookeeper::visit::sight::{Election, Lease};
+use crate::zookeeper::admin::view::{Election, Lease};
+use crate::zookeeper::schema::control::Disabled;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;

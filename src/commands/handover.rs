@@ -12,8 +12,8 @@ use super::verdict::{self, Contender, Verdict};
 use super::{Answer, Desk, Excuse};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::orders::Handover;
-use crate::zookeeper::visit::sight::{Election, Holder};
+use crate::zookeeper::admin::view::{Election, Holder};
+use crate::zookeeper::schema::control::Handover;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;

@@ -5,15 +5,15 @@ use serde_json::json;
 use super::paper::{Cell, Paper, Tone, moment};
 use super::{Answer, Desk, Excuse};
 use crate::config::ctl::Format;
-use crate::zookeeper::history::{History, Term};
-use crate::zookeeper::visit::sight;
+use crate::zookeeper::admin::view;
+use crate::zookeeper::schema::history::{History, Term};
 
 /// The width of the line of time.
 const WIDTH: i64 = 40;
 
 pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
     let election = desk.election().await?;
-    let history = match sight::history(&desk.visit, &election.base).await? {
+    let history = match view::history(&desk.visit, &election.base).await? {
         Some(Ok(history)) => history,
         Some(Err(complaint)) => {
             let sentence = format!("the history at {}/history cannot be read: {complaint}", election.base);

@@ -6,14 +6,14 @@ use super::paper::{Cell, Tone};
 use super::verdict::{self, Verdict};
 use super::{Answer, Desk, Excuse};
 use crate::config::ctl::{Format, Place};
-use crate::zookeeper::visit::sight::{self, Election};
+use crate::zookeeper::admin::view::{self, Election};
 
 pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
     let (Place::Base(root) | Place::OnlyOneBelow(root)) = &desk.asked.place;
     let mut elections = Vec::new();
-    for name in sight::elections(&desk.visit, root.as_str()).await? {
+    for name in view::elections(&desk.visit, root.as_str()).await? {
         // It may be deleted between two reads.
-        if let Some(election) = sight::election(&desk.visit, &format!("{root}/{name}")).await? {
+        if let Some(election) = view::election(&desk.visit, &format!("{root}/{name}")).await? {
             elections.push((name, election));
         }
     }

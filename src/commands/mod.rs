@@ -28,8 +28,8 @@ use crate::config::ctl::{Asked, Format, Place, Question};
 use crate::config::refusal::quoted;
 use crate::exit::Status;
 use crate::observe::words;
-use crate::zookeeper::visit::sight::{self, Election};
-use crate::zookeeper::visit::{Destination, Failure, Visit};
+use crate::zookeeper::admin::view::{self, Election};
+use crate::zookeeper::admin::{Destination, Failure, Visit};
 
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
@@ -97,7 +97,7 @@ impl Desk<'_> {
             Place::Base(base) => return Ok(base.as_str().to_owned()),
             Place::OnlyOneBelow(root) => root.as_str(),
         };
-        let names = sight::elections(&self.visit, root).await?;
+        let names = view::elections(&self.visit, root).await?;
         match names.as_slice() {
             [only] => Ok(format!("{root}/{only}")),
             [] => Err(Excuse::not_known(format!(
@@ -114,7 +114,7 @@ impl Desk<'_> {
     /// One look at it.
     async fn election(&self) -> Result<Election, Excuse> {
         let base = self.base().await?;
-        let election = sight::election(&self.visit, &base).await?;
+        let election = view::election(&self.visit, &base).await?;
         election.ok_or_else(|| self.no_election(&base))
     }
 

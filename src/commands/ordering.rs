@@ -12,9 +12,9 @@ use crate::clock;
 use crate::config::ctl::Format;
 use crate::core::time::Timestamp;
 use crate::observe::line::printable;
-use crate::zookeeper::orders::{CONTROL, Orders};
-use crate::zookeeper::visit::Written;
-use crate::zookeeper::visit::sight::Election;
+use crate::zookeeper::admin::Written;
+use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::schema::control::{CONTROL, Orders};
 
 /// Another operator may write at the same time.
 const TRIES: usize = 10;

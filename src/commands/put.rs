@@ -10,7 +10,7 @@ use super::token_check::{Found, find};
 use super::{Answer, Desk, Excuse};
 use crate::config::ZnodePath;
 use crate::config::ctl::{Format, Value};
-use crate::zookeeper::visit::Written;
+use crate::zookeeper::admin::Written;
 
 const WRITTEN: u8 = 0;
 const FENCED_OFF: u8 = 1;

@@ -11,7 +11,7 @@ use super::verdict::{self, Contender, Verdict};
 use super::{Answer, Desk, Excuse, NOT_KNOWN};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::visit::sight::{Election, Office};
+use crate::zookeeper::admin::view::{Election, Office};
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;

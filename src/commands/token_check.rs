@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{Answer, Desk, Excuse, NOT_KNOWN};
 use crate::config::ctl::Format;
-use crate::zookeeper::visit::Facts;
-use crate::zookeeper::visit::sight::Office;
+use crate::zookeeper::admin::Facts;
+use crate::zookeeper::admin::view::Office;
 
 const NEWEST: u8 = 0;
 const NOT_NEWEST: u8 = 1;

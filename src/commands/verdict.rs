@@ -4,8 +4,8 @@
 //!
 //! Never: "nobody leads" where that is not known.
 
-use crate::zookeeper::member::Member;
-use crate::zookeeper::visit::sight::{Candidate, Election, Holder, Office};
+use crate::zookeeper::admin::view::{Candidate, Election, Holder, Office};
+use crate::zookeeper::schema::member::Member;
 
 /// Of one office.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use super::paper::moment;
 use super::{Answer, Desk, Excuse, SESSION_TIMEOUT, open, paper_for, status};
 use crate::clock;
 use crate::config::ctl::{Asked, Format};
-use crate::zookeeper::visit::sight::Election;
+use crate::zookeeper::admin::view::Election;
 
 const PAUSE: Duration = Duration::from_secs(1);
 

@@ -4,7 +4,7 @@
 
 use super::given::Given;
 use super::refusal::{Refusal, quoted};
-use crate::zookeeper::acl::{Acl, Entry, Rights};
+use crate::zookeeper::client::acl::{Acl, Entry, Rights};
 
 const CHOICES: &str = "write open, or a list like creator,world:anyone:r or digest:USER:HASH";
 const RIGHTS: &str = "rights are letters of cdrwa: create, delete, read, write, administer";

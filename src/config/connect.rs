@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::refusal::{Refusal, quoted};
 use super::znode::{self, ZnodePath};
 use crate::cli::{AccessOptions, Layers};
-use crate::zookeeper::TLS;
-use crate::zookeeper::tls;
+use crate::zookeeper::client::address::TLS;
+use crate::zookeeper::client::tls;
 
 const DEFAULT_PORT: u16 = 2181;
 const EXAMPLE: &str = "write it like h1:2181,h2:2181,[2001:db8::3]:2181/chroot";

@@ -9,7 +9,7 @@ use super::given::Given;
 use super::refusal::Refusal;
 use crate::cli::{Crowd as Typed, Layers};
 use crate::core::settings::{Guarantee, Recipe};
-use crate::zookeeper::recipes;
+use crate::zookeeper::schema::recipe;
 
 /// Slots are read in one round and created in one multi.
 const LEADERS_MOST: u16 = 64;
@@ -82,7 +82,7 @@ fn beside_others(crowd: Crowd, leaders: &Given, priority: &Given, preempts: Opti
 }
 
 fn only_ours(what: &str, recipe: Recipe) -> String {
-    let recipe = recipes::text(recipe);
+    let recipe = recipe::text(recipe);
     format!("{what} is nothing that the candidates of --recipe {recipe} know; leave one of them out")
 }
 

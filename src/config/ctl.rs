@@ -12,7 +12,7 @@ use super::znode::{self, ZnodePath};
 use super::{access, connect};
 use crate::cli::Layers;
 use crate::cli::ctl::{CtlTyped, Verb, Which};
-use crate::zookeeper::Access;
+use crate::zookeeper::client::connect::Access;
 
 /// What was asked, and of whom.
 #[derive(Clone, PartialEq, Eq, Debug)]

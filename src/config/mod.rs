@@ -36,8 +36,9 @@ use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
 use crate::observe::log::Format;
-use crate::zookeeper::acl::Acl;
-use crate::zookeeper::{Access, Once};
+use crate::zookeeper::client::acl::Acl;
+use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::schema::once::Once;
 
 /// Everything that the rest of the program needs to know of its user's wishes.
 #[derive(Clone, PartialEq, Eq, Debug)]

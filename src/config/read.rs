@@ -20,8 +20,8 @@ use crate::core::lease::{Wishes, lease_for};
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
 use crate::observe::log::Format;
 use crate::observe::words;
-use crate::zookeeper::acl::Acl;
-use crate::zookeeper::recipes::RECIPES;
+use crate::zookeeper::client::acl::Acl;
+use crate::zookeeper::schema::recipe::RECIPES;
 
 const LONGEST_SESSION: Duration = Duration::from_secs(24 * 3600);
 /// `--max-pause` is this many session timeouts.

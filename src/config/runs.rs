@@ -9,7 +9,7 @@ use super::refusal::{Refusal, quoted};
 use crate::cli::{Layers, Typed};
 use crate::core::settings::{Guarantee, OnExit, OnLoss, Recipe};
 use crate::observe::words;
-use crate::zookeeper::{Once, Per};
+use crate::zookeeper::schema::once::{Once, Per};
 
 const LONGEST_KEY: usize = 128;
 const MOST_SLOTS: usize = 10_000;

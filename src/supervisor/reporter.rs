@@ -6,7 +6,8 @@ use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::machine::{Bars, Snapshot};
 use crate::core::order::Takeover;
 use crate::observe::words;
-use crate::zookeeper::{Account, Term};
+use crate::zookeeper::publish::Account;
+use crate::zookeeper::schema::history::Term;
 
 /// What was told last.
 #[derive(Debug, Default)]

@@ -10,52 +10,13 @@
 //!
 //! Never: a decision about leadership; a write that nobody ordered; a request without an answer.
 
-mod access;
-pub mod acl;
-mod address;
-mod board;
-mod candidate;
-mod certificate;
-mod chronicle;
-mod diagnosis;
-mod directories;
-mod fault;
-pub mod history;
-#[cfg_attr(not(feature = "kerberos"), path = "no_kerberos.rs")]
-pub mod kerberos;
-mod layout;
-mod line;
-mod mark;
-pub mod member;
-mod office;
-mod once;
-pub mod orders;
-mod ownership;
-mod preemption;
-mod principal;
-mod reading;
-pub mod recipes;
-mod records;
-pub mod releaser;
-mod resolving;
-mod resumption;
-mod roster;
-mod runs;
-mod seat;
-mod service;
-mod session;
-mod settings;
-mod silence;
-mod slots;
-mod survey;
+pub mod admin;
+pub mod client;
+pub mod election;
+pub mod publish;
+pub mod schema;
 #[cfg(test)]
 mod testing;
-#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
-pub mod tls;
-mod unfenced;
-pub mod visit;
-mod watches;
-mod writes;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -74,21 +35,18 @@ use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
-use fault::Fault;
-use office::Office;
-use reading::{Answer, Watching};
-use service::Service;
-use session::{Contact, Line, Session};
+use client::error::Fault;
+use client::task::Service;
+use election::read::{Answer, Watching};
+use election::session::{Contact, Line, Session};
+use election::shared::Office;
+use election::{preempt, read, run_once, sequential, single, transactions};
+use publish::leader_query::Surveyor;
+use publish::{Account, history_writer};
+use schema::history::Term;
+use schema::pending_fences::Unfenced;
 
-pub use access::{Access, Login, Secret};
-pub use address::TLS;
-pub use board::Account;
-pub use history::Term;
-pub use once::{Once, Per};
-pub use principal::Principal;
-pub use settings::Settings;
-pub use survey::{Leader, Survey, Surveyor};
-pub use unfenced::Unfenced;
+pub use schema::settings::Settings;
 
 /// See the module's page. Every method but [`Desk::close`] returns at once; it must be called on a tokio runtime.
 #[derive(Debug)]
@@ -118,22 +76,22 @@ impl Desk {
     /// Creates our candidate, or finds it again. Answer: `Seen`.
     pub fn enter(&self, candidacy: Candidacy) {
         match self.office.settings.recipe {
-            Recipe::Single => self.ask(candidacy, Request::Enter, move |contact| seat::enter(contact, candidacy)),
-            _ => self.ask(candidacy, Request::Enter, move |contact| candidate::enter(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Enter, move |contact| single::enter(contact, candidacy)),
+            _ => self.ask(candidacy, Request::Enter, move |contact| sequential::enter(contact, candidacy)),
         }
     }
 
     /// Reads the line, the term and the record. Answer: `Seen`.
     pub fn look(&self, candidacy: Candidacy) {
         match self.office.settings.recipe {
-            Recipe::Single => self.ask(candidacy, Request::Look, move |contact| seat::look(contact, candidacy)),
-            _ => self.ask(candidacy, Request::Look, move |contact| candidate::look(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Look, move |contact| single::look(contact, candidacy)),
+            _ => self.ask(candidacy, Request::Look, move |contact| sequential::look(contact, candidacy)),
         }
     }
 
     /// Reads the record of a slot, and watches it. Answer: `Observed`.
     pub fn observe(&self, candidacy: Candidacy, slot: Slot) {
-        self.ask(candidacy, Request::Observe, move |contact| reading::observe(contact, candidacy, slot));
+        self.ask(candidacy, Request::Observe, move |contact| read::observe(contact, candidacy, slot));
     }
 
     /// Whom the record of our term says to fence.
@@ -148,18 +106,18 @@ impl Desk {
 
     /// Answer: `TookOver`.
     pub fn take_over(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration) {
-        let work = move |contact| writes::take_over(contact, candidacy, conditions, entry, longest);
+        let work = move |contact| transactions::take_over(contact, candidacy, conditions, entry, longest);
         self.ask(candidacy, Request::TakeOver, work);
     }
 
     /// Answer: `Renewed`.
     pub fn renew(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry) {
-        self.ask(candidacy, Request::Renew, move |contact| writes::renew(contact, candidacy, conditions, entry));
+        self.ask(candidacy, Request::Renew, move |contact| transactions::renew(contact, candidacy, conditions, entry));
     }
 
     /// Writes the marker of the run that is to start, unless it has run already. Answer: `Marked`.
     pub fn mark(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool) {
-        let work = move |contact| mark::mark(contact, candidacy, conditions, entry, is_first);
+        let work = move |contact| run_once::mark(contact, candidacy, conditions, entry, is_first);
         self.ask(candidacy, Request::Mark, work);
     }
 
@@ -170,7 +128,7 @@ impl Desk {
 
     /// Answer: `Released`.
     pub fn release(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool) {
-        let work = move |contact| writes::release(contact, candidacy, conditions, entry, keeps_candidate);
+        let work = move |contact| transactions::release(contact, candidacy, conditions, entry, keeps_candidate);
         self.ask(candidacy, Request::Release, work);
     }
 
@@ -193,7 +151,7 @@ impl Desk {
     /// Asks the leader, whose priority is lower, to hand over. What becomes of it is seen in the line.
     pub fn preempt(&self) {
         if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
-            let asking = preemption::ask(Arc::clone(&contact));
+            let asking = preempt::ask(Arc::clone(&contact));
             tokio::spawn(async move {
                 match timeout(contact.negotiated, AssertUnwindSafe(asking).catch_unwind()).await {
                     Ok(Ok(Ok(()))) => {}
@@ -211,7 +169,7 @@ impl Desk {
             if self.office.board.has_terms() {
                 sleep(COURTESY).await;
             }
-            let _ = timeout(within.min(LAST_WORDS), in_peace(chronicle::put(&contact))).await;
+            let _ = timeout(within.min(LAST_WORDS), in_peace(history_writer::put(&contact))).await;
         }
         self.retire();
         let closed = async {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use zookeeper_client::Stat;
 
-use super::acl::Acl;
-use super::{Access, Settings};
 use crate::core::settings::{Guarantee, Recipe};
+use crate::zookeeper::client::acl::Acl;
+use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::schema::settings::Settings;
 
 pub(super) fn settings() -> Settings {
     Settings {

@@ -9,8 +9,9 @@ use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Record, Request, SessionNumber, View};
 use zk_leader_run::core::order::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
-use zk_leader_run::zookeeper::acl::Acl;
-use zk_leader_run::zookeeper::{Access, Desk, Settings};
+use zk_leader_run::zookeeper::client::acl::Acl;
+use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::{Desk, Settings};
 
 use crate::support::wait;
 

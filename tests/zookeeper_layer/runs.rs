@@ -6,7 +6,8 @@ use serde_json::Value;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Denial, Event, Request};
 use zk_leader_run::core::order::ChildStatus;
-use zk_leader_run::zookeeper::{Once, Per, Settings};
+use zk_leader_run::zookeeper::Settings;
+use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
 use crate::host::{ELECTION, FIRST, Host, No, settings};
 use crate::support::{Admin, Ensemble, Proxy, wait};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
-use zk_leader_run::zookeeper::Access;
-use zk_leader_run::zookeeper::visit::{Destination, Visit, Written};
+use zk_leader_run::zookeeper::admin::{Destination, Visit, Written};
+use zk_leader_run::zookeeper::client::connect::Access;
 
 use crate::host::{ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
 use crate::support::proxy::request;

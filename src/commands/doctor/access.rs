@@ -8,10 +8,10 @@ use super::super::Excuse;
 use super::{Finding, advice, good, wrong};
 use crate::config::ctl::Asked;
 use crate::observe::words;
-use crate::zookeeper::acl::{Entry, intruders};
-use crate::zookeeper::kerberos::{self, Ourselves};
-use crate::zookeeper::visit::Visit;
-use crate::zookeeper::visit::sight::Election;
+use crate::zookeeper::admin::Visit;
+use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::client::acl::{Entry, intruders};
+use crate::zookeeper::client::kerberos::{self, Ourselves};
 
 /// Whoever may write to one of these, or to the candidates' directory, may end a term, or hold the election up.
 const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];

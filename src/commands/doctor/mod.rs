@@ -14,9 +14,9 @@ use crate::clock;
 use crate::config::ctl::{Asked, Format};
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
-use crate::zookeeper::visit::Visit;
-use crate::zookeeper::visit::probe::{self, Said};
-use crate::zookeeper::visit::sight::{self, Election};
+use crate::zookeeper::admin::Visit;
+use crate::zookeeper::admin::view::{self, Election};
+use crate::zookeeper::client::four_letter::{self, Said};
 
 const HEALTHY: u8 = 0;
 const FINDINGS: u8 = 1;
@@ -75,7 +75,7 @@ pub(super) async fn answer(asked: &Asked, paper: Paper) -> Result<Answer, Excuse
 async fn examine(desk: &Desk<'_>, limits: Limits, findings: &mut Vec<Finding>) -> Result<(), Excuse> {
     let base = desk.base().await;
     let election = match &base {
-        Ok(base) => sight::election(&desk.visit, base).await?,
+        Ok(base) => view::election(&desk.visit, base).await?,
         Err(_) => None,
     };
     let trips = round_trips(&desk.visit, election.as_ref()).await?;
@@ -85,7 +85,7 @@ async fn examine(desk: &Desk<'_>, limits: Limits, findings: &mut Vec<Finding>) -
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
             findings.extend(access::findings(&desk.visit, &election).await?);
-            if let Some(Err(complaint)) = sight::history(&desk.visit, &election.base).await? {
+            if let Some(Err(complaint)) = view::history(&desk.visit, &election.base).await? {
                 findings
                     .push(wrong("history", format!("cannot be read: {complaint}; delete it, it is only for people")));
             }
@@ -102,7 +102,7 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
     let (mut serving, mut versions) = (0, Vec::new());
     let addresses: Vec<_> = asked.servers.split(',').collect();
     for address in &addresses {
-        findings.push(match probe::server(address, &asked.access, asked.limit).await {
+        findings.push(match four_letter::server(address, &asked.access, asked.limit).await {
             Said::Serves { version, role } => {
                 serving += 1;
                 versions.push(version.clone());
@@ -274,7 +274,7 @@ fn contents(election: &Election) -> Vec<Finding> {
 }
 
 /// What is wrong with those who wait.
-fn queue(line: &[sight::Candidate]) -> Vec<Finding> {
+fn queue(line: &[view::Candidate]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for candidate in line {
         if candidate.facts.owner == 0 {
@@ -292,7 +292,7 @@ fn queue(line: &[sight::Candidate]) -> Vec<Finding> {
     findings
 }
 
-fn is_double(one: &sight::Candidate, other: &sight::Candidate) -> bool {
+fn is_double(one: &view::Candidate, other: &view::Candidate) -> bool {
     one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
 }
 

@@ -8,7 +8,7 @@ use super::super::given::Given;
 use super::super::refusal::{Refusal, quoted};
 use super::secret_file;
 use crate::cli::{AccessOptions, Layers};
-use crate::zookeeper::tls::{Certificates, Files, Flaw, Identity, Part};
+use crate::zookeeper::client::tls::{Certificates, Files, Flaw, Identity, Part};
 
 /// What was given, and where.
 struct Options {

@@ -3,7 +3,7 @@
 //! Never: a word of a line in a complaint; it may be a secret.
 
 use super::super::refusal::Refusal;
-use crate::zookeeper::{Access, Login, Secret};
+use crate::zookeeper::client::connect::{Access, Login, Secret};
 
 const EXAMPLE: &str = "write lines like digest:USER:PASSWORD or sasl:USER:PASSWORD";
 

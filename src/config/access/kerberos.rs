@@ -6,7 +6,7 @@ use super::super::given::{Given, Origin};
 use super::super::refusal::Refusal;
 use super::secret_file;
 use crate::cli::{AccessOptions, Layers};
-use crate::zookeeper::Principal;
+use crate::zookeeper::client::kerberos::Principal;
 
 /// Names the keys of a client (`kerberos(7)`).
 const KEYTAB: &str = "KRB5_CLIENT_KTNAME";

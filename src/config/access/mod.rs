@@ -11,7 +11,7 @@ mod secret_file;
 use super::given::{Given, Origin};
 use super::refusal::Refusal;
 use crate::cli::{AccessOptions, Layers};
-use crate::zookeeper::Access;
+use crate::zookeeper::client::connect::Access;
 
 /// Holds what a line of `--auth-file` says, for who has secrets in variables anyway. Not an option: those can be seen by all.
 pub const SECRET_VARIABLE: &str = "ZK_LEADER_RUN_AUTH";

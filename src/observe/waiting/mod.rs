@@ -21,7 +21,7 @@ use super::status_line;
 use crate::clock;
 use crate::core::action::PhaseName;
 use crate::core::time::Timestamp;
-use crate::zookeeper::{Survey, Surveyor};
+use crate::zookeeper::publish::leader_query::{Survey, Surveyor};
 
 const REDRAWN_EVERY: Duration = Duration::from_secs(1);
 /// A survey is three small reads.

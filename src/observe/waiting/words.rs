@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::super::words;
 use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
-use crate::zookeeper::{Leader, Survey};
+use crate::zookeeper::publish::leader_query::{Leader, Survey};
 
 /// What is known while we wait.
 #[derive(Clone, PartialEq, Eq, Debug)]

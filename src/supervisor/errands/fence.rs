@@ -14,7 +14,7 @@ use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::environment::{self, Identity};
-use crate::zookeeper::Unfenced;
+use crate::zookeeper::schema::pending_fences::Unfenced;
 
 pub(super) struct Fence {
     runner: Runner,

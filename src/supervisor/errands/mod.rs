@@ -23,7 +23,7 @@ use crate::guard::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
 use crate::supervisor::strays;
-use crate::zookeeper::Unfenced;
+use crate::zookeeper::schema::pending_fences::Unfenced;
 
 use eligibility::Eligibility;
 use fence::Fence;

@@ -1,0 +1,296 @@
+//! A short visit to the ensemble in a session of its own: for `zk-leaderctl`, which looks, and writes only what it was told.
+//!
+//! Every request is bounded by one limit, and a reply that makes no sense is no answer.
+//!
+//! Never: a candidate; a znode created or changed by a method that only reads; a wait without a limit.
+
+pub mod view;
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::timeout;
+use zookeeper_client::{Client, Error, MultiWriteError, Stat};
+
+use crate::zookeeper::client::acl::{self, Acl, Entry};
+use crate::zookeeper::client::connect::{Access, Pace};
+use crate::zookeeper::client::diagnose;
+use crate::zookeeper::client::ensure_path::parent;
+use crate::zookeeper::client::error::{self, Fault, Part, Refusal, Right, Step};
+use crate::zookeeper::client::task::Service;
+
+/// Where to go, and how long to try.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// `host:port,…`, without a chroot.
+    pub servers: String,
+    /// Empty, or an absolute path, put in front of every path.
+    pub chroot: String,
+    pub access: Access,
+    /// For the connection, and again for each request.
+    pub limit: Duration,
+    /// T as it will be requested; the session lives only as long as the visit.
+    pub session_timeout: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// No server could be reached within the limit.
+    Unreachable(String),
+    /// Authentication or an ACL forbids it: what, and the remedy.
+    Forbidden(String),
+    /// The connection was lost, or the answer did not come within the limit; a write may have been applied.
+    Unknown(String),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Forbidden(refusal) => Self::Forbidden(refusal.to_string()),
+            Fault::Denied(denial) => Self::Unknown(format!("{denial:?}")),
+            Fault::Unknown(why) => Self::Unknown(why),
+        }
+    }
+}
+
+/// What the server knows about a znode besides its data. Times are milliseconds since 1970 by `ZooKeeper`'s clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    pub version: i32,
+    pub czxid: i64,
+    pub mzxid: i64,
+    pub created_at: i64,
+    pub changed_at: i64,
+    /// The session that it goes with; 0 for a persistent one.
+    pub owner: i64,
+}
+
+impl From<Stat> for Facts {
+    fn from(stat: Stat) -> Self {
+        Self {
+            version: stat.version,
+            czxid: stat.czxid,
+            mzxid: stat.mzxid,
+            created_at: stat.ctime,
+            changed_at: stat.mtime,
+            owner: stat.ephemeral_owner,
+        }
+    }
+}
+
+/// A znode as it was read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Znode {
+    pub data: Vec<u8>,
+    pub facts: Facts,
+}
+
+/// What became of a conditional write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    Done,
+    /// A version was another one, or a znode exists or not against what was expected. Nothing was written.
+    Conflict,
+}
+
+/// How a znode must be found that is to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    Missing,
+    /// In this version, or in any.
+    There(Option<i32>),
+}
+
+/// An open session.
+#[derive(Debug)]
+pub struct Visit {
+    client: Client,
+    service: Option<Service>,
+    chroot: String,
+    limit: Duration,
+}
+
+impl Visit {
+    /// Opens a session, trying each server once.
+    ///
+    /// # Errors
+    /// No server answered within the limit, or the ensemble refuses us.
+    pub async fn open(destination: &Destination) -> Result<Self, Failure> {
+        let Destination { servers, chroot, access, limit, session_timeout } = destination;
+        let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
+        let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
+        let opened = AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind();
+        let (client, service) = match timeout(*limit, opened).await {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
+            Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
+        };
+        let client = match client {
+            Ok(client) => client,
+            Err(Error::NoAuth | Error::AuthFailed) => return Err(Failure::Forbidden(Refusal::Credentials.to_string())),
+            Err(error) => {
+                let why = diagnose::of(servers, access).await.map(|diagnosis| diagnosis.text);
+                return Err(Failure::Unreachable(why.unwrap_or_else(|| error::no_session(&error))));
+            }
+        };
+        Ok(Self { client, service, chroot: chroot.clone(), limit: *limit })
+    }
+
+    /// T as the ensemble granted it.
+    pub fn session_timeout(&self) -> Duration {
+        self.client.session_timeout()
+    }
+
+    /// The server's id of this session.
+    pub fn session_id(&self) -> i64 {
+        self.client.session_id().0
+    }
+
+    /// `None`: it does not exist.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn read(&self, path: &str) -> Result<Option<Znode>, Failure> {
+        let path = self.full(path);
+        let found = self.ask((Right::Read, &path), self.client.get_data(&path)).await?;
+        Ok(found.map(|(data, stat)| Znode { data, facts: stat.into() }))
+    }
+
+    /// The names of the children; `None`: the znode does not exist.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn children(&self, path: &str) -> Result<Option<Vec<String>>, Failure> {
+        let path = self.full(path);
+        let found = self.ask((Right::Read, &path), self.client.get_children(&path)).await?;
+        Ok(found.map(|(children, _)| children))
+    }
+
+    /// Lets the server that we ask catch up with `ZooKeeper`'s leader.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn catch_up(&self, path: &str) -> Result<(), Failure> {
+        let path = self.full(path);
+        self.ask((Right::Read, &path), self.client.sync(&path)).await.map(drop)
+    }
+
+    /// Who may do what with it; `None`: it does not exist.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn acl(&self, path: &str) -> Result<Option<Vec<Entry>>, Failure> {
+        let path = self.full(path);
+        self.ask((Right::Read, &path), acl::entries(&self.client, &path)).await
+    }
+
+    /// Whether it has this data version, by the word of a quorum: a check that is committed like a write and writes nothing.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn has_version(&self, path: &str, version: i32) -> Result<bool, Failure> {
+        let path = self.full(path);
+        let mut multi = self.client.new_multi_writer();
+        multi.add_check_version(&path, version).map_err(Fault::from)?;
+        self.commit(&mut multi, &[Step(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
+    }
+
+    /// Writes a znode on condition that `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
+    ///
+    /// # Errors
+    /// There is no answer, and it may have been written; or it is forbidden.
+    pub async fn write_fenced(
+        &self,
+        guard: (&str, i32),
+        path: &str,
+        data: &[u8],
+        exists: bool,
+    ) -> Result<Written, Failure> {
+        self.write_on(guard, path, data, if exists { Before::There(None) } else { Before::Missing }).await
+    }
+
+    /// Writes one znode, if `under` exists: where `version` is given it must have that, else it must not exist, and is
+    /// created with the ACL of `under`.
+    ///
+    /// # Errors
+    /// There is no answer, and it may have been written; or it is forbidden.
+    pub async fn write(&self, under: &str, path: &str, data: &[u8], version: Option<i32>) -> Result<Written, Failure> {
+        const ANY: i32 = -1;
+        let before = version.map_or(Before::Missing, |version| Before::There(Some(version)));
+        self.write_on((under, ANY), path, data, before).await
+    }
+
+    async fn write_on(&self, guard: (&str, i32), path: &str, data: &[u8], before: Before) -> Result<Written, Failure> {
+        let (guarding, path) = (self.full(guard.0), self.full(path));
+        let mut multi = self.client.new_multi_writer();
+        multi.add_check_version(&guarding, guard.1).map_err(Fault::from)?;
+        let written = if let Before::There(version) = before {
+            multi.add_set_data(&path, data, version).map_err(Fault::from)?;
+            Step(Part::Other, Right::Write, &path)
+        } else {
+            let Some(acl) = self.acl_for_a_child(&guarding).await? else { return Ok(Written::Conflict) };
+            multi.add_create(&path, data, &acl.persistent()).map_err(Fault::from)?;
+            Step(Part::Other, Right::Create, parent(&path))
+        };
+        self.commit(&mut multi, &[Step(Part::Other, Right::Read, &guarding), written]).await
+    }
+
+    /// The ACL of a znode, for a new one; `None`: it does not exist.
+    async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, Failure> {
+        let found = self.ask((Right::Read, path), Acl::of_znode(&self.client, path)).await?;
+        let masked = || format!("a znode like {path} takes the right to see its whole ACL (right a)");
+        found.map(|acl| acl.ok_or_else(|| Failure::Forbidden(masked()))).transpose()
+    }
+
+    /// Ends the session, and waits a little until the server knows.
+    pub async fn close(self) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let Self { client, service, .. } = self;
+        drop(client);
+        if let Some(mut service) = service {
+            let _ = timeout(PATIENCE, service.over()).await;
+        }
+    }
+
+    async fn commit(
+        &self,
+        multi: &mut zookeeper_client::MultiWriter<'_>,
+        steps: &[Step<'_>],
+    ) -> Result<Written, Failure> {
+        let sent = multi.commit();
+        let answer = match timeout(self.limit, AssertUnwindSafe(sent).catch_unwind()).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => return Err(Failure::Unknown("the server's answer made no sense".to_owned())),
+            Err(_) => return Err(Failure::Unknown("no answer in time".to_owned())),
+        };
+        match answer {
+            Ok(_) => Ok(Written::Done),
+            Err(MultiWriteError::OperationFailed {
+                source: Error::BadVersion | Error::NoNode | Error::NodeExists,
+                ..
+            }) => Ok(Written::Conflict),
+            Err(error) => Err(Fault::of_multi(&error, steps).into()),
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        (right, path): (Right, &str),
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Option<T>, Failure> {
+        match timeout(self.limit, AssertUnwindSafe(request).catch_unwind()).await {
+            Ok(Ok(Ok(answer))) => Ok(Some(answer)),
+            Ok(Ok(Err(Error::NoNode))) => Ok(None),
+            Ok(Ok(Err(error))) => Err(Fault::from(error).without(right, path).into()),
+            Ok(Err(_)) => Err(Failure::Unknown("the server's answer made no sense".to_owned())),
+            Err(_) => Err(Failure::Unknown("no answer in time".to_owned())),
+        }
+    }
+
+    fn full(&self, path: &str) -> String {
+        format!("{}{path}", self.chroot)
+    }
+}

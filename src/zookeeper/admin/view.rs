@@ -1,0 +1,268 @@
+//! One look at an election from outside: its records, its line, its members, the orders; what could not be read is kept as
+//! a complaint.
+//!
+//! The reads are one after the other, so the sight may be a moment blurred; the term is read before the record.
+//!
+//! Never: a write; a guess where a znode could not be read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::zookeeper::admin::{Facts, Failure, Visit, Znode};
+use crate::zookeeper::schema::candidate_name::Names;
+use crate::zookeeper::schema::control::{CONTROL, Orders};
+use crate::zookeeper::schema::history::{HISTORY, History};
+use crate::zookeeper::schema::member::{MEMBERS, Member};
+use crate::zookeeper::schema::queue;
+use crate::zookeeper::schema::recipe;
+
+/// Who wrote a record.
+#[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
+#[serde(default)]
+pub struct Holder {
+    pub id: String,
+    pub host: String,
+    pub pid: u32,
+    pub nonce: String,
+    /// Its candidate: a holder stands first, whatever the priorities of the others.
+    pub candidate: Option<String>,
+}
+
+/// What the lease record says.
+#[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
+#[serde(default)]
+pub struct Lease {
+    v: u32,
+    /// `held` or `free`.
+    pub state: String,
+    pub holder: Option<Holder>,
+    pub lease_ms: u64,
+    pub token: Option<i64>,
+    pub guarantee: Option<String>,
+    pub recipe: Option<String>,
+    pub leaders: Option<u32>,
+    /// The holder waits for the lease before its own.
+    pub waiting_on: Option<i64>,
+    /// Where the candidates are, if other libraries contend there, too.
+    election: Option<String>,
+}
+
+/// One office: a lease record and its term. An election has one, or one for each slot.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Office {
+    pub slot: Option<String>,
+    /// The path of its term, within the chroot.
+    pub term_path: String,
+    pub lease: Option<(Lease, Facts)>,
+    pub term: Option<Facts>,
+}
+
+/// A candidate, in its place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Candidate {
+    pub name: String,
+    pub id: String,
+    pub facts: Facts,
+}
+
+/// An election as it was seen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Election {
+    pub base: String,
+    /// Where the candidates are.
+    pub directory: String,
+    /// Contenders of other libraries may be among the candidates.
+    pub is_shared: bool,
+    /// The first in line first.
+    pub line: Vec<Candidate>,
+    pub offices: Vec<Office>,
+    pub members: BTreeMap<String, (Member, Facts)>,
+    pub orders: Orders,
+    /// Its version, if it exists, and when it was written by `ZooKeeper`'s clock.
+    pub orders_written: Option<Facts>,
+    /// Children of the election directory that are not called as candidates are.
+    pub foreign: Vec<String>,
+    /// Znodes that could not be read, with what is wrong with them.
+    pub unreadable: Vec<(String, String)>,
+}
+
+impl Lease {
+    pub fn is_held(&self) -> bool {
+        self.state == "held"
+    }
+}
+
+/// Whether these are the children of an election's base.
+fn is_election(children: &[String]) -> bool {
+    let has = |name: &str| children.iter().any(|child| child == name);
+    has("lease") && has("term") || has("slots")
+}
+
+/// The names of the elections below `root`, without those that we may not see.
+///
+/// # Errors
+/// There is no answer.
+pub async fn elections(visit: &Visit, root: &str) -> Result<Vec<String>, Failure> {
+    let (mut names, mut refused) = (Vec::new(), None);
+    for name in visit.children(root).await?.unwrap_or_default() {
+        match visit.children(&format!("{root}/{name}")).await {
+            Ok(Some(children)) if is_election(&children) => names.push(name),
+            Ok(_) => {}
+            Err(forbidden @ Failure::Forbidden(_)) => refused = Some(forbidden),
+            Err(failure) => return Err(failure),
+        }
+    }
+    names.sort();
+    // Where there is something to see, others may have something to hide.
+    refused.filter(|_| names.is_empty()).map_or(Ok(names), Err)
+}
+
+/// Looks at the election under `base`; `None`: there is none.
+///
+/// # Errors
+/// There is no answer.
+pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Failure> {
+    let Some(children) = visit.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
+    let mut seen = Election { base: base.to_owned(), ..Election::default() };
+    seen.offices = offices(visit, base, &children, &mut seen.unreadable).await?;
+    let leases = || seen.offices.iter().filter_map(|office| office.lease.as_ref());
+    let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());
+    let recipe = leases().find_map(|(lease, _)| recipe::meaning(lease.recipe.as_deref()?));
+    let elsewhere = leases().find_map(|(lease, _)| lease.election.clone().filter(|path| is_path(path)));
+    let names = Names { recipe: recipe.unwrap_or_default(), is_shared: elsewhere.is_some() };
+    let (directory, holders) = (elsewhere.unwrap_or_else(|| format!("{base}/election")), holders.collect::<Vec<_>>());
+    (seen.line, seen.foreign) = queue(visit, &directory, names, &holders).await?;
+    (seen.directory, seen.is_shared) = (directory, names.is_shared);
+    seen.members = members(visit, base, &mut seen.unreadable).await?;
+    let path = format!("{base}/{CONTROL}");
+    if let Some(znode) = visit.read(&path).await? {
+        seen.orders_written = Some(znode.facts);
+        seen.orders = parsed(&path, Orders::read(&znode.data), &mut seen.unreadable).unwrap_or_default();
+    }
+    Ok(Some(seen))
+}
+
+/// The last terms, newest last; `None`: nobody has written any.
+///
+/// # Errors
+/// There is no answer.
+pub async fn history(visit: &Visit, base: &str) -> Result<Option<Result<History, String>>, Failure> {
+    let znode = visit.read(&format!("{base}/{HISTORY}")).await?;
+    Ok(znode.map(|znode| History::read(&znode.data)))
+}
+
+async fn offices(
+    visit: &Visit,
+    base: &str,
+    children: &[String],
+    unreadable: &mut Vec<(String, String)>,
+) -> Result<Vec<Office>, Failure> {
+    let mut places = Vec::new();
+    if children.iter().any(|child| child == "slots") {
+        let mut slots = visit.children(&format!("{base}/slots")).await?.unwrap_or_default();
+        slots.sort_by_key(|slot| (slot.parse().unwrap_or(u32::MAX), slot.clone()));
+        places.extend(slots.into_iter().map(|slot| (format!("{base}/slots/{slot}"), Some(slot))));
+    } else {
+        places.push((base.to_owned(), None));
+    }
+    let mut offices = Vec::new();
+    for (place, slot) in places {
+        let (term_path, lease_path) = (format!("{place}/term"), format!("{place}/lease"));
+        let term = visit.read(&term_path).await?.map(|term| term.facts);
+        let lease = match visit.read(&lease_path).await? {
+            Some(znode) => parsed(&lease_path, lease(&znode), unreadable).map(|lease| (lease, znode.facts)),
+            None => None,
+        };
+        offices.push(Office { slot, term_path, lease, term });
+    }
+    Ok(offices)
+}
+
+fn lease(znode: &Znode) -> Result<Lease, String> {
+    let lease: Lease = serde_json::from_slice(&znode.data).map_err(|error| error.to_string())?;
+    match lease.state.as_str() {
+        _ if lease.v != 1 => Err(format!("its format is version {}", lease.v)),
+        "held" | "free" => Ok(lease),
+        other => Err(format!("its state is {other:?}")),
+    }
+}
+
+/// Whether it can be asked for; anybody may have written it.
+fn is_path(text: &str) -> bool {
+    let is_step = |step: &str| !matches!(step, "" | "." | "..") && !step.chars().any(char::is_control);
+    text.strip_prefix('/').is_some_and(|steps| steps.split('/').all(is_step))
+}
+
+async fn queue(
+    visit: &Visit,
+    directory: &str,
+    names: Names,
+    holders: &[String],
+) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
+    let holders: Vec<_> = holders.iter().map(String::as_str).collect();
+    let (ordered, foreign) = queue::ordered(names, &visit.children(directory).await?.unwrap_or_default(), &holders);
+    let mut queue = Vec::new();
+    for name in ordered {
+        // It may leave between two reads.
+        if let Some(Znode { data, facts }) = visit.read(&format!("{directory}/{name}")).await? {
+            queue.push(Candidate { id: id_of(&data), name, facts });
+        }
+    }
+    Ok((queue, foreign))
+}
+
+/// A participant id is plain text; with the single recipe it stands in JSON.
+fn id_of(data: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Seat {
+        id: String,
+    }
+    match serde_json::from_slice::<Seat>(data) {
+        Ok(seat) => seat.id,
+        Err(_) => String::from_utf8_lossy(data).into_owned(),
+    }
+}
+
+async fn members(
+    visit: &Visit,
+    base: &str,
+    unreadable: &mut Vec<(String, String)>,
+) -> Result<BTreeMap<String, (Member, Facts)>, Failure> {
+    let directory = format!("{base}/{MEMBERS}");
+    let mut members = BTreeMap::new();
+    for id in visit.children(&directory).await?.unwrap_or_default() {
+        let path = format!("{directory}/{id}");
+        let Some(znode) = visit.read(&path).await? else { continue };
+        if let Some(member) = parsed(&path, Member::read(&znode.data), unreadable) {
+            members.insert(id, (member, znode.facts));
+        }
+    }
+    Ok(members)
+}
+
+fn parsed<T>(path: &str, read: Result<T, String>, unreadable: &mut Vec<(String, String)>) -> Option<T> {
+    read.map_err(|complaint| unreadable.push((path.to_owned(), complaint))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_plain_text_or_stands_in_the_seats_json() {
+        assert_eq!(id_of(b"host:1"), "host:1");
+        assert_eq!(id_of(br#"{"v":1,"id":"host:1","nonce":"x"}"#), "host:1");
+        assert_eq!(id_of(b"\xff{"), "\u{fffd}{");
+    }
+
+    #[test]
+    fn a_record_that_makes_no_sense_is_a_complaint() {
+        let read = |text: &str| lease(&Znode { data: text.as_bytes().to_vec(), facts: Facts::default() });
+        assert!(read(r#"{"v":1,"state":"held","lease_ms":5,"shoe":44}"#).unwrap().is_held());
+        assert!(!read(r#"{"v":1,"state":"free","lease_ms":5}"#).unwrap().is_held());
+        for text in ["", "{}", r#"{"v":2,"state":"free"}"#, r#"{"v":1,"state":"open"}"#] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

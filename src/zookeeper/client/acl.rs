@@ -1,0 +1,222 @@
+//! Who may do what with the znodes that we create: one list for all of them, another for their ancestors.
+//!
+//! The right to delete a znode is its parent's to give (`PrepRequestProcessor`), so everything below the base, and the base
+//! itself, carries the same list. An ancestor is shared with elections of others: everyone may read it and create below it,
+//! and only those of the list may do more.
+//!
+//! Never: a znode created with any other list; no other file of this layer names the client library's `Acls`.
+
+use std::fmt;
+
+use zookeeper_client::{Acl as Line, Acls, AuthId, Client, CreateMode, CreateOptions, Error, Permission};
+
+/// As the server masks the hash of a digest in an answer to those who may not change the list.
+const MASKED: &str = "x";
+
+/// A set of `ZooKeeper`'s five rights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rights(Permission);
+
+/// The letters as `zkCli.sh` writes them, in its order.
+const LETTERS: [(char, Permission); 5] = [
+    ('c', Permission::CREATE),
+    ('d', Permission::DELETE),
+    ('r', Permission::READ),
+    ('w', Permission::WRITE),
+    ('a', Permission::ADMIN),
+];
+
+impl Rights {
+    pub const ALL: Self = Self(Permission::ALL);
+
+    /// From letters of `cdrwa`, at least one; `None` for any other letter.
+    pub fn of(letters: &str) -> Option<Self> {
+        let right = |letter| LETTERS.iter().find(|(known, _)| *known == letter).map(|(_, right)| *right);
+        let rights = letters.chars().map(right).collect::<Option<Vec<_>>>()?;
+        rights.into_iter().reduce(|one, other| one | other).map(Self)
+    }
+
+    /// Whether they are enough to take part: to read, write, create and delete.
+    pub fn can_take_part(self) -> bool {
+        [Permission::CREATE, Permission::DELETE, Permission::READ, Permission::WRITE].iter().all(|one| self.0.has(*one))
+    }
+
+    pub fn may_change_anything(self) -> bool {
+        [Permission::CREATE, Permission::DELETE, Permission::WRITE, Permission::ADMIN]
+            .iter()
+            .any(|one| self.0.has(*one))
+    }
+}
+
+impl fmt::Display for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        LETTERS.iter().filter(|(_, right)| self.0.has(*right)).try_for_each(|(letter, _)| write!(f, "{letter}"))
+    }
+}
+
+/// One line of a list: who, and what they may do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry(Line);
+
+impl Entry {
+    /// `digest`, `user:hash`; `sasl`, `user`.
+    pub fn new(scheme: &str, id: &str, rights: Rights) -> Self {
+        Self(Line::new(rights.0, AuthId::new(scheme, id)))
+    }
+
+    /// Every identity of the session that creates, which must have one.
+    pub fn creator() -> Self {
+        Self(Line::new(Permission::ALL, AuthId::authed()))
+    }
+
+    pub fn anyone(rights: Rights) -> Self {
+        Self(Line::new(rights.0, AuthId::anyone()))
+    }
+
+    pub fn rights(&self) -> Rights {
+        Rights(self.0.permission())
+    }
+
+    pub fn is_anyone(&self) -> bool {
+        self.0.scheme() == "world"
+    }
+
+    /// Compared without the hash of a digest: the server may have masked it.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.0.permission(), self.0.scheme(), self.id()) == (other.0.permission(), other.0.scheme(), other.id())
+    }
+
+    fn is_masked(&self) -> bool {
+        self.0.scheme() == "digest" && self.0.id().rsplit(':').next() == Some(MASKED)
+    }
+
+    /// Without a hash.
+    fn id(&self) -> &str {
+        match self.0.scheme() {
+            "digest" => self.0.id().rsplit_once(':').map_or("", |(user, _)| user),
+            _ => self.0.id(),
+        }
+    }
+}
+
+/// As `zkCli.sh` writes it, without a hash.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.0.scheme(), self.id(), self.rights())
+    }
+}
+
+/// See the module's page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Acl {
+    own: Vec<Line>,
+    ancestors: Vec<Line>,
+}
+
+impl Acl {
+    /// Everyone may do everything.
+    pub fn open() -> Self {
+        Self::of(vec![Entry::anyone(Rights::ALL)])
+    }
+
+    /// What everyone may do with an ancestor is added.
+    pub fn of(entries: Vec<Entry>) -> Self {
+        let is_open = entries.iter().any(|entry| entry.is_anyone() && entry.rights() == Rights::ALL);
+        let shared = (!is_open).then(|| Entry::anyone(Rights(Permission::CREATE | Permission::READ)));
+        let acls = |entries: Vec<Entry>| entries.into_iter().map(|entry| entry.0).collect();
+        Self { own: acls(entries.clone()), ancestors: acls(entries.into_iter().chain(shared).collect()) }
+    }
+
+    /// The list of a znode that exists. `None`: the server has masked a part of it.
+    pub(crate) async fn of_znode(client: &Client, path: &str) -> Result<Option<Self>, Error> {
+        let entries = entries(client, path).await?;
+        Ok((!entries.iter().any(Entry::is_masked)).then(|| Self::of(entries)))
+    }
+
+    pub fn is_open(&self) -> bool {
+        *self == Self::open()
+    }
+
+    pub(crate) fn ephemeral(&self) -> CreateOptions<'_> {
+        CreateMode::Ephemeral.with_acls(Acls::new(&self.own))
+    }
+
+    pub(crate) fn ephemeral_sequential(&self) -> CreateOptions<'_> {
+        CreateMode::EphemeralSequential.with_acls(Acls::new(&self.own))
+    }
+
+    /// Znodes that outlive every session.
+    pub(crate) fn persistent(&self) -> CreateOptions<'_> {
+        CreateMode::Persistent.with_acls(Acls::new(&self.own))
+    }
+
+    /// Znodes that elections of others may share.
+    pub(crate) fn ancestor(&self) -> CreateOptions<'_> {
+        CreateMode::Persistent.with_acls(Acls::new(&self.ancestors))
+    }
+}
+
+/// What the server says of a znode's list.
+pub(crate) async fn entries(client: &Client, path: &str) -> Result<Vec<Entry>, Error> {
+    client.get_acl(path).await.map(|(acls, _)| acls.into_iter().map(Entry).collect())
+}
+
+/// Those who may change what only those of `expected` should.
+pub fn intruders<'a>(found: &'a [Entry], expected: &[Entry]) -> Vec<&'a Entry> {
+    let is_expected = |entry: &Entry| expected.iter().any(|known| known.is_like(entry));
+    found.iter().filter(|entry| entry.rights().may_change_anything() && !is_expected(entry)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(letters: &str) -> Rights {
+        Rights::of(letters).unwrap()
+    }
+
+    #[test]
+    fn rights_are_the_letters_of_zkcli() {
+        assert_eq!(rights("adwrc"), Rights::ALL);
+        assert_eq!((rights("rc").to_string(), Rights::ALL.to_string()), ("cr".to_owned(), "cdrwa".to_owned()));
+        for wrong in ["", "x", "R", "r w", "rwß"] {
+            assert_eq!(Rights::of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_takes_part_needs_all_but_admin() {
+        assert!(rights("crwd").can_take_part() && Rights::ALL.can_take_part());
+        for missing in ["rwd", "cwd", "crd", "crw"] {
+            assert!(!rights(missing).can_take_part(), "{missing}");
+        }
+    }
+
+    #[test]
+    fn an_ancestor_lets_everyone_read_and_create_and_no_more() {
+        let list = Acl::of(vec![Entry::creator()]);
+        let said = |acls: &[Line]| acls.iter().map(|acl| Entry(acl.clone()).to_string()).collect::<Vec<_>>();
+        assert_eq!(said(&list.own), ["auth::cdrwa"]);
+        assert_eq!(said(&list.ancestors), ["auth::cdrwa", "world:anyone:cr"]);
+        assert_eq!(said(&Acl::open().ancestors), ["world:anyone:cdrwa"]);
+        assert!(Acl::open().is_open() && !list.is_open());
+    }
+
+    #[test]
+    fn a_hash_is_never_shown() {
+        assert_eq!(Entry::new("digest", "u:secret=", rights("r")).to_string(), "digest:u:r");
+    }
+
+    #[test]
+    fn an_intruder_may_change_something_that_only_others_should() {
+        let ours = [Entry::new("digest", "u:hash=", Rights::ALL), Entry::anyone(rights("r"))];
+        let none: [&Entry; 0] = [];
+        assert_eq!(intruders(&ours, &ours), none);
+        // As the server shows it to those without the right to change it.
+        assert_eq!(intruders(&[Entry::new("digest", "u:x", Rights::ALL)], &ours), none);
+        assert_eq!(intruders(&[Entry::anyone(rights("r"))], &ours[..1]), none);
+        for stranger in [Entry::anyone(rights("c")), Entry::new("sasl", "u", Rights::ALL), Entry::anyone(Rights::ALL)] {
+            assert_eq!(intruders(&[ours[0].clone(), stranger.clone()], &ours), [&stranger]);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! How we prove to the servers who we are, and the one place where a client of the library is made.
+//!
+//! Never: a secret in a log, a message or a debug print.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::sleep;
+#[cfg(feature = "sasl-digest")]
+use zookeeper_client::SaslOptions;
+use zookeeper_client::{Client, Connector, Error, SessionInfo};
+
+use crate::clock;
+use crate::zookeeper::client::kerberos;
+use crate::zookeeper::client::kerberos::Principal;
+use crate::zookeeper::client::resolve::spread;
+use crate::zookeeper::client::task::{self, Service};
+use crate::zookeeper::client::tls::Certificates;
+
+/// What every session of ours shows to the servers.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Access {
+    /// Identities of the scheme `digest`: a server takes any, and ACLs say what each may do.
+    pub digests: Vec<Login>,
+    /// Who logs in by SASL DIGEST-MD5; a server refuses a wrong password.
+    pub sasl: Option<Login>,
+    /// Or by SASL GSSAPI, as whoever Kerberos says that we are: to servers that it calls so.
+    pub kerberos: Option<Principal>,
+    /// For servers with `tcp+tls://` in front of them.
+    pub tls: Option<Certificates>,
+}
+
+/// A user with a password.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Login {
+    pub user: String,
+    pub password: Secret,
+}
+
+/// A text that nobody is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// For the library only.
+    fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("********")
+    }
+}
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// T as it is requested.
+    pub session: Duration,
+    /// For one server.
+    pub connection: Duration,
+}
+
+/// A server (with Netty, when it is busy) may answer what we show ahead of its own greeting. That makes no sense to the client
+/// library, which goes on to the next server; so nothing but another try helps, eight in about a second.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(640);
+/// A try that took longer has failed in another way.
+const QUICK: Duration = Duration::from_millis(500);
+
+impl Access {
+    /// Whether servers know us by nothing but our address.
+    pub fn is_anonymous(&self) -> bool {
+        let has_key = self.tls.as_ref().is_some_and(Certificates::holds_key);
+        self.digests.is_empty() && self.sasl.is_none() && self.kerberos.is_none() && !has_key
+    }
+
+    /// Whether this process holds anything that must not leak.
+    pub fn holds_secrets(&self) -> bool {
+        !self.is_anonymous()
+    }
+
+    /// What has changed on disk counts for the next connection, of an open session too.
+    pub(crate) fn refresh(&self) {
+        self.tls.iter().for_each(Certificates::refresh);
+    }
+
+    /// Whether a session that has lost its connection must be taken up by a new client. The library's own asks for its
+    /// watches ahead of a login by SASL, and a server that demands one hangs up; others forget to tell what has changed.
+    pub(crate) fn must_be_taken_up(&self) -> bool {
+        self.sasl.is_some() || self.kerberos.is_some()
+    }
+
+    /// Opens a session, or takes one up that another client had, trying each server once; with the client library's task.
+    pub(crate) async fn open(
+        &self,
+        servers: &str,
+        pace: Pace,
+        session: Option<SessionInfo>,
+    ) -> (Result<Client, Error>, Option<Service>) {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            let began = clock::now().lease;
+            let (client, service) = self.open_once(servers, pace, session.clone()).await;
+            let is_final = matches!(client, Ok(_) | Err(Error::NoAuth | Error::AuthFailed | Error::SessionExpired));
+            let was_quick = began.until(clock::now().lease) < QUICK;
+            if is_final || !was_quick || pause > LONGEST_PAUSE || !self.shows_identities() {
+                return (client, service);
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    async fn open_once(
+        &self,
+        servers: &str,
+        pace: Pace,
+        session: Option<SessionInfo>,
+    ) -> (Result<Client, Error>, Option<Service>) {
+        let Some(principal) = &self.kerberos else {
+            return task::capture(self.connect(servers, pace, session)).await;
+        };
+        let (access, to) = (self.clone(), servers.to_owned());
+        kerberos::open(principal, servers, move || async move { access.connect(&to, pace, session).await }).await
+    }
+
+    /// Ahead of all requests, and before it is known that a server takes us.
+    fn shows_identities(&self) -> bool {
+        self.must_be_taken_up() || !self.digests.is_empty()
+    }
+
+    async fn connect(&self, servers: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Client, Error> {
+        let connector = self.connector(pace)?;
+        let connector = match session {
+            Some(session) => connector.with_session(session),
+            None => connector,
+        };
+        // A login by Kerberos is to a name.
+        let spread = if self.kerberos.is_some() { None } else { Some(spread(servers, pace.connection).await) };
+        connector.connect(spread.as_deref().unwrap_or(servers)).await
+    }
+
+    #[cfg_attr(not(feature = "kerberos"), expect(clippy::unnecessary_wraps, reason = "as with Kerberos"))]
+    fn connector(&self, pace: Pace) -> Result<Connector, Error> {
+        let connector = Client::connector()
+            .with_session_timeout(pace.session)
+            .with_connection_timeout(pace.connection)
+            .with_fail_eagerly();
+        let digest = |Login { user, password }: &Login| format!("{user}:{}", password.reveal()).into_bytes();
+        let connector =
+            self.digests.iter().map(digest).fold(connector, |connector, auth| connector.with_auth("digest", &auth));
+        #[cfg(feature = "sasl-digest")]
+        let connector = match self.sasl.clone() {
+            Some(Login { user, password }) => connector.with_sasl(SaslOptions::digest_md5(user, password.0)),
+            None => connector,
+        };
+        #[cfg(feature = "kerberos")]
+        let connector = match &self.kerberos {
+            Some(principal) => connector.with_sasl(kerberos::options(principal)?),
+            None => connector,
+        };
+        self.refresh();
+        #[cfg(feature = "tls")]
+        let connector = match &self.tls {
+            Some(certificates) => connector.with_tls(certificates.options()),
+            None => connector,
+        };
+        Ok(connector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
+        let access = Access { digests: vec![login.clone()], sasl: Some(login), ..Access::default() };
+        let printed = format!("{access:?} {access:#?}");
+        assert!(printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
+    }
+}

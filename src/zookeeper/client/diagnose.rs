@@ -1,0 +1,140 @@
+//! Why no server took us, asked of each in a connection of its own: the client library says no more than that none did.
+//!
+//! Never: a part in opening a session; what is found out here is for people, and for the decision not to try for ever.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use crate::core::event::Grounds;
+use crate::zookeeper::client::address::Address;
+use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::client::four_letter::{self, Said};
+use crate::zookeeper::client::kerberos::{self, Complaint};
+use crate::zookeeper::client::tls::talk::{self, Trouble};
+
+/// A server that has not said anything by then is one that does not answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is wrong, for people, and whether it stays wrong until somebody changes something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnosis {
+    pub text: String,
+    pub is_final: bool,
+    /// Those of the first server that refuses us.
+    pub grounds: Grounds,
+}
+
+/// One server's part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Opinion {
+    /// It answers, so that the fault is not here.
+    Fine,
+    Away,
+    /// It takes nobody for now.
+    Stuck(String),
+    Refuses(Grounds, String),
+}
+
+/// Asks every server at once. `None`: there is nothing to say that the client library does not say.
+pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
+    let opinions = join_all(servers.split(',').map(|server| judge(server, access))).await;
+    sum_up(servers.split(',').zip(opinions))
+}
+
+/// Servers that are away may come back and refuse us as the others do; one that is fine may take us the next time.
+fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diagnosis> {
+    let mut diagnosis = Diagnosis { text: String::new(), is_final: true, grounds: Grounds::Tls };
+    let mut refused = None;
+    for (server, opinion) in opinions {
+        diagnosis.is_final &= !matches!(opinion, Opinion::Fine | Opinion::Stuck(_));
+        let why = match &opinion {
+            Opinion::Fine | Opinion::Away => continue,
+            Opinion::Stuck(why) => why,
+            Opinion::Refuses(grounds, why) => {
+                diagnosis.grounds = *refused.get_or_insert(*grounds);
+                why
+            }
+        };
+        let between = if diagnosis.text.is_empty() { "" } else { "; " };
+        let _ = write!(diagnosis.text, "{between}{server}: {why}");
+    }
+    (!diagnosis.text.is_empty()).then_some(diagnosis)
+}
+
+/// Who speaks with us may still not know us.
+async fn judge(server: &str, access: &Access) -> Opinion {
+    let opinion = opinion(server, access).await;
+    let Some(principal) = access.kerberos.as_ref().filter(|_| opinion == Opinion::Fine) else { return opinion };
+    match kerberos::complaint(principal, Address::of(server).host, PATIENCE).await {
+        Some(Complaint { text, is_final: true }) => Opinion::Refuses(Grounds::Ticket, text),
+        Some(Complaint { text, is_final: false }) => Opinion::Stuck(text),
+        None => Opinion::Fine,
+    }
+}
+
+async fn opinion(server: &str, access: &Access) -> Opinion {
+    let address = Address::of(server);
+    let opinion = ask(address, access).await;
+    tracing::debug!(server, ?opinion, "Server was asked why");
+    opinion
+}
+
+async fn ask(address: Address<'_>, access: &Access) -> Opinion {
+    match (&access.tls, address.is_tls) {
+        (Some(certificates), true) => {
+            match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
+                Ok(Ok(_)) => Opinion::Fine,
+                Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(Grounds::Tls, why),
+                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(
+                    Grounds::Tls,
+                    format!(
+                        "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
+                    ),
+                ),
+                Ok(Err(Trouble::Network(_))) | Err(_) => Opinion::Away,
+            }
+        }
+        (_, true) => Opinion::Refuses(Grounds::Tls, "it speaks TLS, and there is no --tls-ca".to_owned()),
+        (_, false) => match four_letter::plain(address, PATIENCE).await {
+            // Four letters are too few for a server that waits for the head of a record of TLS.
+            Said::Mute | Said::Unreachable(_) if four_letter::speaks_tls(address, PATIENCE).await => Opinion::Refuses(
+                Grounds::Tls,
+                format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),
+            ),
+            Said::Mute | Said::Unreachable(_) => Opinion::Away,
+            Said::Serves { role, .. } if role == "read-only" => {
+                Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
+            }
+            Said::NotServing => Opinion::Stuck("it has no quorum".to_owned()),
+            Said::Serves { .. } | Said::NotAllowed => Opinion::Fine,
+        },
+    }
+}
+
+async fn is_plain(address: Address<'_>) -> bool {
+    matches!(four_letter::plain(address, PATIENCE).await, Said::Serves { .. } | Said::NotAllowed | Said::NotServing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_contradicts_is_final() {
+        let refuses = || Opinion::Refuses(Grounds::Tls, "it demands a certificate".into());
+        let sum = |opinions: [Opinion; 2]| sum_up(["a", "b"].into_iter().zip(opinions));
+        let diagnosis = |text: &str, is_final| Some(Diagnosis { text: text.into(), is_final, grounds: Grounds::Tls });
+        assert_eq!(sum([Opinion::Away, Opinion::Fine]), None);
+        assert_eq!(sum([Opinion::Away, Opinion::Away]), None);
+        assert_eq!(sum([Opinion::Away, refuses()]), diagnosis("b: it demands a certificate", true));
+        assert_eq!(sum([refuses(), Opinion::Stuck("it has no quorum".into())]).map(|said| said.is_final), Some(false));
+        assert_eq!(sum([refuses(), Opinion::Fine]), diagnosis("a: it demands a certificate", false));
+        assert_eq!(
+            sum([refuses(), refuses()]),
+            diagnosis("a: it demands a certificate; b: it demands a certificate", true)
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! Makes the way to our znodes: the ancestors of the base, the chroot among them, and an election directory elsewhere.
+//!
+//! Never: an ancestor that shuts out other elections; a refusal that does not say where.
+
+use zookeeper_client::{Client, Error};
+
+use crate::zookeeper::client::acl::Acl;
+use crate::zookeeper::client::error::{Fault, Right};
+
+/// Creates what is missing of a path that elections of others may share.
+pub(crate) async fn create_ancestors(client: &Client, path: &str, acl: &Acl) -> Result<(), Fault> {
+    let mut end = path.len();
+    // Upwards to the first that is there, and down again. Most often all are there already.
+    while end > 0 {
+        let (step, _) = path.split_at(end);
+        match client.create(step, &[], &acl.ancestor()).await {
+            Ok(_) | Err(Error::NodeExists) if end == path.len() => return Ok(()),
+            Ok(_) | Err(Error::NodeExists) => end = next_step(path, end),
+            Err(Error::NoNode) => end = parent(step).len(),
+            Err(error) => return Err(Fault::from(error).without(Right::Create, parent(step))),
+        }
+    }
+    // Only the root itself is left.
+    Ok(())
+}
+
+/// Creates an election directory of ours.
+pub(crate) async fn create_election(client: &Client, path: &str, acl: &Acl) -> Result<(), Fault> {
+    create_ancestors(client, parent(path), acl).await?;
+    match client.create(path, &[], &acl.persistent()).await {
+        Ok(_) | Err(Error::NodeExists) => Ok(()),
+        Err(error) => Err(Fault::from(error).without(Right::Create, parent(path))),
+    }
+}
+
+/// Where the step after the one that ends here ends.
+fn next_step(path: &str, end: usize) -> usize {
+    let rest = path.get(end + 1..).unwrap_or_default();
+    rest.find('/').map_or(path.len(), |length| end + 1 + length)
+}
+
+/// Empty for a child of the root.
+pub(crate) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_of_a_path_is_what_stands_before_its_last_part() {
+        assert_eq!((parent("/a"), parent("/a/b"), parent("/a/b/c")), ("", "/a", "/a/b"));
+    }
+
+    #[test]
+    fn a_path_is_walked_step_by_step() {
+        let path = "/a/bc/d";
+        assert_eq!([0, 2, 5, 7].map(|end| next_step(path, end)), [2, 5, 7, 7]);
+    }
+}

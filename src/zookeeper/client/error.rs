@@ -1,0 +1,232 @@
+//! Tells a definite "no" of the server from an unknown outcome, in one table.
+//!
+//! Never: an unknown outcome taken for a "no". A request that failed on our side of the wire may yet be applied.
+
+use std::fmt;
+
+use zookeeper_client::{Error, MultiWriteError};
+
+use crate::core::event::{Denial, Grounds};
+
+/// Why a request has no good answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// The server refused; nothing was written.
+    Denied(Denial),
+    /// The same, for want of rights.
+    Forbidden(Refusal),
+    /// Applied, not applied, or still to be applied.
+    Unknown(String),
+}
+
+/// What one operation of a multi is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    Candidate,
+    Term,
+    Record,
+    /// Of which nothing but refusals for want of a right is a definite word.
+    Other,
+}
+
+/// One operation of a multi: what it is about, and the right that it takes on which znode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Step<'a>(pub Part, pub Right, pub &'a str);
+
+/// A right that `ZooKeeper` knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Right {
+    Create,
+    Read,
+    Write,
+    Delete,
+}
+
+/// What the server does not let us do, and the remedy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// A right that is missing, and the znode whose ACL is to give it, if they are known.
+    Right(Option<(Right, String)>),
+    /// No identity that the ACL of a new znode is about.
+    Acl,
+    Credentials,
+    /// A request that the server does not know.
+    TooOld,
+}
+
+impl Refusal {
+    /// What kind of one it is.
+    pub const fn grounds(&self) -> Grounds {
+        match self {
+            Self::Right(_) => Grounds::Right,
+            Self::Acl => Grounds::Acl,
+            Self::Credentials => Grounds::Credentials,
+            Self::TooOld => Grounds::TooOld,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REMEDY: &str =
+            "give us credentials that have it (--auth-file), or let the znode's owner grant it (setAcl)";
+        match self {
+            Self::Right(Some((right, path))) => {
+                let (right, letter) = match right {
+                    Right::Create => ("create a child of", 'c'),
+                    Right::Read => ("read", 'r'),
+                    Right::Write => ("write", 'w'),
+                    Right::Delete => ("delete a child of", 'd'),
+                };
+                let path = if path.is_empty() { "/" } else { path };
+                write!(f, "we may not {right} {path}: its ACL does not give us right {letter}; {REMEDY}")
+            }
+            Self::Right(None) => write!(f, "an ACL does not give us a right that we need; {REMEDY}"),
+            Self::Acl => f.write_str(
+                "the server takes no znode with the ACL of --acl: creator needs credentials (--auth-file), and each \
+                 scheme must be enabled on the servers",
+            ),
+            Self::Credentials => {
+                f.write_str("the server refuses our credentials, or demands some; look at --auth-file")
+            }
+            Self::TooOld => f.write_str(
+                "the server does not know this request; it takes ZooKeeper 3.5 or newer (zk-leaderctl doctor tells the \
+                 version of each server)",
+            ),
+        }
+    }
+}
+
+impl Fault {
+    pub const CONFLICT: Self = Self::Denied(Denial::Conflict);
+    pub const CANDIDATE_GONE: Self = Self::Denied(Denial::CandidateGone);
+
+    pub fn unknown(why: &str) -> Self {
+        Self::Unknown(why.to_owned())
+    }
+
+    /// For a multi of these steps.
+    pub fn of_multi(error: &MultiWriteError, steps: &[Step]) -> Self {
+        let (index, source) = match error {
+            MultiWriteError::RequestFailed { source } => return Self::from(source),
+            MultiWriteError::OperationFailed { index, source } => (index, source),
+        };
+        match (steps.get(*index), source) {
+            (Some(Step(Part::Candidate, ..)), Error::NoNode) => Self::CANDIDATE_GONE,
+            (Some(Step(Part::Term | Part::Record, ..)), Error::NoNode | Error::BadVersion) => Self::CONFLICT,
+            (Some(Step(_, right, path)), _) => Self::from(source).without(*right, path),
+            (None, _) => Self::from(source),
+        }
+    }
+
+    /// If a right is missing, it is this one, on this znode.
+    pub fn without(self, right: Right, path: &str) -> Self {
+        match self {
+            Self::Forbidden(Refusal::Right(None)) => Self::Forbidden(Refusal::Right(Some((right, path.to_owned())))),
+            other => other,
+        }
+    }
+}
+
+/// Why there is no session, for people.
+pub(crate) fn no_session(error: &Error) -> String {
+    match error {
+        Error::NoHosts => "no server could be connected to and would take us".to_owned(),
+        Error::Timeout => "no server answered in time".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl From<&Error> for Fault {
+    /// For a single request: what a missing znode means, its sender knows.
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::NoAuth => Self::Forbidden(Refusal::Right(None)),
+            Error::InvalidAcl => Self::Forbidden(Refusal::Acl),
+            Error::AuthFailed => Self::Forbidden(Refusal::Credentials),
+            Error::Unimplemented => Self::Forbidden(Refusal::TooOld),
+            other => Self::Unknown(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: [Step; 3] = [
+        Step(Part::Candidate, Right::Read, "/c"),
+        Step(Part::Term, Right::Read, "/t"),
+        Step(Part::Record, Right::Write, "/r"),
+    ];
+
+    fn failed(index: usize, source: Error) -> Fault {
+        Fault::of_multi(&MultiWriteError::OperationFailed { index, source }, &STEPS)
+    }
+
+    #[test]
+    fn each_operation_of_a_multi_has_its_own_no() {
+        assert_eq!(failed(0, Error::NoNode), Fault::CANDIDATE_GONE);
+        for index in [1, 2] {
+            assert_eq!(failed(index, Error::BadVersion), Fault::CONFLICT);
+            assert_eq!(failed(index, Error::NoNode), Fault::CONFLICT);
+        }
+        let missing = Refusal::Right(Some((Right::Write, "/r".to_owned())));
+        assert_eq!(failed(2, Error::NoAuth), Fault::Forbidden(missing));
+    }
+
+    #[test]
+    fn a_refusal_names_the_right_the_znode_and_the_remedy() {
+        let said = |error: Error| match Fault::from(error).without(Right::Create, "") {
+            Fault::Forbidden(refusal) => refusal.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            said(Error::NoAuth)
+                .starts_with("we may not create a child of /: its ACL does not give us right c; give us credentials")
+        );
+        assert!(said(Error::InvalidAcl).contains("creator needs credentials"));
+        assert!(said(Error::AuthFailed).contains("refuses our credentials"));
+        assert!(said(Error::Unimplemented).contains("takes ZooKeeper 3.5 or newer"));
+        let known = Fault::from(Error::NoAuth).without(Right::Read, "/a");
+        assert_eq!(known.clone().without(Right::Write, "/b"), known, "the first to know knows best");
+    }
+
+    #[test]
+    fn only_a_definite_word_of_the_server_is_a_no() {
+        let unknown = [
+            Error::ConnectionLoss,
+            Error::Timeout,
+            Error::SessionExpired,
+            Error::SessionMoved,
+            Error::ClientClosed,
+            Error::NoHosts,
+            Error::RuntimeInconsistent,
+            Error::Throttled,
+            Error::UnexpectedError("?".into()),
+            Error::UnexpectedErrorCode(-99),
+        ];
+        for source in unknown {
+            let request = MultiWriteError::RequestFailed { source: source.clone() };
+            assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)), "{source}");
+            assert!(matches!(Fault::from(&source), Fault::Unknown(_)), "{source}");
+            for index in 0..4 {
+                assert!(matches!(failed(index, source.clone()), Fault::Unknown(_)), "{source} at {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_or_a_code_that_does_not_belong_there_is_unknown() {
+        assert!(matches!(failed(0, Error::BadVersion), Fault::Unknown(_)));
+        assert!(matches!(failed(3, Error::NoNode), Fault::Unknown(_)));
+        let request = MultiWriteError::RequestFailed { source: Error::NoNode };
+        assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)));
+    }
+}

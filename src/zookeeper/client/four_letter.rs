@@ -1,0 +1,113 @@
+//! What a server says about itself to a four-letter word: its version and its role.
+//!
+//! Never: more than one bounded question; an answer that is trusted for anything but a report.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::zookeeper::client::address::Address;
+use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::client::tls::talk::{self, Trouble};
+
+/// No answer to `srvr` is anywhere near as long.
+const LONGEST_ANSWER: u64 = 16 * 1024;
+
+/// What one server said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// `3.8.0` and `leader`, `follower`, `observer`, `standalone` or `read-only`.
+    Serves {
+        version: String,
+        role: String,
+    },
+    /// It is there, and keeps its mouth shut: the word is not in its `4lw.commands.whitelist`.
+    NotAllowed,
+    /// It is there, and does not serve: no quorum.
+    NotServing,
+    /// It is there, and hung up without a word.
+    Mute,
+    Unreachable(String),
+}
+
+/// Asks `srvr`, over TLS if that is how we speak with it.
+pub async fn server(server: &str, access: &Access, limit: Duration) -> Said {
+    let address = Address::of(server);
+    match access.tls.as_ref().filter(|_| address.is_tls) {
+        None => plain(address, limit).await,
+        Some(certificates) => match timeout(limit, talk::ask(address.host, address.port, certificates, WORD)).await {
+            Ok(Ok(answer)) => understood(&answer),
+            Ok(Err(Trouble::Network(why) | Trouble::Refused(why))) => Said::Unreachable(why),
+            Err(_) => Said::Unreachable(LATE.to_owned()),
+        },
+    }
+}
+
+const WORD: &str = "srvr";
+const LATE: &str = "no answer in time";
+
+/// Asks `srvr` in plain text.
+pub(in crate::zookeeper) async fn plain(address: Address<'_>, limit: Duration) -> Said {
+    match timeout(limit, exchange(address, WORD.as_bytes())).await {
+        Ok(Ok(answer)) => understood(&String::from_utf8_lossy(&answer)),
+        Ok(Err(error)) => Said::Unreachable(error.to_string()),
+        Err(_) => Said::Unreachable(LATE.to_owned()),
+    }
+}
+
+/// Whether it answers the beginning of a TLS handshake with a record of TLS (RFC 8446, section 5.1).
+pub(in crate::zookeeper) async fn speaks_tls(address: Address<'_>, limit: Duration) -> bool {
+    const ALERT: u8 = 21;
+    const HANDSHAKE: u8 = 22;
+    /// The head of a `ClientHello` that no server likes: all that follows is zero, its list of cipher suites, too.
+    const HELLO: [u8; 11] = [HANDSHAKE, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
+    let hello = [&HELLO[..], &[0; 39]].concat();
+    match timeout(limit, exchange(address, &hello)).await {
+        Ok(Ok(answer)) => matches!(answer.first(), Some(&(ALERT | HANDSHAKE))),
+        _ => false,
+    }
+}
+
+async fn exchange(address: Address<'_>, question: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect((address.host, address.port)).await?;
+    stream.write_all(question).await?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST_ANSWER).read_to_end(&mut answer).await?;
+    Ok(answer)
+}
+
+fn understood(answer: &str) -> Said {
+    let after = |name: &str| answer.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    match (after("Zookeeper version:"), after("Mode:")) {
+        (Some(version), Some(role)) => {
+            let version = version.split(['-', ',']).next().unwrap_or(version);
+            Said::Serves { version: version.to_owned(), role: role.to_owned() }
+        }
+        _ if answer.contains("not currently serving") => Said::NotServing,
+        _ if answer.is_empty() => Said::Mute,
+        _ => Said::NotAllowed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_speaks_says_its_version_and_role() {
+        let answer =
+            "Zookeeper version: 3.8.0-1, built on 2022-02-25 08:49 UTC\nLatency min/avg/max: 0/0/0\nMode: standalone\n";
+        assert_eq!(understood(answer), Said::Serves { version: "3.8.0".into(), role: "standalone".into() });
+    }
+
+    #[test]
+    fn a_server_that_may_not_speak_is_told_from_one_without_a_quorum() {
+        let silent = "srvr is not executed because it is not in the whitelist.\n";
+        assert_eq!(understood(silent), Said::NotAllowed);
+        assert_eq!(understood(""), Said::Mute);
+        let alone = "This ZooKeeper instance is not currently serving requests\n";
+        assert_eq!(understood(alone), Said::NotServing);
+    }
+}

@@ -1,0 +1,125 @@
+//! Logins by Kerberos: SASL GSSAPI with MIT's library, which finds tickets and keys as it does everywhere
+//! (`kerberos(7)`: `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`).
+//!
+//! That library blocks: it asks a key distribution centre, for 18 s and more if that is silent. Whatever may call it runs on a
+//! thread of its own (`apart`): our loop, its signals and deadlines go on.
+//!
+//! Never: a call of that library on the thread of the supervisor's loop; a ticket handed on to a server.
+
+mod apart;
+mod fresh;
+mod mechanism;
+mod principal;
+
+use std::future::Future;
+use std::time::Duration;
+
+use libgssapi::credential::{Cred, CredUsage};
+use libgssapi::error::Error;
+use libgssapi::name::Name;
+use libgssapi::oid::{GSS_MECH_KRB5, GSS_NT_HOSTBASED_SERVICE, OidSet};
+use tokio::time::timeout;
+use zookeeper_client::{Client, SaslOptions};
+
+use crate::zookeeper::client::address::Address;
+use crate::zookeeper::client::task::Service;
+pub use principal::{Complaint, Ourselves, Principal};
+
+/// Opens a session, and keeps the tickets for these servers fresh while it lasts.
+pub(crate) async fn open<O>(
+    principal: &Principal,
+    servers: &str,
+    opening: impl FnOnce() -> O + Send + 'static,
+) -> (Result<Client, zookeeper_client::Error>, Option<Service>)
+where
+    O: Future<Output = Result<Client, zookeeper_client::Error>>,
+{
+    let hosts = servers.split(',').map(|server| Address::of(server).host.to_owned()).collect();
+    apart::open(opening, fresh::keep(principal.clone(), hosts)).await
+}
+
+/// How the client library is told to.
+pub(crate) fn options(servers: &Principal) -> Result<SaslOptions, zookeeper_client::Error> {
+    if !mechanism::is_known() {
+        // A linker may drop what nothing calls by its name.
+        let complaint = "this build lacks its own part of Kerberos, and would hand tickets on without it";
+        return Err(zookeeper_client::Error::UnexpectedError(complaint.to_owned()));
+    }
+    let options = SaslOptions::gssapi().with_username(servers.service.clone());
+    Ok(match &servers.host {
+        Some(host) => options.with_hostname(host.clone()).into(),
+        None => options.into(),
+    })
+}
+
+/// Tries what a login to this server begins with. `None`: nothing is wrong here.
+pub async fn complaint(servers: &Principal, host: &str, patience: Duration) -> Option<Complaint> {
+    let (service, host) = (servers.service.clone(), servers.host_or(host).to_owned());
+    let trial = apart::call(move || {
+        let began = mechanism::context(&service, &host).and_then(|mut context| context.step(None, None).map(drop));
+        began.err().map(|error| judge(&service, &host, error))
+    });
+    let passing = |text: String| Some(Complaint { text, is_final: false });
+    match timeout(patience, trial).await {
+        Ok(Ok(complaint)) => complaint,
+        Ok(Err(error)) => passing(format!("there is no thread for a login by Kerberos: {error}")),
+        Err(_) => passing(format!("Kerberos' key distribution centre does not answer; {ASK}")),
+    }
+}
+
+/// As whom we would log in.
+///
+/// # Errors
+/// There is no ticket, nor a key to get one with; or no answer in time.
+pub async fn ourselves(patience: Duration) -> Result<Ourselves, String> {
+    let asked = apart::call(|| {
+        let info = credentials().and_then(|credentials| credentials.info()).map_err(words)?;
+        Ok(Ourselves { name: info.name.to_string(), lifetime: info.lifetime })
+    });
+    match timeout(patience, asked).await {
+        Ok(Ok(ourselves)) => ourselves,
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no answer in time".to_owned()),
+    }
+}
+
+fn credentials() -> Result<Cred, Error> {
+    let mut mechanisms = OidSet::new()?;
+    mechanisms.add(&GSS_MECH_KRB5)?;
+    Cred::acquire(None, None, CredUsage::Initiate, Some(&mechanisms))
+}
+
+fn name_of(service: &str, host: &str) -> Result<Name, Error> {
+    Name::new(format!("{service}@{host}").as_bytes(), Some(&GSS_NT_HOSTBASED_SERVICE))
+}
+
+/// What may pass by itself: nobody who could say no was reached. Numbers of `krb5_err.et`.
+const PASSING: [i32; 3] = [
+    -1_765_328_228, // KRB5_KDC_UNREACH
+    -1_765_328_230, // KRB5_REALM_UNKNOWN: while names cannot be resolved
+    -1_765_328_164, // KRB5_REALM_CANT_RESOLVE
+];
+
+const ASK: &str = "is it reached from here, and right in krb5.conf?";
+
+fn judge(service: &str, host: &str, error: Error) -> Complaint {
+    let is_final = !PASSING.contains(&i32::from_ne_bytes(error.minor.to_ne_bytes()));
+    let said = words(error);
+    let remedy = if !is_final {
+        ASK
+    } else if said.starts_with("Server") {
+        "see --kerberos-server, the names in --connect, and dns_canonicalize_hostname in krb5.conf"
+    } else {
+        "get a ticket (kinit, KRB5CCNAME), or name a client's keytab in KRB5_CLIENT_KTNAME"
+    };
+    Complaint { text: format!("no login by Kerberos to {service}/{host}: {said}; {remedy}"), is_final }
+}
+
+/// In the words of the mechanism, if it has any: those of the GSSAPI before them say little.
+fn words(error: Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (").and_then(|(_, rest)| rest.strip_suffix(')')) {
+        Some(words) if error.minor != 0 => words.to_owned(),
+        _ => text,
+    }
+}

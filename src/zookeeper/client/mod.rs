@@ -1,0 +1,18 @@
+//! One connection to an ensemble, and nothing of elections: sessions, credentials, ACLs, errors, and why a server refuses us.
+//!
+//! The only user of the `zookeeper-client` crate.
+
+pub mod acl;
+pub mod address;
+pub mod connect;
+pub(crate) mod diagnose;
+pub(crate) mod ensure_path;
+pub(crate) mod error;
+pub mod four_letter;
+#[cfg_attr(not(feature = "kerberos"), path = "kerberos/absent.rs")]
+pub mod kerberos;
+mod resolve;
+pub(crate) mod task;
+#[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
+pub mod tls;
+pub(crate) mod unanswered;

@@ -1,0 +1,61 @@
+//! One name for a whole ensemble: a name with several addresses stands for as many servers.
+//!
+//! With TLS the name itself is connected to: the server's certificate is for it, and the client library checks no other.
+//!
+//! The client library tries the addresses of a name in the resolver's order until one takes the connection, and so stays with
+//! one that takes it and says nothing, or never comes to the second behind one that swallows everything.
+//!
+//! Never: a name lost; its addresses may be others tomorrow.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+use crate::zookeeper::client::address::Address;
+
+/// `host:port,…`, where the addresses of each name that has several stand before it. With TLS the name itself counts; what cannot be resolved within the limit
+/// stays as it is.
+pub(crate) async fn spread(servers: &str, limit: Duration) -> String {
+    let mut spread = Vec::new();
+    for server in servers.split(',') {
+        if !Address::of(server).is_tls && server.parse::<SocketAddr>().is_err() {
+            if let Ok(Ok(addresses)) = timeout(limit, lookup_host(server)).await {
+                spread.extend(several(addresses));
+            }
+        }
+        spread.push(server.to_owned());
+    }
+    spread.join(",")
+}
+
+/// Each once; none if there is only one.
+fn several(addresses: impl Iterator<Item = SocketAddr>) -> Vec<String> {
+    let mut several = Vec::new();
+    for address in addresses.map(|address| address.to_string()) {
+        if !several.contains(&address) {
+            several.push(address);
+        }
+    }
+    if several.len() > 1 { several } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_with_several_addresses_stands_for_several_servers() {
+        let of = |texts: &[&str]| several(texts.iter().map(|text| text.parse().unwrap()));
+        assert_eq!(of(&["10.0.0.1:1", "[::1]:1", "10.0.0.1:1"]), ["10.0.0.1:1", "[::1]:1"]);
+        assert_eq!(of(&["10.0.0.1:1", "10.0.0.1:1"]), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn addresses_and_names_that_nobody_knows_stay_as_they_are() {
+        for servers in ["127.0.0.1:1,[::1]:2", "name.invalid:1,10.0.0.1:2", "tcp+tls://localhost:1"] {
+            assert_eq!(spread(servers, Duration::from_secs(5)).await, servers);
+        }
+    }
+}

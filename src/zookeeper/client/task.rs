@@ -1,0 +1,164 @@
+//! The client library's own task of one session, in our hands: its end is noticed even if it was a panic, it can be ended
+//! when a server keeps it from closing, and kept from connecting again.
+//!
+//! Never: a task that outlives a session that was given up by more than the session timeout.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use spawns_core::{Spawn, Task};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+/// One task of the client library.
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    task: AbortHandle,
+    ended: watch::Receiver<()>,
+    leash: Arc<Leash>,
+}
+
+/// When the task is to stand still.
+#[derive(Default)]
+struct Leash(OnceLock<Box<dyn Fn() -> bool + Send + Sync>>);
+
+impl Leash {
+    fn holds(&self) -> bool {
+        self.0.get().is_some_and(|lost| lost())
+    }
+}
+
+impl fmt::Debug for Leash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Leash").field(&self.0.get().is_some()).finish()
+    }
+}
+
+/// Opens something whose client library spawns a task; that task, if it was spawned.
+pub(crate) async fn capture<T>(opening: impl Future<Output = T>) -> (T, Option<Service>) {
+    let host = Host::default();
+    let mut opening = pin!(opening);
+    let opened = poll_fn(|context| {
+        let _scope = spawns_core::enter(&host);
+        opening.as_mut().poll(context)
+    });
+    let opened = opened.await;
+    (opened, host.0.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Service {
+    fn of(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        let (running, ended) = watch::channel(());
+        let leash = Arc::<Leash>::default();
+        let held_by = Arc::clone(&leash);
+        let task = tokio::spawn(async move {
+            // Dropped with the task, however it ends.
+            let _running = running;
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                let polled = if held_by.holds() { Poll::Pending } else { future.as_mut().poll(context) };
+                // It has just lost contact, and has said so; it may have begun to connect, and has sent nothing.
+                if held_by.holds() { Poll::Pending } else { polled }
+            })
+            .await;
+        });
+        Self { task: task.abort_handle(), ended, leash }
+    }
+
+    /// As soon as contact is lost, the task does nothing more. Somebody must [`Service::end`] it then.
+    pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.leash.0.set(Box::new(lost));
+    }
+
+    /// Ends it as it stands, without a word to the server.
+    pub fn end(&self) {
+        self.task.abort();
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    pub async fn over(&mut self) {
+        while self.ended.changed().await.is_ok() {}
+    }
+
+    /// Ends it if it has not ended by then.
+    pub fn end_after(&self, limit: Duration) {
+        let mut service = self.clone();
+        tokio::spawn(async move {
+            if timeout(limit, service.over()).await.is_err() {
+                tracing::debug!("A session that could not be closed was let go");
+                service.task.abort();
+            }
+        });
+    }
+}
+
+/// Takes the client library's task instead of its own spawner.
+#[derive(Default)]
+struct Host(Mutex<Option<Service>>);
+
+impl Spawn for Host {
+    fn spawn(&self, task: Task) {
+        let Task { future, .. } = task;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Service::of(Box::into_pin(future)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn service(task: impl Future<Output = ()> + Send + 'static) -> Service {
+        let ((), service) = capture(async { drop(spawns_core::spawn(task)) }).await;
+        service.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_task_is_noticed_even_if_it_was_a_panic() {
+        for task in [true, false] {
+            let mut service = service(async move { assert!(task, "a bug of the client library") }).await;
+            service.over().await;
+            assert!(service.is_over());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_task_that_does_not_end_is_ended() {
+        let mut service = service(std::future::pending()).await;
+        assert!(timeout(Duration::from_millis(20), service.over()).await.is_err());
+        service.end_after(Duration::from_millis(1));
+        service.over().await;
+    }
+
+    #[tokio::test]
+    async fn a_task_that_has_lost_contact_does_nothing_more_until_it_is_ended() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let steps = Arc::new(AtomicUsize::new(0));
+        let taken = Arc::clone(&steps);
+        let mut service = service(async move {
+            loop {
+                taken.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let seen = Arc::clone(&steps);
+        service.stand_still_when(move || seen.load(Ordering::SeqCst) >= 3);
+        assert!(timeout(Duration::from_millis(20), service.over()).await.is_err());
+        assert_eq!(steps.load(Ordering::SeqCst), 3);
+        service.end();
+        service.over().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_spawned_is_nothing_captured() {
+        assert!(capture(async {}).await.1.is_none());
+    }
+}

@@ -1,0 +1,153 @@
+//! A handover that the next in line asks for, because the leader's priority is lower (`--preempt-after`): one ephemeral
+//! znode beside the records. The holder alone watches the children of that place, so nobody else is woken.
+//!
+//! Never: a word that lets anybody start; it names the term that is to end, and means nothing to any other.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use zookeeper_client::{Error, MultiWriteError};
+
+use crate::core::action::Conditions;
+use crate::core::order::Slot;
+use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::election::read::{self, ROUNDS};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::transactions::ANY_VERSION;
+use crate::zookeeper::schema::queue::{self, Standing};
+
+/// The name of the znode below the base.
+const PREEMPTION: &str = "preemption";
+
+const VERSION: u32 = 1;
+
+/// The JSON of the znode. Unknown fields are ignored.
+#[derive(Serialize, Deserialize, Debug)]
+struct Request {
+    v: u32,
+    /// Of the term that is to end.
+    token: i64,
+    /// Who asks, for people.
+    #[serde(default)]
+    by: String,
+    #[serde(default)]
+    priority: i16,
+}
+
+/// Asks the leader to hand over, if we are still next in line and its priority is still lower.
+pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
+    for _ in 0..ROUNDS {
+        let Some((name, conditions, token)) = outranked(&contact).await? else {
+            tracing::debug!("The leader is not asked to hand over: we are not next in line, or no leader is lower");
+            return Ok(());
+        };
+        match create(&contact, &name, conditions, token).await {
+            Ok(()) => {
+                tracing::info!(token, "The leader's priority is lower: it was asked to hand over to us");
+                return Ok(());
+            }
+            Err(MultiWriteError::OperationFailed { source: Error::NodeExists, .. }) => {
+                if !clear(&contact, token).await? {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                let candidate = contact.office.paths.candidate(&name);
+                let term = contact.office.paths.of(conditions.slot).term;
+                let steps = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &term)];
+                return Err(Fault::of_multi(&error, &steps).without(Right::Create, &contact.office.paths.base));
+            }
+        }
+    }
+    Err(read::too_many_rounds())
+}
+
+/// Our candidate, and the present term, read anew: in the line that the view was of, a higher one may have come since.
+async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, Fault> {
+    let Some((name, uuid)) = contact.office.own(contact.number) else { return Ok(None) };
+    let books = read::books(contact);
+    let children = contact.client.get_children(&contact.office.paths.election);
+    let (children, books) = tokio::join!(children, books);
+    let (children, _) = children?;
+    let Some(books) = read::judge(contact, books)? else { return Ok(None) };
+    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let standing = queue::standing(contact.office.settings.names(), &children, &name, &[uuid], &holders);
+    let is_lower = standing.is_some_and(|Standing { outranks, .. }| outranks);
+    let leading = books.first().and_then(|books| Some((books, books.token()?))).filter(|_| is_lower);
+    Ok(leading.map(|(books, token)| {
+        let (slot, record) = (books.record.slot, books.record.version);
+        (name, Conditions { slot, record, term: books.term_version }, token)
+    }))
+}
+
+async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i64) -> Result<(), MultiWriteError> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let request = Request { v: VERSION, token, by: settings.id.clone(), priority: settings.priority };
+    let request = serde_json::to_vec(&request).unwrap_or_default();
+    let of_slot = paths.of(conditions.slot);
+    let mut multi = contact.client.new_multi_writer();
+    multi.add_check_version(&paths.candidate(name), ANY_VERSION)?;
+    multi.add_check_version(&of_slot.term, conditions.term)?;
+    let options = settings.acl.ephemeral();
+    multi.add_create(&path(contact, conditions.slot), &request, &options)?;
+    multi.commit().await.map(drop)
+}
+
+/// Deletes a request for an earlier term. `false`: this one is asked for already.
+async fn clear(contact: &Contact, token: i64) -> Result<bool, Fault> {
+    let path = path(contact, Slot(0));
+    match contact.client.get_data(&path).await {
+        Ok((data, _)) if read(&data).is_ok_and(|request| request.token == token) => Ok(false),
+        Ok((_, stat)) => match contact.client.delete(&path, Some(stat.version)).await {
+            Ok(()) | Err(Error::NoNode) => Ok(true),
+            Err(error) => Err(error.into()),
+        },
+        Err(Error::NoNode) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a holder does when it sees one among the children of its place: takes note of it, and takes it away.
+pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
+    if !children.iter().any(|child| child == PREEMPTION) {
+        return;
+    }
+    let path = path(contact, slot);
+    let Ok((data, _)) = contact.client.get_data(&path).await else { return };
+    match read(&data) {
+        Ok(Request { token, by, priority, .. }) => {
+            tracing::info!(token, by, priority, "A higher priority is next in line, and asks for the leadership");
+            contact.office.board.asked_for(token);
+        }
+        Err(complaint) => tracing::warn!(complaint, "A request for the leadership could not be read, and is ignored"),
+    }
+    // If this fails, whoever asks next takes it away.
+    drop(contact.client.delete(&path, None));
+}
+
+fn read(data: &[u8]) -> Result<Request, String> {
+    let request: Request = serde_json::from_slice(data).map_err(|error| error.to_string())?;
+    match request.v {
+        VERSION => Ok(request),
+        other => Err(format!("its format is version {other}")),
+    }
+}
+
+fn path(contact: &Contact, slot: Slot) -> String {
+    format!("{}/{PREEMPTION}", contact.office.paths.of(slot).home)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_a_term_or_is_none() {
+        let written = Request { v: 1, token: 7, by: "b".into(), priority: 5 };
+        assert_eq!(read(&serde_json::to_vec(&written).unwrap()).unwrap().token, 7);
+        assert_eq!(read(br#"{"v":1,"token":8,"colour":"red"}"#).unwrap().token, 8);
+        for text in ["", "x", "[]", "{}", r#"{"v":1}"#, r#"{"v":2,"token":7}"#, r#"{"v":1,"token":"7"}"#] {
+            assert!(read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! One round of reads: the term before the record, both on one session; what is missing is created and read again.
+//!
+//! The requests of a round are sent, in this order, before the first reply is awaited: the client library sends when a
+//! method is called, not when its future is polled.
+//!
+//! Never: a record that is older than the term it is shown with.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use zookeeper_client::{Error, OneshotWatcher, Stat};
+
+use crate::core::action::Conditions;
+use crate::core::event::{Candidacy, Event, Place, Record};
+use crate::core::order::Slot;
+use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::watches::Watch;
+use crate::zookeeper::election::{bootstrap, slots};
+use crate::zookeeper::schema::lease::Parsed;
+use crate::zookeeper::schema::pending_fences::to_fence;
+use crate::zookeeper::schema::queue::Holder;
+
+/// How often what is missing is created and read again within one request. Peers that race create it too.
+pub(crate) const ROUNDS: usize = 8;
+
+/// The answer to a request, and what is to be watched once it was given.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub event: Event,
+    pub watches: Watching,
+}
+
+#[derive(Debug)]
+pub(crate) enum Watching {
+    /// What is watched stays as it is.
+    Unchanged,
+    /// This and nothing else.
+    Only(Vec<Watch>),
+    /// These, too.
+    Also(Vec<Watch>),
+    /// The record of this slot, by this watch, which is armed.
+    Record(Slot, OneshotWatcher),
+}
+
+impl From<Event> for Answer {
+    fn from(event: Event) -> Self {
+        Self { event, watches: Watching::Unchanged }
+    }
+}
+
+/// Reads the record, with one watch on it.
+pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
+    let lease = &contact.office.paths.of(slot).lease;
+    for _ in 0..ROUNDS {
+        // A watch that is armed since before this read reports all that comes after it.
+        let read = if contact.watches.has_record(candidacy, slot) {
+            contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
+        } else {
+            let read = contact.client.get_and_watch_data(lease).await;
+            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
+        };
+        match read {
+            Ok((data, stat, watches)) => {
+                let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
+                if let Some(disagreement) = disagreement.filter(|_| record.held) {
+                    contact.office.report_disagreement(&disagreement);
+                }
+                return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
+            }
+            Err(Error::NoNode) => repair(&contact).await?,
+            Err(error) => return Err(Fault::from(error).without(Right::Read, lease)),
+        }
+    }
+    Err(too_many_rounds())
+}
+
+/// The term and the record of one slot.
+#[derive(Debug)]
+pub(crate) struct Books {
+    pub term_version: i32,
+    pub record: Record,
+    pub holder: Holder,
+    /// The id of the holder, and when its term began by `ZooKeeper`'s clock: milliseconds since 1970. For people.
+    pub id: Option<String>,
+    pub begun_at: i64,
+    disagreement: Option<String>,
+}
+
+type Data = Result<(Vec<u8>, Stat), Error>;
+
+/// What one round has read: with several leaders, what the base says of their number, too.
+#[derive(Debug)]
+pub(crate) struct Round {
+    marker: Option<Data>,
+    slots: Vec<(Data, Data)>,
+}
+
+/// The reads of the terms and records, sent now: of each slot, the term before the record.
+pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
+    let slots: Vec<_> = paths
+        .slots()
+        .map(|slot| paths.of(slot))
+        .map(|of| (client.get_data(&of.term), client.get_data(&of.lease)))
+        .collect();
+    async {
+        let marker = async { Some(marker?.await) };
+        let slots = join_all(slots.into_iter().map(|(term, record)| async { tokio::join!(term, record) }));
+        let (marker, slots) = tokio::join!(marker, slots);
+        Round { marker, slots }
+    }
+}
+
+/// For every slot; `None` if one of them is missing. If the base is for another number of leaders: what says so, alone.
+pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<Books>>, Fault> {
+    match round.marker {
+        None => {}
+        Some(Ok((data, stat))) => {
+            let marker = contact.office.parse(Slot(0), &data, &stat);
+            if marker.disagreement.is_some() {
+                return Ok(Some(vec![Books::of(&stat, marker)]));
+            }
+        }
+        Some(Err(Error::NoNode)) => return Ok(None),
+        Some(Err(error)) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.lease)),
+    }
+    let (mut books, mut left) = (Vec::new(), Vec::new());
+    for (slot, of_slot) in contact.office.paths.slots().zip(round.slots) {
+        match of_slot {
+            (Ok((said, term)), Ok((data, stat))) => {
+                let conditions = Conditions { slot, record: stat.version, term: term.version };
+                left.push((conditions, to_fence(&data, &said, &term, contact.office.settings.instance)));
+                books.push(Books::of(&term, contact.office.parse(slot, &data, &stat)));
+            }
+            (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
+            (Err(error), _) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.of(slot).term)),
+            (_, Err(error)) => {
+                return Err(Fault::from(error).without(Right::Read, &contact.office.paths.of(slot).lease));
+            }
+        }
+    }
+    contact.office.ledger.note(left);
+    Ok(Some(books))
+}
+
+impl Books {
+    /// The fencing token of the slot's term, if a candidate is known to hold it.
+    pub fn token(&self) -> Option<i64> {
+        match self.holder {
+            Holder::Candidate { token, .. } => Some(token),
+            Holder::Nobody | Holder::Unknown | Holder::Lost => None,
+        }
+    }
+
+    fn of(term: &Stat, parsed: Parsed) -> Self {
+        let Parsed { record, candidate, id, disagreement, .. } = parsed;
+        let holder = match candidate {
+            _ if !record.held => Holder::Nobody,
+            None if id.is_none() => Holder::Lost,
+            None => Holder::Unknown,
+            Some(name) => Holder::Candidate { name, token: term.mzxid },
+        };
+        Self { term_version: term.version, record, holder, id, begun_at: term.mtime, disagreement }
+    }
+}
+
+fn is_renewed(record: &Record) -> bool {
+    record.held && record.waiting_on.is_none()
+}
+
+/// What the machine is shown of several slots, and is to act on: its own; else the one that it may take; else the one
+/// that was written last, which tells most about all of them.
+pub(crate) fn shown(contact: &Contact, place: Place, slot: Option<usize>, books: &[Books]) -> Option<(i32, Record)> {
+    let instance = contact.office.settings.instance;
+    let ours = books.iter().filter(|books| books.record.held && books.record.nonce.instance == instance);
+    let ours = ours.max_by_key(|books| books.token());
+    let last = || books.iter().max_by_key(|books| (is_renewed(&books.record), books.record.mzxid));
+    let shown = ours.or_else(|| books.get(slot?)).or_else(last)?;
+    let mut record = shown.record;
+    if let Some(disagreement) = books.iter().find_map(|books| books.disagreement.as_deref()) {
+        // The number of leaders stays what it is, also while nobody leads.
+        record.agrees = false;
+        record.held |= contact.office.paths.is_for_several();
+        match place {
+            _ if record.held => contact.office.report_disagreement(disagreement),
+            Place::First => {}
+            Place::Next | Place::Behind(_) => contact.office.report_difference(disagreement),
+        }
+    }
+    Some((shown.term_version, record))
+}
+
+/// Creates what is missing of our znodes.
+pub(crate) async fn repair(contact: &Contact) -> Result<(), Fault> {
+    let settings = &contact.office.settings;
+    let own_lease = settings.own_lease(contact.negotiated);
+    if contact.office.paths.is_for_several() {
+        return slots::repair(&contact.client, &contact.office.paths, settings, own_lease).await;
+    }
+    bootstrap::repair(&contact.client, &contact.office.paths, settings, own_lease).await
+}
+
+/// After [`ROUNDS`] rounds.
+pub(crate) fn too_many_rounds() -> Fault {
+    Fault::unknown("our znodes kept disappearing while they were created")
+}
+
+/// What of the record and the base is watched from a place: the next in line watches the record, so that it knows when it
+/// was last renewed; a holder is told by its renewals, and watches that record and term are there at all. While it waits
+/// it does not renew, and watches the record too.
+pub(crate) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
+    let ours = record.held && record.nonce.instance == contact.office.settings.instance;
+    match place {
+        _ if ours => of_a_holder(record.slot, record.mzxid, record.waiting_on.is_some()),
+        Place::First if !record.held => Vec::new(),
+        Place::First | Place::Next => vec![Watch::record(record.slot, record.mzxid)],
+        Place::Behind(_) => Vec::new(),
+    }
+}
+
+pub(crate) fn of_a_holder(slot: Slot, mzxid: i64, waits: bool) -> Vec<Watch> {
+    let record = waits.then(|| Watch::record(slot, mzxid));
+    record.into_iter().chain([Watch::base(slot)]).collect()
+}

@@ -1,0 +1,116 @@
+//! Frees the record of a term whose supervisor was killed, in a session of its own, once the guard has seen that the tree is
+//! empty: the successor starts in milliseconds instead of after the lease.
+//!
+//! It knows the term by its fencing token, and names its version in the write: a term that is over is never touched. That the
+//! term's own wait was over follows from its having had a tree, under at-most-one.
+//!
+//! Never: a record of another term; a write without conditions; a try after the session timeout.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::sleep;
+use zookeeper_client::{Error, Stat};
+
+use crate::core::action::{Conditions, Entry};
+use crate::core::event::{Denial, Record, SessionNumber};
+use crate::core::order::Slot;
+use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::transactions::{Leaving, free};
+use crate::zookeeper::schema::settings::Settings;
+
+/// Between two tries to open a session.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The term that has lost its supervisor.
+#[derive(Clone, Debug)]
+pub struct Orphaned {
+    pub slot: Slot,
+    /// Its fencing token.
+    pub token: i64,
+    /// The name of its candidate.
+    pub candidate: String,
+    /// The server's id of the session that owns the candidate.
+    pub session: i64,
+}
+
+/// What became of the record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Freed,
+    /// It is free already, or of a later term.
+    NotOurs,
+}
+
+/// Frees the record if it is still the orphaned term's, for at most the session timeout.
+///
+/// # Errors
+/// Why it could not be done; then the lease runs out as it would have without us.
+pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, String> {
+    let limit = settings.session_timeout;
+    // Nobody listens to events here.
+    let (events, _) = unbounded_channel();
+    let office = Arc::new(Office::new(settings, events));
+    let work = async {
+        let contact = open(&office).await.map_err(|error| said(&error))?;
+        let outcome = release(&contact, orphaned).await;
+        let mut service = contact.service();
+        drop(contact);
+        service.over().await;
+        outcome
+    };
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err("no answer within the session timeout".to_owned()))
+}
+
+/// Tries until the caller's limit: nobody does after us.
+async fn open(office: &Arc<Office>) -> Result<Contact, Error> {
+    loop {
+        match Contact::open(office, SessionNumber::default()).await {
+            Err(error @ (Error::AuthFailed | Error::NoAuth)) => return Err(error),
+            Err(error) => tracing::debug!(%error, "Ensemble was not reached"),
+            Ok(contact) => return Ok(contact),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// A renewal that was under way when the supervisor died may still be applied: then the version has moved, and we read again.
+async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
+    loop {
+        let paths = contact.office.paths.of(orphaned.slot);
+        let candidate = contact.office.paths.candidate(&orphaned.candidate);
+        // All are sent at once; the term is read first.
+        let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
+        let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
+        let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
+        let record = contact.office.record(orphaned.slot, &data, &stat);
+        let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
+        let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
+        // With one znode for all, the name may be a successor's by now.
+        let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
+        let candidate = candidate.map(|_| Leaving::Deleted(orphaned.candidate.clone()));
+        let freed = match free(contact, conditions, &entry, candidate.as_ref()).await {
+            Err(Fault::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
+            freed => freed,
+        };
+        match freed {
+            Ok(()) => return Ok(Outcome::Freed),
+            Err(Fault::Denied(Denial::Conflict)) => {}
+            Err(Fault::Forbidden(refusal)) => return Err(refusal.to_string()),
+            Err(fault) => return Err(format!("{fault:?}")),
+        }
+    }
+}
+
+/// What the write is conditional on, if the record is the orphaned term's and still held.
+fn conditions(term: Option<&Stat>, record: &Record, orphaned: &Orphaned) -> Option<Conditions> {
+    let term = term.filter(|term| term.mzxid == orphaned.token && record.held)?;
+    Some(Conditions { slot: record.slot, record: record.version, term: term.version })
+}
+
+fn said(error: &Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,322 @@
+//! The marker of a run: written before the command starts, in one multi that names our candidate, our term and the markers
+//! as they were read; completed with the end of the run just before the record is released.
+//!
+//! Never: a start that no marker tells of; a marker without conditions; a run held up by the trimming of old ones.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+use zookeeper_client::{Error, MultiWriteError, MultiWriteResult, MultiWriter, Stat};
+
+use crate::core::action::{Conditions, Entry};
+use crate::core::event::{Candidacy, Event};
+use crate::core::order::ChildStatus;
+use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::election::read::{Answer, ROUNDS, too_many_rounds};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::transactions::ANY_VERSION;
+use crate::zookeeper::schema::once::{Once, Per};
+use crate::zookeeper::schema::run_marker::{self, Caller, Marker, Run, Verdict};
+
+/// How long the trimming of old markers may take; the next run goes on with it.
+const TRIM_LIMIT: Duration = Duration::from_millis(400);
+
+/// The run that was marked in the present term.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRun {
+    run: Run,
+    started_ms: i64,
+    /// The version of the term that it belongs to.
+    term: i32,
+    /// The path and the version of the slot's marker, if there is a slot.
+    slot: Option<(String, i32)>,
+    last: i32,
+    earlier: Vec<Run>,
+    /// How it ended, and whether that is a success.
+    end: Option<(ChildStatus, bool)>,
+}
+
+impl OpenRun {
+    pub fn end(&mut self, status: ChildStatus, ok: bool) {
+        self.end = Some((status, ok));
+    }
+}
+
+/// The two markers as they were found: the slot's, with its path, and the last run's.
+struct Found {
+    slot: Option<(String, Marker)>,
+    last: Marker,
+}
+
+impl Found {
+    /// Whose word counts: the slot's marker, or without a slot the last run's.
+    fn marker(&self) -> &Marker {
+        self.slot.as_ref().map_or(&self.last, |(_, marker)| marker)
+    }
+}
+
+/// Reads the markers, and writes ours unless the run is a duplicate. `is_first`: nothing was started by this process yet.
+pub(crate) async fn mark(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+    is_first: bool,
+) -> Result<Answer, Fault> {
+    let office = &contact.office;
+    let Some(once) = office.settings.once.as_ref() else {
+        return Ok(Event::Marked { candidacy, is_fresh: true }.into());
+    };
+    let caller = Caller { nonce: entry.nonce, is_first, joined_ms: office.joined_ms() };
+    for _ in 0..ROUNDS {
+        let Some(found) = look(&contact, once).await? else {
+            create_runs(&contact).await?;
+            continue;
+        };
+        report_unreadable(&found);
+        match run_marker::judge(found.marker(), once, caller) {
+            Verdict::Ours => office.open_run(adopt(found, conditions)),
+            Verdict::Duplicate => {
+                report_duplicate(found.marker(), once);
+                return Ok(Event::Marked { candidacy, is_fresh: false }.into());
+            }
+            Verdict::Go => {
+                report_interrupted(&found, &caller);
+                let run = Run::new(once, entry.nonce, entry.token.unwrap_or_default(), &office.settings);
+                match write(&contact, candidacy, conditions, run, found).await? {
+                    Some(open) => office.open_run(open),
+                    None => continue,
+                }
+            }
+        }
+        if matches!(once.per, Per::Slot(_)) {
+            tokio::spawn(timeout(TRIM_LIMIT, trim(Arc::clone(&contact), once.keep_slots)));
+        }
+        return Ok(Event::Marked { candidacy, is_fresh: true }.into());
+    }
+    Err(too_many_rounds())
+}
+
+/// Completes the marker, if there is one whose run has ended. It is sent at once, before whatever is sent next on this session.
+pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<'_> {
+    let closing = contact.office.ended_run().and_then(|open| send_end(contact, &open));
+    async move {
+        match closing {
+            None => return,
+            Some(sent) => match sent.await {
+                Ok(_) => {}
+                Err(MultiWriteError::RequestFailed { source }) => {
+                    return tracing::debug!(%source, "The end of the run was perhaps not written down");
+                }
+                // Written by an earlier try whose reply was lost, or somebody changed it.
+                Err(error) => tracing::debug!(%error, "The end of the run was not written down now"),
+            },
+        }
+        contact.office.close_run();
+    }
+}
+
+type Sent<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<MultiWriteResult>, MultiWriteError>> + Send + 'a>>;
+
+fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<Sent<'a>> {
+    let (status, ok) = open.end?;
+    let run = open.run.ended(open.started_ms, status, ok);
+    let paths = &contact.office.paths;
+    let mut multi = contact.client.new_multi_writer();
+    let prepared = add_end(&mut multi, paths, open, &run);
+    let sent = prepared.is_ok().then(|| multi.commit());
+    sent.map(|sent| Box::pin(sent) as Sent<'a>)
+}
+
+fn add_end(
+    multi: &mut MultiWriter<'_>,
+    paths: &crate::zookeeper::election::bootstrap::Paths,
+    open: &OpenRun,
+    run: &Run,
+) -> Result<(), Error> {
+    multi.add_check_version(&paths.term, open.term)?;
+    if let Some((path, version)) = &open.slot {
+        multi.add_set_data(path, &run_marker::encode(Some(run), &[]), Some(*version))?;
+    }
+    multi.add_set_data(&paths.last_run, &run_marker::encode(Some(run), &open.earlier), Some(open.last))
+}
+
+/// `None`: there is no directory for markers yet.
+async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, Fault> {
+    let paths = &contact.office.paths;
+    let last = contact.client.get_data(&paths.last_run);
+    let slot = match &once.per {
+        Per::Slot(key) => {
+            let path = paths.run(&run_marker::slot_name(key));
+            let read = contact.client.get_data(&path);
+            Some((path, read))
+        }
+        Per::Period(_) => None,
+    };
+    let Some(last) = marker(&paths.last_run, last.await)? else { return Ok(None) };
+    let slot = match slot {
+        Some((path, read)) => {
+            let marker = marker(&path, read.await)?.unwrap_or(Marker::Missing);
+            Some((path, marker))
+        }
+        None => None,
+    };
+    Ok(Some(Found { slot, last }))
+}
+
+fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Marker>, Fault> {
+    match read {
+        Ok((data, stat)) => Ok(Some(Marker::read(&data, &stat))),
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(Fault::from(error).without(Right::Read, path)),
+    }
+}
+
+/// The directory and the marker of the last run, which says that there was none. A peer may be faster.
+async fn create_runs(contact: &Contact) -> Result<(), Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    let (nothing, options) = (run_marker::encode(None, &[]), contact.office.settings.acl.persistent());
+    let directory = client.create(&paths.runs, &[], &options);
+    let last = client.create(&paths.last_run, &nothing, &options);
+    for (created, parent) in [(directory.await, &paths.base), (last.await, &paths.runs)] {
+        match created {
+            Ok(_) | Err(Error::NodeExists) => {}
+            Err(error) => return Err(Fault::from(error).without(Right::Create, parent)),
+        }
+    }
+    Ok(())
+}
+
+/// `None`: a marker is not what was read any more.
+async fn write(
+    contact: &Contact,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    run: Run,
+    found: Found,
+) -> Result<Option<OpenRun>, Fault> {
+    let paths = &contact.office.paths;
+    let candidate = contact.office.znode(contact, candidacy)?;
+    let candidate = paths.candidate(&candidate.name);
+    let conditional = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &paths.term)];
+    let mut multi = contact.client.new_multi_writer();
+    multi.add_check_version(&candidate, ANY_VERSION)?;
+    multi.add_check_version(&paths.term, conditions.term)?;
+    let slot = match found.slot {
+        Some((path, marker)) => {
+            let data = run_marker::encode(Some(&run), &[]);
+            let version = match marker.version() {
+                None => multi.add_create(&path, &data, &contact.office.settings.acl.persistent()).map(|()| 0),
+                Some(version) => multi.add_set_data(&path, &data, Some(version)).map(|()| version.wrapping_add(1)),
+            };
+            Some((path, version?))
+        }
+        None => None,
+    };
+    let version = found.last.version();
+    let earlier = found.last.history();
+    multi.add_set_data(&paths.last_run, &run_marker::encode(Some(&run), &earlier), version)?;
+    let results = match multi.commit().await {
+        Ok(results) => results,
+        Err(MultiWriteError::OperationFailed {
+            index,
+            source: Error::NodeExists | Error::BadVersion | Error::NoNode,
+        }) if index >= conditional.len() => return Ok(None),
+        Err(error) => return Err(Fault::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
+    };
+    let Some(MultiWriteResult::SetData { stat }) = results.last() else {
+        return Err(Fault::unknown("the server's answer to a multi has another shape"));
+    };
+    let (started_ms, last) = (stat.mtime, stat.version);
+    tracing::info!(slot = run.slot, started = time(started_ms), "Run was marked");
+    Ok(Some(OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None }))
+}
+
+/// Our own marker, whose reply was lost.
+fn adopt(found: Found, conditions: Conditions) -> OpenRun {
+    let run = found.marker().run().cloned().unwrap_or_default();
+    let started_ms = run.started_ms.unwrap_or_default();
+    tracing::debug!("Marker of our run was found again after a lost reply");
+    let slot = found.slot.and_then(|(path, marker)| Some((path, marker.version()?)));
+    let last = found.last.version().unwrap_or_default();
+    // The newest of the history is the run itself.
+    let earlier = found.last.history().into_iter().skip(1).collect();
+    let run = Run { started_ms: None, ..run };
+    OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None }
+}
+
+fn report_unreadable(found: &Found) {
+    for marker in found.slot.iter().map(|(_, marker)| marker).chain([&found.last]) {
+        if let Marker::Unreadable { complaint, .. } = marker {
+            tracing::warn!(complaint, "Marker of a run could not be read; in doubt it counts as a run");
+        }
+    }
+}
+
+fn report_duplicate(marker: &Marker, once: &Once) {
+    let Some(run) = marker.run() else {
+        return tracing::info!("This call is a duplicate: there has been a run; nothing is run");
+    };
+    let what = match &once.per {
+        Per::Slot(key) => format!("slot {key}"),
+        Per::Period(_) => "this period".to_owned(),
+    };
+    tracing::info!("This call is a duplicate: {what} had {}; nothing is run", story(run));
+}
+
+/// The last run never ended, and its holder is gone: a run that was missed, at least in part.
+fn report_interrupted(found: &Found, caller: &Caller) {
+    for run in interrupted(found).filter(|run| !(caller.is_first && run.is_of(caller.nonce.instance))) {
+        let (slot, by, host) = (&run.slot, &run.id, &run.host);
+        tracing::warn!(slot, by, host, "A run was interrupted, or never began: {}", story(run));
+    }
+}
+
+/// What `last` tells of, and the slot's own run if that is another one.
+fn interrupted(found: &Found) -> impl Iterator<Item = &Run> {
+    let last = found.last.run();
+    let slot = found.slot.as_ref().and_then(|(_, marker)| marker.run());
+    let slot = slot.filter(|run| last.is_none_or(|last| last.nonce != run.nonce));
+    last.into_iter().chain(slot).filter(|run| run.is_interrupted())
+}
+
+/// A run in a few words.
+fn story(run: &Run) -> String {
+    let start = run.started_ms.map_or_else(String::new, |at| format!(", started {}", time(at)));
+    let end = match (run.ok, run.status) {
+        (None, _) => "without an end".to_owned(),
+        (Some(true), _) => "ended well".to_owned(),
+        (Some(false), Some(status)) => format!("failed with status {status}"),
+        (Some(false), None) => "failed".to_owned(),
+    };
+    let end_at = run.ended_ms.map_or_else(String::new, |at| format!(" {}", time(at)));
+    format!("a run by {} on {}{start}, {end}{end_at}", run.id, run.host)
+}
+
+/// By `ZooKeeper`'s clock.
+fn time(ms: i64) -> String {
+    let at = UNIX_EPOCH + Duration::from_millis(u64::try_from(ms).unwrap_or_default());
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+/// Deletes the markers of the oldest slots, as far as they are too many.
+async fn trim(contact: Arc<Contact>, keep: usize) {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    let Ok((children, _)) = client.get_children(&paths.runs).await else { return };
+    let slots: Vec<_> = children.into_iter().filter(|child| run_marker::is_slot(child)).collect();
+    if slots.len() <= keep {
+        return;
+    }
+    // All are sent before the first is awaited.
+    let stats: Vec<_> = slots.iter().map(|slot| client.check_stat(&paths.run(slot))).collect();
+    let stats = join_all(stats).await;
+    let found: Vec<_> = slots.into_iter().zip(stats).filter_map(|(slot, stat)| Some((slot, stat.ok()??))).collect();
+    let surplus = run_marker::surplus(found.iter().map(|(slot, stat)| (stat.mzxid, slot.clone())).collect(), keep);
+    let versions = found.iter().filter(|(slot, _)| surplus.contains(slot));
+    // One that was written again meanwhile has another version, and stays.
+    let deleted: Vec<_> = versions.map(|(slot, stat)| client.delete(&paths.run(slot), Some(stat.version))).collect();
+    let deleted = join_all(deleted).await;
+    tracing::debug!(trimmed = deleted.iter().filter(|deleted| deleted.is_ok()).count(), "Old slots were trimmed");
+}

@@ -1,0 +1,246 @@
+//! The sequential recipe: one ephemeral sequential candidate, found again after a lost reply, and its place in the line.
+//!
+//! Never: two candidates of ours where one will do; a candidate of another session taken for ours.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use zookeeper_client::{Error, Stat};
+
+use crate::core::event::{Candidacy, Event, View};
+use crate::core::order::CandidateName;
+use crate::core::settings::Recipe;
+use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::election::read::{self, Answer, Books, ROUNDS, Watching};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::shared::{Candidate, Znode};
+use crate::zookeeper::election::watches::Watch;
+use crate::zookeeper::schema::queue::{self, Holder, Standing};
+
+/// What Curator's `Revoker` writes.
+const REVOKE: &[u8] = b"__REVOKE__";
+
+/// Creates our candidate, or finds it again, and looks. On a base that is there: one round.
+pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    for _ in 0..ROUNDS {
+        let mut candidate = contact.office.candidate(&contact, candidacy)?;
+        if is_to_find(&contact, &candidate) && find(&contact, &mut candidate).await? {
+            return look(contact, candidacy).await;
+        }
+        if let Some(answer) = create(&contact, candidate).await? {
+            return Ok(answer);
+        }
+        read::repair(&contact).await?;
+        if contact.office.znode(&contact, candidacy).is_ok() {
+            return look(contact, candidacy).await;
+        }
+    }
+    Err(read::too_many_rounds())
+}
+
+/// Reads the line, the term and the record, in one round.
+pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    for _ in 0..ROUNDS {
+        let znode = contact.office.znode(&contact, candidacy)?;
+        let candidate = contact.office.candidate(&contact, candidacy)?;
+        // The line after the records: whom a record names and the line does not is gone, and not only later to come.
+        let books = read::books(&contact);
+        let children = contact.client.get_children(&contact.office.paths.election);
+        let told = told(&contact, &znode);
+        let (children, books, told) = tokio::join!(children, books, told);
+        let children = match children {
+            Ok((children, _)) => children,
+            Err(Error::NoNode) => return Err(Fault::CANDIDATE_GONE),
+            Err(error) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.election)),
+        };
+        match read::judge(&contact, books)? {
+            Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
+            None => read::repair(&contact).await?,
+        }
+    }
+    Err(read::too_many_rounds())
+}
+
+/// What others have written into our candidate.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    is_revoked: bool,
+    /// The zxid of the last write, if it was not ours.
+    touch: Option<i64>,
+}
+
+/// Contenders for Curator's locks ask the holder to yield by what they write into its candidate. Sent now.
+fn told(contact: &Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<> {
+    let is_asked = contact.office.settings.recipe == Recipe::CuratorLock;
+    let path = contact.office.paths.candidate(&znode.name);
+    let read = is_asked.then(|| contact.client.get_data(&path));
+    async move {
+        match read {
+            None => Ok(Told::default()),
+            Some(read) => match read.await {
+                Ok((data, stat)) => Ok(Told {
+                    is_revoked: data == REVOKE,
+                    touch: Some(stat.mzxid).filter(|mzxid| *mzxid != stat.czxid),
+                }),
+                Err(Error::NoNode) => Err(Fault::CANDIDATE_GONE),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+}
+
+/// Creates the candidate and reads everything in one round. `None`: something of ours is missing.
+async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    candidate.tried = true;
+    contact.office.remember(&candidate);
+    let settings = &contact.office.settings;
+    let prefix = settings.names().prefix(candidate.uuid, settings.priority);
+    let path = paths.candidate(&prefix);
+    let options = settings.acl.ephemeral_sequential();
+    let created = client.create(&path, settings.id.as_bytes(), &options);
+    let books = read::books(contact);
+    let children = client.get_children(&paths.election);
+    let (created, children, books) = tokio::join!(created, children, books);
+    let znode = match created {
+        Ok((stat, sequence)) => {
+            contact.office.joined(&stat);
+            Znode { name: format!("{prefix}{sequence}"), czxid: stat.czxid }
+        }
+        Err(Error::NoNode) => {
+            contact.office.forget(candidate.candidacy);
+            return Ok(None);
+        }
+        Err(error) => return Err(Fault::from(error).without(Right::Create, &paths.election)),
+    };
+    candidate.znode = Some(znode.clone());
+    contact.office.remember(&candidate);
+    let children = match children {
+        Ok((children, _)) => children,
+        Err(Error::NoNode) => return Ok(None),
+        Err(error) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
+    };
+    let Some(books) = read::judge(contact, books)? else { return Ok(None) };
+    seen(contact, &candidate, &znode, &children, &books, Told::default()).map(Some)
+}
+
+/// Whether a znode of ours may be there that we do not know. Where names tell nothing, that of an earlier candidacy, too:
+/// nobody would find it later.
+fn is_to_find(contact: &Contact, candidate: &Candidate) -> bool {
+    candidate.tried || !contact.office.settings.names().carry_uuids() && !candidate.former.is_empty()
+}
+
+/// Looks for what an earlier create has left (T15): adopts the first in line of this session, and deletes the others.
+async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    // The server may be behind the one that took the create; `sync` lets it catch up.
+    let synced = client.sync(&paths.election);
+    let children = client.get_children(&paths.election);
+    let (synced, children) = tokio::join!(synced, children);
+    let children = match (synced, children) {
+        (Ok(()) | Err(Error::NoNode), Ok((children, _))) => children,
+        (_, Err(Error::NoNode)) => Vec::new(),
+        (Err(error), _) | (_, Err(error)) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
+    };
+    let names = contact.office.settings.names();
+    if !names.carry_uuids() {
+        return find_by_owner(contact, candidate, queue::in_order(names, &children)).await;
+    }
+    for name in queue::own(names, &children, candidate.uuid) {
+        let stat = client.check_stat(&paths.candidate(&name)).await?;
+        if let Some(stat) = stat.filter(|stat| stat.ephemeral_owner == contact.id()) {
+            adopt(contact, candidate, name, &stat);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where names tell nothing, the session does. That this finds whatever was created before rests on the order in which a
+/// session's requests are carried out: nothing that was sent before this can come after it.
+async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<String>) -> Result<bool, Fault> {
+    let stats: Vec<_> =
+        line.iter().map(|name| contact.client.check_stat(&contact.office.paths.candidate(name))).collect();
+    let mut found = false;
+    for (name, stat) in line.into_iter().zip(join_all(stats).await) {
+        let Some(stat) = stat?.filter(|stat| stat.ephemeral_owner == contact.id()) else { continue };
+        if candidate.tried && !found {
+            found = true;
+            adopt(contact, candidate, name, &stat);
+        } else {
+            tracing::debug!(name, "Candidate of ours was one too many, and is deleted");
+            match contact.client.delete(&contact.office.paths.candidate(&name), None).await {
+                Ok(()) | Err(Error::NoNode) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    candidate.former.clear();
+    contact.office.remember(candidate);
+    Ok(found)
+}
+
+fn adopt(contact: &Contact, candidate: &mut Candidate, name: String, stat: &Stat) {
+    contact.office.joined(stat);
+    tracing::debug!(name, "Candidate was found again after a lost reply");
+    candidate.znode = Some(Znode { name, czxid: stat.czxid });
+    contact.office.remember(candidate);
+}
+
+fn seen(
+    contact: &Contact,
+    candidate: &Candidate,
+    znode: &Znode,
+    children: &[String],
+    books: &[Books],
+    told: Told,
+) -> Result<Answer, Fault> {
+    let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
+    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let names = contact.office.settings.names();
+    let standing = queue::standing(names, children, &znode.name, &uuids, &holders).ok_or(Fault::CANDIDATE_GONE)?;
+    contact.office.report_foreign(&standing.foreign);
+    for double in &standing.doubles {
+        tracing::debug!(double, "Candidate of ours was one too many, and is deleted");
+        // Sent now; whether it was applied, the next look shows.
+        drop(contact.client.delete(&contact.office.paths.candidate(double), None));
+    }
+    let Standing { place, slot, outranks, .. } = standing;
+    let nothing = || Fault::unknown("there is no slot");
+    let (term_version, record) = read::shown(contact, place, slot, books).ok_or_else(nothing)?;
+    let mut watches = watches_of_line(contact, &znode.name, &standing, books, told);
+    watches.extend(read::of_the_books(contact, place, &record));
+    let view = View {
+        place,
+        candidate: CandidateName::new(&znode.name).unwrap_or(CandidateName::EMPTY),
+        session_id: contact.id(),
+        term_version,
+        record,
+        outranks,
+        is_revoked: told.is_revoked,
+    };
+    Ok(Answer { event: Event::Seen { candidacy: candidate.candidacy, view }, watches: Watching::Only(watches) })
+}
+
+/// Our own candidate, and those before it that matter. With several leaders, a take-over does not end a candidate but
+/// touches it: which touches were seen, the tokens of the terms tell.
+fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[Books], told: Told) -> Vec<Watch> {
+    if !contact.office.paths.is_for_several() {
+        let own = match contact.office.settings.recipe {
+            Recipe::CuratorLock => Watch::contender(own, told.touch),
+            _ => Watch::candidate(own, None),
+        };
+        let before = standing.before.iter().map(|name| Watch::candidate(name, None));
+        return std::iter::once(own).chain(before).collect();
+    }
+    let term = |of: &String| {
+        let tokens = books.iter().filter_map(|books| match &books.holder {
+            Holder::Candidate { name, token } if name == of => Some(*token),
+            _ => None,
+        });
+        tokens.max()
+    };
+    let before = standing.before.iter().map(|name| Watch::contender(name, term(name)));
+    std::iter::once(Watch::own(own)).chain(before).collect()
+}

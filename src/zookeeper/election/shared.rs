@@ -1,0 +1,330 @@
+//! What outlives a session: the settings, the way back to the supervisor, and which candidate is ours.
+//!
+//! Never: a lock held over an await.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+use zookeeper_client::{Error, Stat};
+
+use crate::core::event::{Candidacy, Event, Record, SessionNumber};
+use crate::core::lease::connection_timeout;
+use crate::core::order::{ChildStatus, Slot};
+use crate::core::settings::Recipe;
+use crate::zookeeper::client::connect::Pace;
+use crate::zookeeper::client::diagnose::{self, Diagnosis};
+use crate::zookeeper::client::error::{self, Fault};
+use crate::zookeeper::election::bootstrap::Paths;
+use crate::zookeeper::election::run_once::OpenRun;
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::publish::Board;
+use crate::zookeeper::schema::lease::{self, Parsed};
+use crate::zookeeper::schema::pending_fences::Ledger;
+use crate::zookeeper::schema::settings::Settings;
+
+/// Shared by all sessions.
+#[derive(Debug)]
+pub(crate) struct Office {
+    pub settings: Settings,
+    pub paths: Paths,
+    pub board: Board,
+    pub ledger: Ledger,
+    events: UnboundedSender<Event>,
+    candidate: Mutex<Option<Candidate>>,
+    /// The newest session that was opened, while anyone else has a use for it.
+    contact: Mutex<Weak<Contact>>,
+    /// The ctime of our first candidate, in whatever session: when this call joined, by `ZooKeeper`'s clock.
+    joined_ms: OnceLock<i64>,
+    /// The run of the present term, if it was marked.
+    run: Mutex<Option<OpenRun>>,
+    /// The mzxid of the last record of each slot that was complained about.
+    complained_of: Mutex<HashMap<Slot, i64>>,
+    disagreement_reported: AtomicBool,
+    difference_reported: AtomicBool,
+    foreign_reported: AtomicBool,
+    ownership_reported: AtomicBool,
+    /// What the board was not let do, the last time that it was said.
+    last_refusal: Mutex<String>,
+    /// Why the ensemble was not reached the last time.
+    last_error: Mutex<String>,
+    /// The same in the servers' own words.
+    last_diagnosis: Mutex<String>,
+    was_reached: AtomicBool,
+}
+
+/// The present candidate: one for each candidacy and session.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub candidacy: Candidacy,
+    pub session: SessionNumber,
+    /// In its name (sequential recipe) or its data (single recipe).
+    pub uuid: Uuid,
+    /// A create was sent: before another one, look for its outcome (T15).
+    pub tried: bool,
+    /// As far as we know that it exists.
+    pub znode: Option<Znode>,
+    /// Earlier ones in this session that may still be there; they are deleted where they are seen.
+    pub former: Vec<Uuid>,
+}
+
+/// Late creates come within a round or two; this is only so that nothing grows for ever.
+const FORMER_MOST: usize = 16;
+
+/// A znode that is ours.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Znode {
+    pub name: String,
+    /// Tells it from a later one of the same name.
+    pub czxid: i64,
+}
+
+impl Candidate {
+    /// What it may leave behind.
+    fn litter(&self) -> Vec<Uuid> {
+        let own = self.tried.then_some(self.uuid);
+        own.into_iter().chain(self.former.iter().copied()).take(FORMER_MOST).collect()
+    }
+}
+
+impl Office {
+    pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
+        Self {
+            paths: Paths::new(&settings),
+            board: Board::default(),
+            ledger: Ledger::default(),
+            settings,
+            events,
+            candidate: Mutex::default(),
+            contact: Mutex::default(),
+            joined_ms: OnceLock::new(),
+            run: Mutex::default(),
+            complained_of: Mutex::default(),
+            disagreement_reported: AtomicBool::new(false),
+            difference_reported: AtomicBool::new(false),
+            foreign_reported: AtomicBool::new(false),
+            ownership_reported: AtomicBool::new(false),
+            last_refusal: Mutex::default(),
+            last_error: Mutex::default(),
+            last_diagnosis: Mutex::default(),
+            was_reached: AtomicBool::new(false),
+        }
+    }
+
+    /// How long a client of ours may take.
+    pub fn pace(&self) -> Pace {
+        let session = self.settings.session_timeout;
+        Pace { session, connection: connection_timeout(session) }
+    }
+
+    /// The supervisor may be gone; then nobody needs to know.
+    pub fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+
+    /// The candidate of this candidacy in this session; a new UUID for a new one.
+    pub fn candidate(&self, contact: &Contact, candidacy: Candidacy) -> Result<Candidate, Fault> {
+        let mut memory = self.lock();
+        let known = memory.as_ref().filter(|known| known.session == contact.number);
+        match known {
+            Some(known) if known.candidacy == candidacy => Ok(known.clone()),
+            Some(known) if known.candidacy > candidacy => Err(Fault::unknown("a later candidacy has begun")),
+            known => {
+                let former = known.map(Candidate::litter).unwrap_or_default();
+                let uuid = Uuid::new_v4();
+                let fresh = Candidate { candidacy, session: contact.number, uuid, tried: false, znode: None, former };
+                Ok(memory.insert(fresh).clone())
+            }
+        }
+    }
+
+    /// The znode of this candidacy; one of another session is not ours (T17).
+    pub fn znode(&self, contact: &Contact, candidacy: Candidacy) -> Result<Znode, Fault> {
+        let memory = self.lock();
+        let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == contact.number);
+        ours.and_then(|known| known.znode.clone()).ok_or(Fault::CANDIDATE_GONE)
+    }
+
+    /// Name and UUID of the candidate in this session, as far as we know that it exists.
+    pub fn own(&self, session: SessionNumber) -> Option<(String, Uuid)> {
+        let memory = self.lock();
+        let known = memory.as_ref().filter(|known| known.session == session)?;
+        Some((known.znode.clone()?.name, known.uuid))
+    }
+
+    /// A session was opened.
+    pub fn greet(&self, contact: &Arc<Contact>) {
+        *self.contact.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(contact);
+    }
+
+    /// The newest session, if it seems to be in contact. Whoever takes it must let go of it soon.
+    pub fn contact(&self) -> Option<Arc<Contact>> {
+        let newest = self.contact.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        newest.filter(|contact| contact.seems_connected())
+    }
+
+    /// The znode to delete with a release, whatever session it belongs to.
+    pub fn last_znode(&self, candidacy: Candidacy) -> Option<Znode> {
+        self.lock().as_ref().filter(|known| known.candidacy == candidacy)?.znode.clone()
+    }
+
+    /// Remembers what became of `candidate`, unless a newer one has taken its place.
+    pub fn remember(&self, candidate: &Candidate) {
+        let mut memory = self.lock();
+        if memory.as_ref().is_some_and(|known| known.uuid == candidate.uuid) {
+            *memory = Some(candidate.clone());
+        }
+    }
+
+    /// The candidate was deleted, as far as the server says.
+    pub fn forget(&self, candidacy: Candidacy) {
+        if let Some(known) = self.lock().as_mut().filter(|known| known.candidacy == candidacy) {
+            (known.tried, known.znode) = (false, None);
+        }
+    }
+
+    /// A candidate of ours was created: the first one tells when we joined.
+    pub fn joined(&self, created: &Stat) {
+        self.joined_ms.get_or_init(|| created.ctime);
+    }
+
+    /// Without a candidate there is no turn; if it were asked all the same, every run would count.
+    pub fn joined_ms(&self) -> i64 {
+        self.joined_ms.get().copied().unwrap_or(i64::MIN)
+    }
+
+    pub fn open_run(&self, run: OpenRun) {
+        *self.lock_run() = Some(run);
+    }
+
+    pub fn end_run(&self, status: ChildStatus, ok: bool) {
+        if let Some(run) = self.lock_run().as_mut() {
+            run.end(status, ok);
+        }
+    }
+
+    /// The run, if there is one whose end is to be written down.
+    pub fn ended_run(&self) -> Option<OpenRun> {
+        self.lock_run().clone()
+    }
+
+    pub fn close_run(&self) {
+        *self.lock_run() = None;
+    }
+
+    fn lock_run(&self) -> MutexGuard<'_, Option<OpenRun>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the lease record of a slot; an unreadable one is reported once.
+    pub fn parse(&self, slot: Slot, data: &[u8], stat: &Stat) -> Parsed {
+        let parsed = lease::parse(slot, data, stat, &self.settings);
+        let is_new = |_: &_| self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid);
+        if let Some(complaint) = parsed.complaint.as_ref().filter(is_new) {
+            let path = &self.paths.of(slot).lease;
+            tracing::warn!(path, complaint, "Lease record could not be read; it counts as held for the longest lease");
+        }
+        parsed
+    }
+
+    /// The same, of which only the record matters.
+    pub fn record(&self, slot: Slot, data: &[u8], stat: &Stat) -> Record {
+        self.parse(slot, data, stat).record
+    }
+
+    /// Says once why we shall be refused.
+    pub fn report_disagreement(&self, disagreement: &str) {
+        if !self.disagreement_reported.swap(true, Ordering::Relaxed) {
+            let path = &self.paths.base;
+            tracing::error!(path, "Contenders disagree: {disagreement}");
+        }
+    }
+
+    /// Says once that we shall be, unless whoever takes the free record writes it as we would.
+    pub fn report_difference(&self, disagreement: &str) {
+        if !self.difference_reported.swap(true, Ordering::Relaxed) {
+            let path = &self.paths.base;
+            tracing::warn!(
+                path,
+                "The free record is of other settings ({disagreement}); refused if its next holder has them"
+            );
+        }
+    }
+
+    /// Reports children of the election directory that are not called as candidates are, once.
+    pub fn report_foreign(&self, children: &[String]) {
+        if !children.is_empty() && !self.foreign_reported.swap(true, Ordering::Relaxed) {
+            let (path, count, first) = (&self.paths.election, children.len(), children.first());
+            // Beside Curator they are contenders: it compares them by their whole names, and so do we.
+            let curators = matches!(self.settings.recipe, Recipe::Sequential | Recipe::CuratorLock);
+            let treated = if self.settings.is_shared && curators { "counted, as Curator does" } else { "ignored" };
+            tracing::warn!(path, count, ?first, "Foreign children of the election directory were {treated}");
+        }
+    }
+
+    pub fn ownership_reported(&self) -> bool {
+        self.ownership_reported.load(Ordering::Relaxed)
+    }
+
+    pub fn report_ownership_no_more(&self) {
+        self.ownership_reported.store(true, Ordering::Relaxed);
+    }
+
+    /// Reports what goes on failing beside the election, if it is for want of rights: then it will not mend by itself.
+    pub fn report_aside(&self, what: &str, fault: &Fault) {
+        let Fault::Forbidden(refusal) = fault else { return tracing::debug!(?fault, "{what}") };
+        let said = format!("{what}: {refusal}");
+        let mut last = self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != said {
+            tracing::warn!("{said}");
+            *last = said;
+        }
+    }
+
+    /// Reports why no session could be opened, once for each reason in a row.
+    pub fn not_reached(&self, error: &Error) {
+        let error = error::no_session(error);
+        let servers = &self.settings.servers;
+        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last == error {
+            tracing::debug!(servers, error, "Ensemble was not reached again");
+            return;
+        }
+        tracing::warn!(servers, error, "Ensemble was not reached");
+        *last = error;
+    }
+
+    /// Asks the servers themselves why, and says so.
+    pub async fn diagnose(&self) -> Option<Diagnosis> {
+        let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await?;
+        let mut last = self.last_diagnosis.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != diagnosis.text {
+            tracing::error!("Servers cannot be spoken with: {}", diagnosis.text);
+            last.clone_from(&diagnosis.text);
+        }
+        drop(last);
+        Some(diagnosis)
+    }
+
+    /// Whether there was ever a session.
+    pub fn was_reached(&self) -> bool {
+        self.was_reached.load(Ordering::Relaxed)
+    }
+
+    /// The next failure is worth a line again.
+    pub fn reached(&self) {
+        self.was_reached.store(true, Ordering::Relaxed);
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.last_diagnosis.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn lock_complaints(&self) -> MutexGuard<'_, HashMap<Slot, i64>> {
+        self.complained_of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Candidate>> {
+        self.candidate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,158 @@
+//! The single-znode recipe: everyone tries to create one ephemeral znode; whoever did is first, all others are next.
+//!
+//! Its name is everyone's. A znode there is ours only if this session owns it and it carries our nonce, and it stays the
+//! same one only while its czxid does.
+//!
+//! Never: a seat created again within one candidacy once it was lost.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use zookeeper_client::{Error, Stat};
+
+use crate::core::event::{Candidacy, Event, Place, Record, View};
+use crate::core::order::CandidateName;
+use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::election::read::{self, Answer, ROUNDS, Watching};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::shared::{Candidate, Znode};
+use crate::zookeeper::election::watches::Watch;
+use crate::zookeeper::schema::queue::SEAT;
+
+/// What the znode says; of a foreign one, all may be missing.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct SeatJson {
+    v: u32,
+    id: String,
+    nonce: String,
+}
+
+/// What the znode is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    /// Created by us, in this candidacy.
+    Us,
+    /// Left by an earlier candidacy of this session.
+    OurPast,
+    Other,
+}
+
+/// Tries to take the seat, or finds that it is ours already; reads term and record in the same round.
+pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    look(contact, candidacy).await
+}
+
+/// While the seat is ours: is it still? Else: tries to take it.
+pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+    for _ in 0..ROUNDS {
+        let candidate = contact.office.candidate(&contact, candidacy)?;
+        let answer = match candidate.znode.clone() {
+            Some(seat) => keep(&contact, &candidate, &seat).await?,
+            None => take(&contact, candidate).await?,
+        };
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+        read::repair(&contact).await?;
+    }
+    Err(read::too_many_rounds())
+}
+
+/// `None`: something of ours is missing.
+async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, Fault> {
+    let found = contact.client.check_stat(&contact.office.paths.candidate(SEAT));
+    let books = read::books(contact);
+    let (found, books) = tokio::join!(found, books);
+    if found?.is_none_or(|stat| stat.czxid != seat.czxid) {
+        return Err(Fault::CANDIDATE_GONE);
+    }
+    let books = read::judge(contact, books)?;
+    let books = books.and_then(|books| read::shown(contact, Place::First, Some(0), &books));
+    Ok(books.map(|books| seen(contact, candidate, Place::First, Some(seat.czxid), books)))
+}
+
+/// `None`: something of ours is missing, or the seat changed hands just now.
+async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
+    let (client, path) = (&contact.client, contact.office.paths.candidate(SEAT));
+    candidate.tried = true;
+    contact.office.remember(&candidate);
+    let json = SeatJson { v: 1, id: contact.office.settings.id.clone(), nonce: candidate.uuid.to_string() };
+    let data = serde_json::to_vec(&json).unwrap_or_default();
+    let options = contact.office.settings.acl.ephemeral();
+    let created = client.create(&path, &data, &options);
+    let found = client.get_data(&path);
+    let books = read::books(contact);
+    let (created, found, books) = tokio::join!(created, found, books);
+    let czxid = match (created, found) {
+        (Ok((stat, _)), _) => Some(stat.czxid),
+        (Err(Error::NodeExists), Ok((data, stat))) => match owner(&data, &stat, contact.id(), candidate.uuid) {
+            Owner::Us => Some(stat.czxid),
+            Owner::Other => None,
+            Owner::OurPast => {
+                tracing::debug!("Seat of an earlier candidacy was given up");
+                client.delete(&path, None).await?;
+                return Ok(None);
+            }
+        },
+        (Err(Error::NodeExists), Err(Error::NoNode)) | (Err(Error::NoNode), _) => return Ok(None),
+        (Err(Error::NodeExists), Err(error)) => return Err(Fault::from(error).without(Right::Read, &path)),
+        (Err(error), _) => return Err(Fault::from(error).without(Right::Create, &contact.office.paths.election)),
+    };
+    candidate.znode = czxid.map(|czxid| Znode { name: SEAT.to_owned(), czxid });
+    contact.office.remember(&candidate);
+    let place = if czxid.is_some() { Place::First } else { Place::Next };
+    let books = read::judge(contact, books)?.and_then(|books| read::shown(contact, place, Some(0), &books));
+    Ok(books.map(|books| seen(contact, &candidate, place, czxid, books)))
+}
+
+fn owner(data: &[u8], stat: &Stat, session: i64, uuid: Uuid) -> Owner {
+    let nonce = serde_json::from_slice::<SeatJson>(data).unwrap_or_default().nonce;
+    match stat.ephemeral_owner == session {
+        true if nonce == uuid.to_string() => Owner::Us,
+        true => Owner::OurPast,
+        false => Owner::Other,
+    }
+}
+
+fn seen(
+    contact: &Contact,
+    candidate: &Candidate,
+    place: Place,
+    czxid: Option<i64>,
+    (term_version, record): (i32, Record),
+) -> Answer {
+    let mut watches = vec![Watch::candidate(SEAT, czxid)];
+    watches.extend(read::of_the_books(contact, place, &record));
+    let view = View {
+        place,
+        candidate: CandidateName::new(SEAT).unwrap_or(CandidateName::EMPTY),
+        session_id: contact.id(),
+        term_version,
+        record,
+        outranks: false,
+        is_revoked: false,
+    };
+    let event = Event::Seen { candidacy: candidate.candidacy, view };
+    Answer { event, watches: Watching::Only(watches) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::testing::stat;
+
+    #[test]
+    fn a_seat_is_ours_only_with_our_session_and_our_nonce() {
+        let (us, past) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let json = |nonce: Uuid| format!(r#"{{"v":1,"id":"a \"b\"","nonce":"{nonce}"}}"#);
+        let owned = Stat { ephemeral_owner: 7, ..stat() };
+        assert_eq!(owner(json(us).as_bytes(), &owned, 7, us), Owner::Us);
+        assert_eq!(owner(json(us).as_bytes(), &owned, 8, us), Owner::Other);
+        assert_eq!(owner(json(past).as_bytes(), &owned, 7, us), Owner::OurPast);
+        for foreign in ["", "garbage", "[]", r#"{"nonce":5}"#] {
+            assert_eq!(owner(foreign.as_bytes(), &owned, 8, us), Owner::Other);
+        }
+    }
+}

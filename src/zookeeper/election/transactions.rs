@@ -1,0 +1,203 @@
+//! The three writes that matter, each one multi whose conditions are exactly those that were given.
+//!
+//! Every one of them names the term's version, so that a delayed write cannot succeed on a record that was created again
+//! and counts from zero.
+//!
+//! Never: a second sending of one order; whoever ordered it reads first and decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
+
+use crate::clock;
+use crate::core::action::{Conditions, Entry};
+use crate::core::event::{Candidacy, Denial, Event};
+use crate::core::order::Slot;
+use crate::core::settings::Recipe;
+use crate::core::time::Timestamp;
+use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
+use crate::zookeeper::election::run_once;
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::schema::lease;
+use crate::zookeeper::schema::pending_fences::carrying;
+
+/// A check for any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
+pub(crate) const ANY_VERSION: i32 = -1;
+
+/// Checks the candidate, sets the term, sets the record.
+pub(crate) async fn take_over(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+    longest: Duration,
+) -> Result<Answer, Fault> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let name = contact.office.znode(&contact, candidacy)?.name;
+    let candidate = paths.candidate(&name);
+    let unfenced = contact.office.ledger.take_over(entry.nonce, conditions);
+    let of_slot = paths.of(conditions.slot);
+    let mut multi = contact.client.new_multi_writer();
+    if paths.is_for_several() {
+        // It stays in line: this is what tells those behind it that they have moved up.
+        multi.add_set_data(&candidate, settings.id.as_bytes(), None)?;
+    } else {
+        multi.add_check_version(&candidate, ANY_VERSION)?;
+    }
+    multi.add_set_data(&of_slot.term, &lease::term(entry.nonce, longest, settings), Some(conditions.term))?;
+    let record = carrying(lease::held(&entry, &name, settings), &unfenced);
+    multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
+    let steps = [
+        Step(Part::Candidate, Right::Read, &candidate),
+        Step(Part::Term, Right::Write, &of_slot.term),
+        Step(Part::Record, Right::Write, &of_slot.lease),
+    ];
+    let (sent_at, results) = send(&mut multi, &steps).await?;
+    let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()
+    else {
+        return Err(not_understood());
+    };
+    let (version, token) = (record.version, term.mzxid);
+    let event = Event::TookOver { candidacy, nonce: entry.nonce, sent_at, version, token, term: term.version };
+    let watches = of_a_holder(conditions.slot, token, entry.waiting_on.is_some());
+    Ok(Answer { event, watches: Watching::Also(watches) })
+}
+
+/// Checks the candidate, checks the term, sets the record.
+pub(crate) async fn renew(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+) -> Result<Answer, Fault> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let name = contact.office.znode(&contact, candidacy)?.name;
+    let candidate = paths.candidate(&name);
+    let of_slot = paths.of(conditions.slot);
+    let mut multi = contact.client.new_multi_writer();
+    multi.add_check_version(&candidate, ANY_VERSION)?;
+    multi.add_check_version(&of_slot.term, conditions.term)?;
+    let unfenced = contact.office.ledger.carried(entry.nonce);
+    let record = carrying(lease::held(&entry, &name, settings), &unfenced);
+    multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
+    let steps = [
+        Step(Part::Candidate, Right::Read, &candidate),
+        Step(Part::Term, Right::Read, &of_slot.term),
+        Step(Part::Record, Right::Write, &of_slot.lease),
+    ];
+    let (sent_at, results) = send(&mut multi, &steps).await?;
+    let [_, _, MultiWriteResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
+        return Err(not_understood());
+    };
+    Ok(Event::Renewed { candidacy, sent_at, version: *version }.into())
+}
+
+/// Checks the term, deletes the candidate (if it is not gone already, nor to keep its place), and sets the record free.
+///
+/// In this order, because the server sends watch events in the order of a multi's operations: the next in line looks at
+/// everything when its predecessor departs, and sees the free record in the same look.
+pub(crate) async fn release(
+    contact: Arc<Contact>,
+    candidacy: Candidacy,
+    conditions: Conditions,
+    entry: Entry,
+    keeps_candidate: bool,
+) -> Result<Answer, Fault> {
+    let closing = run_once::close(&contact);
+    let candidate = match (keeps_candidate, contact.office.paths.is_for_several()) {
+        (false, _) => candidate_to_delete(&contact, candidacy).await?.map(Leaving::Deleted),
+        (true, true) => contact.office.last_znode(candidacy).map(|znode| Leaving::Touched(znode.name)),
+        (true, false) => None,
+    };
+    let outcome = match free(&contact, conditions, &entry, candidate.as_ref()).await {
+        Err(Fault::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
+        outcome => outcome,
+    };
+    closing.await;
+    match outcome {
+        Err(Fault::Denied(Denial::Conflict)) if was_freed_by_us(&contact, conditions.slot, &entry).await? => {
+            tracing::debug!("Record was free already: the reply to an earlier release was lost");
+        }
+        outcome => outcome?,
+    }
+    if !keeps_candidate {
+        contact.office.forget(candidacy);
+    }
+    Ok(Event::Released { candidacy }.into())
+}
+
+/// What a release does to the candidate.
+pub(crate) enum Leaving {
+    Deleted(String),
+    /// It keeps its place. With several leaders, those behind it who stand before it now watch no record of its slot.
+    Touched(String),
+}
+
+pub(crate) async fn free(
+    contact: &Contact,
+    conditions: Conditions,
+    entry: &Entry,
+    candidate: Option<&Leaving>,
+) -> Result<(), Fault> {
+    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let of_slot = paths.of(conditions.slot);
+    let own = match candidate {
+        Some(Leaving::Deleted(name) | Leaving::Touched(name)) => paths.candidate(name),
+        None => String::new(),
+    };
+    let mut multi = contact.client.new_multi_writer();
+    let mut steps = vec![Step(Part::Term, Right::Read, &of_slot.term)];
+    multi.add_check_version(&of_slot.term, conditions.term)?;
+    match candidate {
+        None => {}
+        Some(Leaving::Deleted(_)) => {
+            steps.push(Step(Part::Candidate, Right::Delete, &paths.election));
+            multi.add_delete(&own, None)?;
+        }
+        Some(Leaving::Touched(_)) => {
+            steps.push(Step(Part::Candidate, Right::Write, &own));
+            multi.add_set_data(&own, settings.id.as_bytes(), None)?;
+        }
+    }
+    steps.push(Step(Part::Record, Right::Write, &of_slot.lease));
+    multi.add_set_data(&of_slot.lease, &lease::released(entry, settings), Some(conditions.record))?;
+    send(&mut multi, &steps).await.map(drop)
+}
+
+/// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
+async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, Fault> {
+    let Some(znode) = contact.office.last_znode(candidacy) else { return Ok(None) };
+    if contact.office.settings.recipe != Recipe::Single {
+        return Ok(Some(znode.name));
+    }
+    let found = contact.client.check_stat(&contact.office.paths.candidate(&znode.name)).await?;
+    Ok(found.filter(|stat| stat.czxid == znode.czxid).map(|_| znode.name))
+}
+
+/// Whether the record is what our own release has written.
+async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, Fault> {
+    match contact.client.get_data(&contact.office.paths.of(slot).lease).await {
+        Ok((data, stat)) => {
+            let record = contact.office.record(slot, &data, &stat);
+            Ok(!record.held && record.nonce == entry.nonce)
+        }
+        Err(zookeeper_client::Error::NoNode) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The lease counts from here: the clock is read just before the request leaves.
+async fn send(multi: &mut MultiWriter<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiWriteResult>), Fault> {
+    let sent_at = clock::now().lease;
+    match multi.commit().await {
+        Ok(results) => Ok((sent_at, results)),
+        Err(error) => Err(Fault::of_multi(&error, steps)),
+    }
+}
+
+/// It was applied; what the answer says, we do not know.
+fn not_understood() -> Fault {
+    Fault::unknown("the server's answer to a multi has another shape")
+}

@@ -1,0 +1,41 @@
+//! Says once if the znodes of an election are open to others than `--acl` says: they keep the ACL that they had when they
+//! were found. How the server understands `--acl`, our own member's znode tells, which is always new.
+//!
+//! Never: an ACL that is changed; a request that the election waits for.
+
+use zookeeper_client::Error;
+
+use crate::zookeeper::client::acl::{self, Entry};
+use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::schema::control::CONTROL;
+use crate::zookeeper::schema::member::MEMBERS;
+
+/// Compares each znode that decides something with our member, which must exist.
+pub(crate) async fn report(contact: &Contact) -> Result<(), Fault> {
+    let office = &contact.office;
+    if office.settings.acl.is_open() || office.ownership_reported() {
+        return Ok(());
+    }
+    let base = &office.paths.base;
+    let own = acl::entries(&contact.client, &format!("{base}/{MEMBERS}/{}", office.settings.id)).await?;
+    let slots = office.paths.slots().map(|slot| office.paths.of(slot));
+    let mut paths = vec![base.clone(), office.paths.election.clone()];
+    paths.extend(slots.flat_map(|of| [of.lease, of.term]));
+    paths.extend([MEMBERS, CONTROL].map(|below| format!("{base}/{below}")));
+    for path in paths {
+        match acl::entries(&contact.client, &path).await {
+            Ok(found) => compare(&path, &found, &own),
+            Err(Error::NoNode) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    office.report_ownership_no_more();
+    Ok(())
+}
+
+fn compare(path: &str, found: &[Entry], own: &[Entry]) {
+    if let [intruder, ..] = acl::intruders(found, own).as_slice() {
+        tracing::warn!(path, %intruder, "Others than --acl says may change a znode; close it with zkCli.sh setAcl");
+    }
+}

@@ -1,0 +1,109 @@
+//! Writes terms into `<base>/history`: read, changed and written on condition of the version that was read.
+//!
+//! Never: a term lost to a peer who writes at the same time; an attempt that holds up anything else.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use zookeeper_client::{Error, MultiWriteError};
+
+use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::schema::history::{HISTORY, History, KEPT, Term};
+
+/// Any version will do.
+const ANY_VERSION: i32 = -1;
+
+/// Terms that are to be written down.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten(Mutex<Vec<Term>>);
+
+impl Unwritten {
+    /// Of more than the history keeps, the oldest is given up.
+    pub fn add(&self, term: Term) {
+        let mut terms = self.terms();
+        if terms.len() == KEPT {
+            terms.remove(0);
+        }
+        terms.push(term);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.terms().is_empty()
+    }
+
+    /// Two may write at once, at the end of a session: what one has crossed out, the other does not find.
+    fn cross_out(&self, written: &[Term]) {
+        self.terms().retain(|term| !written.contains(term));
+    }
+
+    fn terms(&self) -> MutexGuard<'_, Vec<Term>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what is to be written down, if there is any; on a failure it stays to be written.
+pub(crate) async fn put(contact: &Contact) -> Result<(), Fault> {
+    let board = &contact.office.board;
+    let terms = board.unwritten.terms().clone();
+    if terms.is_empty() {
+        return Ok(());
+    }
+    let path = format!("{}/{HISTORY}", contact.office.paths.base);
+    let (mut history, version) = match contact.client.get_data(&path).await {
+        // What cannot be read is replaced: it is only for people.
+        Ok((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
+        Err(Error::NoNode) => (History::default(), None),
+        Err(error) => return Err(Fault::from(error).without(Right::Read, &path)),
+    };
+    for term in &terms {
+        history.put(term);
+    }
+    let mut multi = contact.client.new_multi_writer();
+    // Never under a base that has lost its term.
+    multi.add_check_version(&contact.office.paths.term, ANY_VERSION)?;
+    match version {
+        Some(_) => multi.add_set_data(&path, &history.written(), version)?,
+        None => multi.add_create(&path, &history.written(), &contact.office.settings.acl.persistent())?,
+    }
+    match multi.commit().await {
+        Ok(_) => {
+            board.unwritten.cross_out(&terms);
+            Ok(())
+        }
+        Err(MultiWriteError::OperationFailed { source: Error::BadVersion | Error::NodeExists, .. }) => {
+            Err(Fault::unknown("a peer wrote the history at the same time"))
+        }
+        Err(error) => Err(Fault::of_multi(&error, &[]).without(Right::Write, &path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(token: i64) -> Term {
+        Term { token, ..Term::default() }
+    }
+
+    #[test]
+    fn what_was_written_twice_at_once_is_crossed_out_once() {
+        let unwritten = Unwritten::default();
+        unwritten.add(term(1));
+        unwritten.add(term(2));
+        let seen_by_both = unwritten.terms().clone();
+        unwritten.cross_out(&seen_by_both);
+        unwritten.add(term(3));
+        unwritten.cross_out(&seen_by_both);
+        assert_eq!(*unwritten.terms(), [term(3)]);
+    }
+
+    #[test]
+    fn a_history_that_cannot_be_written_does_not_grow_without_end() {
+        let unwritten = Unwritten::default();
+        for token in 0..1000 {
+            unwritten.add(term(token));
+        }
+        let terms = unwritten.terms().clone();
+        assert_eq!((terms.len(), terms.last()), (KEPT, Some(&term(999))));
+    }
+}

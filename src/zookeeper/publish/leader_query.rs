@@ -1,0 +1,112 @@
+//! Who leads and where we stand, read for people while we wait.
+//!
+//! Never: a write; a watch; a fact for the machine, which looks for itself.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::timeout;
+use zookeeper_client::Error;
+
+use crate::core::settings::Recipe;
+use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::election::read::{self, Books};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::schema::queue::{self, Holder};
+
+/// Whoever waits longer for an answer is as good as out of contact.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Takes a survey when asked.
+#[derive(Clone, Debug)]
+pub struct Surveyor(Arc<Office>);
+
+/// What was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Survey {
+    /// Our place in line, from 1; `None` if we are not in line, or the recipe has none.
+    pub place: Option<u32>,
+    /// Who holds the lease record.
+    pub leader: Option<Leader>,
+}
+
+/// The holder of the lease record, by its own account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leader {
+    pub id: String,
+    /// When its term began, by `ZooKeeper`'s clock: milliseconds since 1970.
+    pub since: i64,
+}
+
+impl Surveyor {
+    pub(crate) fn new(office: Arc<Office>) -> Self {
+        Self(office)
+    }
+
+    /// The servers that are tried.
+    pub fn servers(&self) -> &str {
+        &self.0.settings.servers
+    }
+
+    /// `None` without contact. One round of reads.
+    pub async fn look(&self) -> Option<Survey> {
+        let contact = self.0.contact()?;
+        let read = AssertUnwindSafe(timeout(PATIENCE, read(&contact))).catch_unwind();
+        match read.await {
+            Ok(Ok(Ok(survey))) => Some(survey),
+            // The client library panics on replies that are too short.
+            Ok(Ok(Err(_)) | Err(_)) | Err(_) => None,
+        }
+    }
+}
+
+async fn read(contact: &Contact) -> Result<Survey, Fault> {
+    let round = read::books(contact);
+    let children = contact.client.get_children(&contact.office.paths.election);
+    let (round, children) = tokio::join!(round, children);
+    let (children, _) = children?;
+    let Some(books) = read::judge(contact, round)? else { return Ok(Survey { place: None, leader: None }) };
+    // With several leaders: all of them, since the first of them came.
+    let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
+    let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
+    let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
+    let leader = since.map(|since| Leader { id: ids, since });
+    let leader =
+        if contact.office.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
+    Ok(Survey { place: place(contact, &children, &books), leader })
+}
+
+/// Beside other libraries, who is first leads, whatever our record says: perhaps the last leader's, which was left to run out.
+async fn first(
+    contact: &Contact,
+    children: &[String],
+    books: &[Books],
+    leader: Option<Leader>,
+) -> Result<Option<Leader>, Fault> {
+    let names = contact.office.settings.names();
+    let Some(first) = queue::in_order(names, children).into_iter().next() else { return Ok(None) };
+    if books.iter().any(|books| matches!(&books.holder, Holder::Candidate { name, .. } if *name == first)) {
+        return Ok(leader);
+    }
+    match contact.client.get_data(&contact.office.paths.candidate(&first)).await {
+        Ok((data, stat)) => {
+            let id = String::from_utf8_lossy(&data).into_owned();
+            Ok(Some(Leader { id: if id.is_empty() { first } else { id }, since: stat.ctime }))
+        }
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn place(contact: &Contact, children: &[String], books: &[Books]) -> Option<u32> {
+    if contact.office.settings.recipe == Recipe::Single {
+        return None;
+    }
+    let (own, uuid) = contact.office.own(contact.number)?;
+    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let standing = queue::standing(contact.office.settings.names(), children, &own, &[uuid], &holders)?;
+    Some(u32::try_from(standing.rank).unwrap_or(u32::MAX).saturating_add(1))
+}

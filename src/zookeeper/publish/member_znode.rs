@@ -1,0 +1,125 @@
+//! Our own znode below `<base>/members`: ephemeral, written on each change, so that operators see who is there.
+//!
+//! A process that was started again may find the znode of its predecessor: it goes with that one's session. One that stays
+//! for longer than its session could outlive its process belongs to somebody who lives.
+//!
+//! Never: a znode of another session deleted (two that delete each other's have no end, T19).
+
+use std::time::Duration;
+
+use zookeeper_client::{Error, MultiWriteError};
+
+use crate::clock;
+use crate::core::event::Event;
+use crate::core::time::Timestamp;
+use crate::zookeeper::client::ensure_path::parent;
+use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::publish::Account;
+use crate::zookeeper::schema::member::{MEMBERS, Member};
+
+/// A dead session is gone after its timeout and two ticks; a tick is at most half of the shortest timeout.
+const TIMEOUTS_OF_THE_DEAD: u32 = 2;
+const SLACK: Duration = Duration::from_secs(1);
+
+/// Any version will do.
+const ANY_VERSION: i32 = -1;
+
+/// What we know of our znode in this session.
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    is_ours: bool,
+    /// The czxid of another one's znode in our place, and since when we know it.
+    other: Option<(i64, Timestamp)>,
+    /// It was told that the other one lives.
+    told: bool,
+}
+
+/// Writes it, or finds out whose it is.
+pub(crate) async fn put(contact: &Contact, roster: &mut Roster, account: &Account) -> Result<(), Fault> {
+    let data = member(contact, account).written();
+    let path = format!("{}/{MEMBERS}/{}", contact.office.paths.base, contact.office.settings.id);
+    if roster.is_ours {
+        match contact.client.set_data(&path, &data, None).await {
+            Err(Error::NoNode) => roster.is_ours = false,
+            written => return written.map(drop).map_err(|error| Fault::from(error).without(Right::Write, &path)),
+        }
+    }
+    match contact.client.create(&path, &data, &contact.office.settings.acl.ephemeral()).await {
+        Ok(_) => {
+            *roster = Roster { is_ours: true, ..Roster::default() };
+            Ok(())
+        }
+        Err(Error::NoNode) => {
+            directory(contact).await?;
+            Err(Fault::unknown("the members' directory is new"))
+        }
+        Err(Error::NodeExists) => find(contact, roster, &path).await,
+        Err(error) => Err(Fault::from(error).without(Right::Create, parent(&path))),
+    }
+}
+
+/// Under a base with a term only: a base that has children and no record looks like one that has lost it.
+async fn directory(contact: &Contact) -> Result<(), Fault> {
+    let paths = &contact.office.paths;
+    let mut multi = contact.client.new_multi_writer();
+    multi.add_check_version(&paths.term, ANY_VERSION)?;
+    multi.add_create(&format!("{}/{MEMBERS}", paths.base), b"", &contact.office.settings.acl.persistent())?;
+    match multi.commit().await {
+        Ok(_) | Err(MultiWriteError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
+        Err(error) => {
+            let steps = [Step(Part::Other, Right::Read, &paths.term), Step(Part::Other, Right::Create, &paths.base)];
+            Err(Fault::of_multi(&error, &steps))
+        }
+    }
+}
+
+/// Somebody has our place: we ourselves (a lost reply, our last session), our predecessor, or a living other one.
+async fn find(contact: &Contact, roster: &mut Roster, path: &str) -> Result<(), Fault> {
+    let (data, stat) = contact.client.get_data(path).await?;
+    if stat.ephemeral_owner == contact.id() {
+        roster.is_ours = true;
+        return Err(Fault::unknown("our member was there already"));
+    }
+    let other = Member::read(&data).unwrap_or_default();
+    if other.instance == instance(contact) {
+        return Err(Fault::unknown("our last session is still there"));
+    }
+    let now = clock::now().lease;
+    let since = match roster.other {
+        Some((czxid, since)) if czxid == stat.czxid => since,
+        _ => now,
+    };
+    roster.other = Some((stat.czxid, since));
+    let timeout = Duration::from_millis(other.session_ms).max(contact.negotiated);
+    if now >= since.after(timeout * TIMEOUTS_OF_THE_DEAD + SLACK) && !std::mem::replace(&mut roster.told, true) {
+        let (id, host, pid) = (&contact.office.settings.id, &other.host, other.pid);
+        tracing::error!(id, host, pid, "Another live participant has our id; give each its own with --id");
+        contact.office.tell(Event::IdTaken);
+    }
+    Err(Fault::unknown("another one has our id"))
+}
+
+fn member(contact: &Contact, account: &Account) -> Member {
+    let settings = &contact.office.settings;
+    Member {
+        v: 1,
+        id: settings.id.clone(),
+        host: settings.host.clone(),
+        pid: settings.pid,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        role: account.role.to_owned(),
+        phase: account.phase.to_owned(),
+        since: account.since,
+        eligible: account.why_not.is_empty(),
+        why_not: account.why_not.iter().map(|why| (*why).to_owned()).collect(),
+        health: None,
+        token: account.token,
+        session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),
+        instance: instance(contact),
+    }
+}
+
+fn instance(contact: &Contact) -> String {
+    format!("{:016x}", contact.office.settings.instance)
+}

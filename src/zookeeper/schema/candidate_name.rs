@@ -1,0 +1,141 @@
+//! What candidates are called in each recipe, and which of two names stands first.
+//!
+//! In a directory of our own, the number counts, and children without one do not. Where other libraries contend, too, their
+//! rule is followed to the letter, because who is first must be the same for everyone: Curator compares as text what
+//! follows the last mark, and the whole name where there is none (`StandardLockInternalsDriver`); kazoo knows the names of
+//! its locks and compares their last digits as text (`Lock._get_predecessor`), and readers' locks count as in its write
+//! lock; `LeaderElectionSupport` skips two characters and compares integers.
+//!
+//! Never: an index into a name that somebody else chose.
+
+use uuid::Uuid;
+
+use crate::core::settings::Recipe;
+use crate::zookeeper::schema::queue::SEAT;
+
+const CURATOR: &str = "_c_";
+const PRIORITY_MARK: &str = "-p";
+/// Of a UUID with its hyphens.
+const UUID_LENGTH: usize = 36;
+const KAZOO_MARKS: [&str; 2] = ["__lock__", "__rlock__"];
+/// What `LeaderElectionSupport` skips, whatever it is.
+const JAVA_LES: &str = "n_";
+const DIGITS: usize = 10;
+
+/// How the candidates of one directory are named and ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Names {
+    pub recipe: Recipe,
+    /// Contenders of other libraries stand there, too.
+    pub is_shared: bool,
+}
+
+/// Where a candidate stands by its name alone. Those of one directory are all of one kind.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Position {
+    Number(i64),
+    /// In UTF-16, as Java and Python's digits compare.
+    Text(Vec<u16>),
+}
+
+impl Names {
+    /// The name of a candidate without its sequence number.
+    pub fn prefix(self, uuid: Uuid, priority: i16) -> String {
+        match self.recipe {
+            Recipe::Sequential if priority != 0 => format!("{CURATOR}{uuid}{PRIORITY_MARK}{priority}-latch-"),
+            Recipe::Sequential => format!("{CURATOR}{uuid}-latch-"),
+            Recipe::CuratorLock => format!("{CURATOR}{uuid}-lock-"),
+            Recipe::Kazoo => format!("{}__lock__", uuid.simple()),
+            Recipe::JavaLes => JAVA_LES.to_owned(),
+            Recipe::Single => SEAT.to_owned(),
+        }
+    }
+
+    /// Whether our candidates can be told by their names.
+    pub fn carry_uuids(self) -> bool {
+        self.recipe != Recipe::JavaLes
+    }
+
+    pub(crate) fn is_of(self, name: &str, uuid: Uuid) -> bool {
+        let (rest, mark) = match self.recipe {
+            Recipe::Kazoo => (name.strip_prefix(&uuid.simple().to_string()), "__"),
+            Recipe::JavaLes => (None, ""),
+            _ => (name.strip_prefix(CURATOR).and_then(|rest| rest.strip_prefix(&uuid.to_string())), "-"),
+        };
+        rest.is_some_and(|rest| rest.starts_with(mark))
+    }
+
+    /// What stands between the UUID and `latch-`; nothing there, or something else: 0.
+    pub(crate) fn priority(self, name: &str) -> i16 {
+        let said = || {
+            let rest = name.strip_prefix(CURATOR)?.get(UUID_LENGTH..)?.strip_prefix(PRIORITY_MARK)?;
+            rest.split_once("-latch-")?.0.parse().ok()
+        };
+        let counts = self.recipe == Recipe::Sequential && !self.is_shared;
+        counts.then(said).flatten().unwrap_or(0)
+    }
+
+    /// `None`: not a contender.
+    pub(crate) fn position(self, name: &str) -> Option<Position> {
+        match self.recipe {
+            _ if !self.is_shared => self.number(name).map(Position::Number),
+            Recipe::Sequential => Some(Position::of(name.rsplit_once("latch-").map_or(name, |(_, tail)| tail))),
+            Recipe::CuratorLock => Some(Position::of(name.rsplit_once("lock-").map_or(name, |(_, tail)| tail))),
+            Recipe::Kazoo => kazoo_tail(name).map(Position::of),
+            Recipe::JavaLes => after_two(name)?.parse::<i32>().ok().map(|number| Position::Number(number.into())),
+            Recipe::Single => None,
+        }
+    }
+
+    /// Whether it is called as a candidate of this recipe is.
+    pub(crate) fn fits(self, name: &str) -> bool {
+        self.number(name).is_some() || self.is_shared && self.recipe == Recipe::Kazoo && self.position(name).is_some()
+    }
+
+    /// The number in a name, growing even when the server's counter runs over.
+    fn number(self, name: &str) -> Option<i64> {
+        let after = |mark: &str| name.rsplit_once(mark).map(|(_, tail)| tail);
+        sequence(match self.recipe {
+            Recipe::Sequential => after("latch-"),
+            Recipe::CuratorLock => after("lock-"),
+            Recipe::Kazoo => after("__lock__"),
+            Recipe::JavaLes => name.strip_prefix(JAVA_LES),
+            Recipe::Single => None,
+        }?)
+    }
+}
+
+impl Position {
+    fn of(text: &str) -> Self {
+        Self::Text(text.encode_utf16().collect())
+    }
+}
+
+/// Ten digits, perhaps after a minus, at the very end and right after a mark.
+fn kazoo_tail(name: &str) -> Option<&str> {
+    let is_tail = |tail: &&str| {
+        let digits = tail.strip_prefix('-').unwrap_or(tail);
+        digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    KAZOO_MARKS.iter().find_map(|mark| name.rsplit_once(mark).map(|(_, tail)| tail).filter(is_tail))
+}
+
+fn after_two(name: &str) -> Option<&str> {
+    let (at, _) = name.char_indices().nth(JAVA_LES.len())?;
+    name.get(at..)
+}
+
+/// What a sequence number says: ten digits, a minus and up to ten digits after the int32 counter ran over, or the nineteen
+/// digits of a 64-bit counter (ZOOKEEPER-4706).
+fn sequence(digits: &str) -> Option<i64> {
+    let number: i64 = digits.parse().ok()?;
+    let canonical = match u64::try_from(number) {
+        Ok(_) if digits.len() == DIGITS || digits.len() == 19 => number,
+        Err(_) if digits.len() >= DIGITS => i64::from(u32::from_ne_bytes(i32::try_from(number).ok()?.to_ne_bytes())),
+        _ => return None,
+    };
+    digits.bytes().skip(usize::from(number < 0)).all(|digit| digit.is_ascii_digit()).then_some(canonical)
+}
+
+#[cfg(test)]
+mod tests;

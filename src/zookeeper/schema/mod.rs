@@ -1,0 +1,13 @@
+//! Names and contents of our znodes: pure functions from text and JSON to values, and back.
+
+pub(crate) mod candidate_name;
+pub mod control;
+pub mod history;
+pub(crate) mod lease;
+pub mod member;
+pub mod once;
+pub mod pending_fences;
+pub(crate) mod queue;
+pub mod recipe;
+pub(crate) mod run_marker;
+pub mod settings;

@@ -1,0 +1,265 @@
+//! Earlier leaders that may still be doing harm: whoever takes over a record that was held carries them in it, until a command
+//! is started under it. So a leader that was not fenced, because the next one failed to or died, is fenced by the one after.
+//!
+//! The machine need not know who they are: a record that carries any is held, and a held one is taken over uncleanly.
+//!
+//! Never: more than [`MOST`] of them, or a text of a stranger without a limit; a failure because a record says nonsense.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use zookeeper_client::Stat;
+
+use crate::core::action::Conditions;
+use crate::core::event::Nonce;
+use crate::zookeeper::schema::lease::nonce_text;
+
+/// So many are carried; if there are more, the oldest are given up, with a warning.
+const MOST: usize = 16;
+/// Longer names are cut, in bytes.
+const LONGEST_TEXT: usize = 512;
+/// The field of the lease record.
+const FIELD: &str = "unfenced";
+
+/// An earlier leader, as its record told of it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+pub struct Unfenced {
+    #[serde(default)]
+    pub id: String,
+    #[serde(default)]
+    pub host: String,
+    #[serde(default)]
+    pub pid: u32,
+    #[serde(default)]
+    pub nonce: String,
+    /// Its fencing token.
+    #[serde(default)]
+    pub token: i64,
+}
+
+impl Unfenced {
+    /// For the fence command's standard input: one line.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    fn cut(mut self) -> Self {
+        for text in [&mut self.id, &mut self.host, &mut self.nonce] {
+            let end = (0..=LONGEST_TEXT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            text.truncate(end);
+        }
+        self
+    }
+
+    /// Of the same process: the nonce begins with its instance.
+    fn is_of_process(&self, nonce: &str) -> bool {
+        let process = |nonce: &str| nonce.split('-').next().unwrap_or_default().to_owned();
+        !nonce.is_empty() && process(&self.nonce) == process(nonce)
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct LeaseJson {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    holder: Option<Unfenced>,
+    #[serde(default)]
+    token: Option<i64>,
+    /// Its holder waits for an earlier one, and has run nothing.
+    #[serde(default)]
+    waiting_on: Option<i64>,
+    #[serde(default)]
+    unfenced: Vec<Unfenced>,
+}
+
+#[derive(Deserialize, Default)]
+struct TermJson {
+    #[serde(default)]
+    leader: Option<Unfenced>,
+}
+
+/// Whom the process with this instance has to fence if it takes this record over.
+pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u64) -> Vec<Unfenced> {
+    let readable = serde_json::from_slice::<LeaseJson>(record);
+    let leader = || serde_json::from_slice::<TermJson>(term).unwrap_or_default().leader.unwrap_or_default();
+    let (mut list, holder) = match readable {
+        Ok(json) if json.state == "free" => return Vec::new(),
+        Ok(json) => {
+            let token = json.token.unwrap_or(term_stat.mzxid);
+            let holder = Unfenced { token, ..json.holder.unwrap_or_else(leader) };
+            (json.unfenced, Some(holder).filter(|_| json.waiting_on.is_none()))
+        }
+        Err(_) => (Vec::new(), Some(Unfenced { token: term_stat.mzxid, ..leader() })),
+    };
+    // An earlier try of ours to lead ran nothing that lives.
+    let own = nonce_text(Nonce { instance, sending: 0 });
+    if let Some(holder) = holder.filter(|holder| !holder.is_of_process(&own)) {
+        list.retain(|known| !known.is_of_process(&holder.nonce));
+        list.push(holder);
+    }
+    let given_up = list.len().saturating_sub(MOST);
+    for lost in list.drain(..given_up) {
+        tracing::warn!(
+            id = lost.id,
+            host = lost.host,
+            token = lost.token,
+            "Too many leaders to fence; one is given up"
+        );
+    }
+    list.into_iter().map(Unfenced::cut).collect()
+}
+
+/// What was read, and what we carry.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Pages>);
+
+#[derive(Debug, Default)]
+struct Pages {
+    /// By the versions that a take-over will name.
+    read: Vec<(Conditions, Vec<Unfenced>)>,
+    ours: Option<(Nonce, Vec<Unfenced>)>,
+}
+
+impl Ledger {
+    /// A round of reads has ended, of every slot: what was read before it is out of date.
+    pub fn note(&self, read: Vec<(Conditions, Vec<Unfenced>)>) {
+        self.lock().read = read;
+    }
+
+    /// A take-over on these conditions is sent: whom it has to carry. A record that was never read leaves somebody unknown.
+    pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<Unfenced> {
+        let mut pages = self.lock();
+        let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
+        let list = list.unwrap_or_else(|| vec![Unfenced::default()]);
+        pages.ours = Some((nonce, list.clone()));
+        list
+    }
+
+    /// Whom the record of this take-over has to carry.
+    pub fn carried(&self, nonce: Nonce) -> Vec<Unfenced> {
+        let pages = self.lock();
+        pages.ours.as_ref().filter(|(ours, _)| *ours == nonce).map(|(_, list)| list.clone()).unwrap_or_default()
+    }
+
+    /// Whom we have to fence.
+    pub fn ours(&self) -> Vec<Unfenced> {
+        self.lock().ours.as_ref().map(|(_, list)| list.clone()).unwrap_or_default()
+    }
+
+    /// A command is started: all of them were fenced, or shall not be.
+    pub fn settle(&self) {
+        if let Some((_, list)) = &mut self.lock().ours {
+            list.clear();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lease record that carries them.
+pub(crate) fn carrying(record: Vec<u8>, unfenced: &[Unfenced]) -> Vec<u8> {
+    if unfenced.is_empty() {
+        return record;
+    }
+    let Ok(mut fields) = serde_json::from_slice::<Map<String, Value>>(&record) else { return record };
+    fields.insert(FIELD.to_owned(), serde_json::to_value(unfenced).unwrap_or_default());
+    serde_json::to_vec(&fields).unwrap_or(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::core::order::Slot;
+    use crate::zookeeper::testing::stat;
+
+    const US: u64 = 0xabc;
+
+    fn list(record: &str) -> Vec<Unfenced> {
+        to_fence(record.as_bytes(), br#"{"v":1,"leader":{"id":"of-term"},"lease_ms":1}"#, &stat(), US)
+    }
+
+    fn ids(record: &str) -> Vec<String> {
+        list(record).into_iter().map(|unfenced| unfenced.id).collect()
+    }
+
+    fn held(rest: &str) -> String {
+        format!(r#"{{"v":1,"state":"held","lease_ms":5{rest}}}"#)
+    }
+
+    const HOLDER: &str = r#","holder":{"id":"b","host":"h","pid":7,"nonce":"00000000000000bb-3"},"token":9"#;
+    const CARRIED: &str = r#","unfenced":[{"id":"a","nonce":"00000000000000aa-1","token":4}]"#;
+
+    #[test]
+    fn a_free_record_leaves_nobody_and_a_held_one_its_holder() {
+        assert!(list(r#"{"v":1,"state":"free","lease_ms":5,"holder":{"id":"b"}}"#).is_empty());
+        let nonce = "00000000000000bb-3".to_owned();
+        let holder = Unfenced { id: "b".into(), host: "h".into(), pid: 7, nonce, token: 9 };
+        assert_eq!(list(&held(HOLDER)), [holder]);
+    }
+
+    #[test]
+    fn whom_the_holder_had_to_fence_comes_first_and_a_holder_that_waits_has_run_nothing() {
+        assert_eq!(ids(&held(&format!("{HOLDER}{CARRIED}"))), ["a", "b"]);
+        assert_eq!(ids(&held(&format!(r#"{HOLDER}{CARRIED},"waiting_on":3"#))), ["a"]);
+    }
+
+    #[test]
+    fn our_own_earlier_try_is_not_to_be_fenced_and_nobody_twice() {
+        let own = r#","holder":{"id":"us","nonce":"0000000000000abc-9"}"#;
+        assert_eq!(ids(&held(&format!("{own}{CARRIED}"))), ["a"]);
+        let again = r#","holder":{"id":"a","nonce":"00000000000000aa-2"},"token":8"#;
+        let list = list(&held(&format!("{again}{CARRIED}")));
+        assert_eq!((list.len(), list[0].token), (1, 8));
+    }
+
+    #[test]
+    fn a_record_that_says_little_or_nothing_leaves_the_leader_of_its_term() {
+        for record in [held("").as_str(), "", "nonsense", r#"{"state":"held","unfenced":5}"#] {
+            let list = list(record);
+            assert_eq!((list[0].id.as_str(), list[0].token, list.len()), ("of-term", stat().mzxid, 1), "{record}");
+        }
+    }
+
+    #[test]
+    fn a_record_carries_them_and_says_the_rest_as_before() {
+        let record = held(HOLDER).into_bytes();
+        assert_eq!(carrying(record.clone(), &[]), record);
+        let carried = list(&held(HOLDER));
+        let text = String::from_utf8(carrying(record.clone(), &carried)).unwrap();
+        let next = text.replace("bb-3", "cc-1").replace(r#""id":"b","nonce":"00000000000000cc-1""#, r#""id":"c""#);
+        assert!(next.contains(r#""state":"held""#) && next.contains(r#""lease_ms":5"#), "{next}");
+        assert!(ids(&text).contains(&"b".to_owned()));
+    }
+
+    #[test]
+    fn the_ledger_carries_what_was_read_under_these_versions_until_a_command_starts() {
+        let ledger = Ledger::default();
+        let conditions = Conditions { slot: Slot(0), record: 4, term: 2 };
+        ledger.note(vec![(conditions, list(&held(HOLDER)))]);
+        let nonce = Nonce { instance: US, sending: 1 };
+        let unknown = ledger.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
+        assert_eq!(unknown, [Unfenced::default()]);
+        assert_eq!(ledger.take_over(nonce, conditions), list(&held(HOLDER)));
+        assert_eq!((ledger.carried(nonce).len(), ledger.ours().len()), (1, 1));
+        assert!(ledger.carried(Nonce { instance: US, sending: 2 }).is_empty());
+        ledger.settle();
+        assert!(ledger.carried(nonce).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_record_says_the_list_is_short(data: Vec<u8>, id in ".{0,2000}", count in 0_usize..40) {
+            prop_assert!(to_fence(&data, &data, &stat(), US).len() <= MOST);
+            let one = Unfenced { id, ..Unfenced::default() }.json();
+            let many = vec![one.trim(); count].join(",");
+            let list = list(&held(&format!(r#","unfenced":[{many}]"#)));
+            prop_assert!(list.len() <= MOST && list.iter().all(|unfenced| unfenced.id.len() <= LONGEST_TEXT));
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! What the markers of runs say, and whether a run that is to be started has run already. Pure.
+//!
+//! `<base>/runs/last` tells of the newest run and, shortly, of those before it; `<base>/runs/slot-<key>` of the run of one
+//! slot. While a run lasts its start is the marker's mtime, later it is written down and its end is the mtime: both are
+//! `ZooKeeper`'s clock, so that no host's matters.
+//!
+//! A marker that cannot be read counts as a run: at most once means that in doubt nothing runs (with `--retry-failed`, at
+//! least once: in doubt it runs again).
+//!
+//! Never: a clock; a host's own time.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use zookeeper_client::Stat;
+
+use crate::core::event::Nonce;
+use crate::core::order::ChildStatus;
+use crate::zookeeper::schema::lease::nonce_text;
+use crate::zookeeper::schema::once::{Once, Per};
+use crate::zookeeper::schema::settings::Settings;
+
+const VERSION: u32 = 1;
+/// How many earlier runs `last` tells of, newest first; with the longest ids and keys some 80 kB.
+const HISTORY: usize = 100;
+const SLOT: &str = "slot-";
+
+/// One run, as it is written down.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+pub(crate) struct Run {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<String>,
+    pub id: String,
+    pub host: String,
+    pub pid: u32,
+    pub nonce: String,
+    /// The fencing token of its term.
+    pub token: i64,
+    /// By `ZooKeeper`'s clock, milliseconds since 1970; missing: the marker's mtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<i64>,
+    /// By the same clock; missing in the marker of a run that ended: its mtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<i64>,
+    /// Whether it succeeded; missing: it has not ended, or was interrupted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ok: Option<bool>,
+    /// As a shell would say it: the exit status, or 128 and the signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct MarkerJson {
+    v: u32,
+    #[serde(default)]
+    run: Option<Run>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<Run>,
+}
+
+/// A marker as it was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Marker {
+    /// There is none.
+    Missing,
+    Readable {
+        version: i32,
+        /// With its times filled in; `None`: nothing ever ran.
+        run: Option<Run>,
+        earlier: Vec<Run>,
+    },
+    /// What was wrong with it. Somebody wrote it at `written_ms`.
+    Unreadable { version: i32, written_ms: i64, complaint: String },
+}
+
+/// What is to be done about a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Nothing that counts has run: write the marker, and start.
+    Go,
+    /// The marker is there and is ours: the reply to its writing was lost.
+    Ours,
+    /// It has run already.
+    Duplicate,
+}
+
+/// Who wants to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    /// Of the present term.
+    pub nonce: Nonce,
+    /// This process has started nothing yet, so that a marker of an earlier term of ours is one of a run that never began.
+    pub is_first: bool,
+    /// The ctime of our first candidate.
+    pub joined_ms: i64,
+}
+
+impl Run {
+    /// A run that is about to start; when, `ZooKeeper` will say.
+    pub fn new(once: &Once, nonce: Nonce, token: i64, settings: &Settings) -> Self {
+        let slot = match &once.per {
+            Per::Slot(key) => Some(key.clone()),
+            Per::Period(_) => None,
+        };
+        let Settings { id, host, pid, .. } = settings.clone();
+        Self { slot, id, host, pid, nonce: nonce_text(nonce), token, ..Self::default() }
+    }
+
+    /// The same after its end.
+    #[must_use]
+    pub fn ended(&self, started_ms: i64, status: ChildStatus, ok: bool) -> Self {
+        Self { started_ms: Some(started_ms), ok: Some(ok), status: shell_status(status), ..self.clone() }
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        self.ok.is_none()
+    }
+
+    /// Written by this process.
+    pub fn is_of(&self, instance: u64) -> bool {
+        self.nonce.split_once('-').is_some_and(|(text, _)| text == format!("{instance:016x}"))
+    }
+
+    fn dated(self, written_ms: i64) -> Self {
+        match self.ok {
+            None => Self { started_ms: self.started_ms.or(Some(written_ms)), ..self },
+            Some(_) => Self { ended_ms: self.ended_ms.or(Some(written_ms)), ..self },
+        }
+    }
+}
+
+impl Marker {
+    pub fn read(data: &[u8], stat: &Stat) -> Self {
+        let (version, written_ms) = (stat.version, stat.mtime);
+        let json = serde_json::from_slice::<MarkerJson>(data).map_err(|error| error.to_string());
+        match json {
+            Ok(MarkerJson { v: VERSION, run, earlier }) => {
+                Self::Readable { version, run: run.map(|run| run.dated(written_ms)), earlier }
+            }
+            Ok(MarkerJson { v, .. }) => {
+                Self::Unreadable { version, written_ms, complaint: format!("its format is version {v}") }
+            }
+            Err(complaint) => Self::Unreadable { version, written_ms, complaint },
+        }
+    }
+
+    /// What a write is conditional on; `None`: that there is none.
+    pub fn version(&self) -> Option<i32> {
+        match self {
+            Self::Missing => None,
+            Self::Readable { version, .. } | Self::Unreadable { version, .. } => Some(*version),
+        }
+    }
+
+    pub fn run(&self) -> Option<&Run> {
+        match self {
+            Self::Readable { run, .. } => run.as_ref(),
+            Self::Missing | Self::Unreadable { .. } => None,
+        }
+    }
+
+    /// What the next marker tells of the runs before it.
+    pub fn history(self) -> Vec<Run> {
+        match self {
+            Self::Readable { run, earlier, .. } => run.into_iter().chain(earlier).take(HISTORY).collect(),
+            Self::Missing | Self::Unreadable { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Whether the caller may run, by the marker that counts: the slot's, or that of the last run.
+pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
+    let started_ms = match marker {
+        Marker::Missing | Marker::Readable { run: None, .. } => return Verdict::Go,
+        Marker::Readable { run: Some(run), .. } if run.nonce == nonce_text(caller.nonce) => return Verdict::Ours,
+        Marker::Readable { run: Some(run), .. } if caller.is_first && run.is_of(caller.nonce.instance) => {
+            return Verdict::Go;
+        }
+        // The record is ours and our wait is over: whoever wrote it does not run any more.
+        Marker::Readable { run: Some(run), .. } if once.retry_failed && run.ok != Some(true) => return Verdict::Go,
+        Marker::Readable { run: Some(run), .. } => run.started_ms.unwrap_or(i64::MAX),
+        Marker::Unreadable { .. } if once.retry_failed => return Verdict::Go,
+        Marker::Unreadable { written_ms, .. } => *written_ms,
+    };
+    let counts = match once.per {
+        Per::Slot(_) => true,
+        Per::Period(period) => started_ms > caller.joined_ms.saturating_sub(milliseconds(period / 2)),
+    };
+    if counts { Verdict::Duplicate } else { Verdict::Go }
+}
+
+/// The data of a marker.
+pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
+    let json = MarkerJson { v: VERSION, run: run.cloned(), earlier: earlier.to_vec() };
+    // Plain structs of numbers and strings; there is nothing in them that JSON could not say.
+    serde_json::to_vec(&json).unwrap_or_default()
+}
+
+/// The name of a slot's marker. Whatever a znode may not be called, or would be hard to type, is percent-encoded.
+pub(crate) fn slot_name(key: &str) -> String {
+    let mut name = SLOT.to_owned();
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.:+@=,".contains(&byte) {
+            name.push(char::from(byte));
+        } else {
+            let _ = write!(name, "%{byte:02X}");
+        }
+    }
+    name
+}
+
+pub(crate) fn is_slot(name: &str) -> bool {
+    name.starts_with(SLOT)
+}
+
+/// Of these markers, each with the zxid of its last write, those that are too many: the ones that were written first.
+pub(crate) fn surplus(mut markers: Vec<(i64, String)>, keep: usize) -> Vec<String> {
+    let count = markers.len().saturating_sub(keep.max(1));
+    markers.sort_unstable();
+    markers.into_iter().take(count).map(|(_, name)| name).collect()
+}
+
+/// Nothing at all, where the command could not even be executed.
+fn shell_status(status: ChildStatus) -> Option<u8> {
+    match status {
+        ChildStatus::Exited(code) => Some(code),
+        ChildStatus::Signaled(signal) => Some(128_u8.saturating_add(signal)),
+        ChildStatus::NotExecuted(_) => None,
+    }
+}
+
+fn milliseconds(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::zookeeper::testing::{settings, stat};
+
+    const NONCE: Nonce = Nonce { instance: 0xfeed_0000_0000_0001, sending: 7 };
+    const OTHERS: Nonce = Nonce { instance: 0xbeef_0000_0000_0001, sending: 7 };
+    const HOUR: i64 = 3_600_000;
+    const CALLER: Caller = Caller { nonce: NONCE, is_first: true, joined_ms: 10 * HOUR };
+
+    fn slot() -> Once {
+        Once { per: Per::Slot("2026-11-21".to_owned()), retry_failed: false, keep_slots: 100 }
+    }
+
+    fn hourly() -> Once {
+        Once { per: Per::Period(Duration::from_secs(3600)), ..slot() }
+    }
+
+    fn retrying(once: Once) -> Once {
+        Once { retry_failed: true, ..once }
+    }
+
+    fn found(run: Option<&Run>, mtime: i64) -> Marker {
+        Marker::read(&encode(run, &[]), &Stat { mtime, ..stat() })
+    }
+
+    fn run_of(nonce: Nonce) -> Run {
+        Run::new(&slot(), nonce, 9, &settings())
+    }
+
+    fn ended(ok: bool) -> Run {
+        run_of(OTHERS).ended(HOUR, ChildStatus::Exited(u8::from(!ok)), ok)
+    }
+
+    #[test]
+    fn where_nothing_ran_it_may() {
+        for once in [slot(), hourly(), retrying(slot())] {
+            for marker in [Marker::Missing, found(None, 10 * HOUR)] {
+                assert_eq!(judge(&marker, &once, CALLER), Verdict::Go);
+            }
+        }
+    }
+
+    #[test]
+    fn at_most_once_a_slot_that_was_begun_is_a_duplicate_however_it_ended() {
+        for run in [run_of(OTHERS), ended(true), ended(false)] {
+            assert_eq!(judge(&found(Some(&run), 0), &slot(), CALLER), Verdict::Duplicate);
+        }
+    }
+
+    #[test]
+    fn at_least_once_only_a_success_counts() {
+        for (run, verdict) in
+            [(run_of(OTHERS), Verdict::Go), (ended(false), Verdict::Go), (ended(true), Verdict::Duplicate)]
+        {
+            assert_eq!(judge(&found(Some(&run), 0), &retrying(slot()), CALLER), verdict);
+        }
+    }
+
+    #[test]
+    fn our_own_marker_is_ours_and_one_of_an_earlier_term_counts_only_once_something_was_started() {
+        let ours = found(Some(&run_of(NONCE)), 10 * HOUR);
+        let earlier = found(Some(&run_of(Nonce { sending: 6, ..NONCE })), 10 * HOUR);
+        for once in [slot(), hourly(), retrying(slot())] {
+            assert_eq!(judge(&ours, &once, CALLER), Verdict::Ours);
+            assert_eq!(judge(&earlier, &once, CALLER), Verdict::Go);
+        }
+        for once in [slot(), hourly()] {
+            assert_eq!(judge(&earlier, &once, Caller { is_first: false, ..CALLER }), Verdict::Duplicate);
+        }
+    }
+
+    #[test]
+    fn within_half_a_period_before_we_joined_is_a_duplicate_and_so_is_all_that_came_later() {
+        let half = HOUR / 2;
+        for (started, verdict) in [
+            (10 * HOUR - half - 1, Verdict::Go),
+            (10 * HOUR - half, Verdict::Go),
+            (10 * HOUR - half + 1, Verdict::Duplicate),
+            (10 * HOUR, Verdict::Duplicate),
+            (11 * HOUR, Verdict::Duplicate),
+        ] {
+            assert_eq!(judge(&found(Some(&run_of(OTHERS)), started), &hourly(), CALLER), verdict, "it runs: {started}");
+            let run = run_of(OTHERS).ended(started, ChildStatus::Exited(0), true);
+            assert_eq!(judge(&found(Some(&run), 20 * HOUR), &hourly(), CALLER), verdict, "it has ended: {started}");
+        }
+    }
+
+    #[test]
+    fn a_marker_that_cannot_be_read_counts_as_a_run_unless_failures_are_retried() {
+        for text in ["", "garbage", "[]", r#"{"v":2}"#, r#"{"v":1,"run":5}"#] {
+            let marker = Marker::read(text.as_bytes(), &Stat { mtime: 10 * HOUR, ..stat() });
+            assert!(matches!(marker, Marker::Unreadable { version: 5, .. }), "{text}");
+            assert_eq!(judge(&marker, &slot(), CALLER), Verdict::Duplicate);
+            assert_eq!(judge(&marker, &hourly(), CALLER), Verdict::Duplicate);
+            assert_eq!(judge(&marker, &retrying(slot()), CALLER), Verdict::Go);
+        }
+        let long_ago = Marker::read(b"?", &Stat { mtime: HOUR, ..stat() });
+        assert_eq!(judge(&long_ago, &hourly(), CALLER), Verdict::Go);
+    }
+
+    #[test]
+    fn the_json_is_the_documented_one_and_unknown_fields_are_ignored() {
+        let run = run_of(NONCE).ended(5, ChildStatus::Signaled(9), false);
+        let text = String::from_utf8(encode(Some(&run), &[])).unwrap();
+        let expected = concat!(
+            r#"{"v":1,"run":{"slot":"2026-11-21","id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7","#,
+            r#""token":9,"started_ms":5,"ok":false,"status":137}}"#
+        );
+        assert_eq!(text, expected);
+        let marker = Marker::read(br#"{"v":1,"shoe":44,"run":{"id":"a","hat":{}}}"#, &Stat { mtime: 3, ..stat() });
+        let run = Run { id: "a".to_owned(), started_ms: Some(3), ..Run::default() };
+        assert_eq!(marker.run(), Some(&run));
+    }
+
+    #[test]
+    fn the_history_is_newest_first_dated_and_bounded() {
+        let mut marker = found(Some(&ended(true)), 2 * HOUR);
+        for turn in 0..200 {
+            let next = Run { pid: turn, ..run_of(OTHERS) };
+            let data = encode(Some(&next), &marker.history());
+            marker = Marker::read(&data, &Stat { mtime: 3 * HOUR, ..stat() });
+        }
+        let history = marker.history();
+        assert_eq!((history.len(), history[0].pid, history[99].pid), (HISTORY, 199, 100));
+        let first = found(Some(&ended(true)), 2 * HOUR).history();
+        assert_eq!((first[0].started_ms, first[0].ended_ms), (Some(HOUR), Some(2 * HOUR)));
+    }
+
+    #[test]
+    fn a_slot_is_called_by_its_key_as_far_as_a_znode_may_be() {
+        assert_eq!(slot_name("2026-11-21T01:49"), "slot-2026-11-21T01:49");
+        assert_eq!(slot_name("a/b %ü"), "slot-a%2Fb%20%25%C3%BC");
+    }
+
+    #[test]
+    fn the_oldest_are_trimmed_and_the_newest_never() {
+        let markers = |count: i64| (1..=count).rev().map(|zxid| (zxid, format!("slot-{zxid}"))).collect::<Vec<_>>();
+        assert_eq!(surplus(markers(3), 3), [""; 0]);
+        assert_eq!(surplus(markers(5), 3), ["slot-1", "slot-2"]);
+        assert_eq!(surplus(markers(2), 0), ["slot-1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn two_keys_never_share_a_marker(one: String, other: String) {
+            prop_assert_eq!(slot_name(&one) == slot_name(&other), one == other);
+            prop_assert!(slot_name(&one).bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'));
+        }
+
+        #[test]
+        fn at_most_once_nothing_but_silence_lets_a_slot_run(data: Vec<u8>) {
+            let marker = Marker::read(&data, &stat());
+            let silent = matches!(marker, Marker::Readable { run: None, .. });
+            prop_assert_eq!(judge(&marker, &slot(), Caller { is_first: false, ..CALLER }) == Verdict::Go, silent);
+        }
+    }
+}
