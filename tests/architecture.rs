@@ -1,7 +1,7 @@
 //! The layers: who may use whom, read from `src/` itself. A module that is not in the table has no place yet.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,9 @@ const PLACES: &[Place] = &[
         &["nix", "libc", "rustix", "thiserror", "tokio"],
     ),
     ("guard::probe", &["guard"], &["nix", "tokio"]),
+    ("zookeeper", ZOOKEEPER, &["tokio", "tracing", "futures_util"]),
     (
-        "zookeeper",
+        "zookeeper::client",
         &["core", "clock"],
         &[
             "zookeeper_client",
@@ -37,11 +38,23 @@ const PLACES: &[Place] = &[
             "futures_util",
             "spawns_core",
             "tracing",
-            "serde",
-            "serde_json",
-            "uuid",
-            "humantime",
         ],
+    ),
+    ("zookeeper::schema", &["core", "zookeeper::client"], &["tracing", "serde", "serde_json", "uuid", "humantime"]),
+    (
+        "zookeeper::election",
+        &["core", "clock", "zookeeper::client", "zookeeper::schema"],
+        &["tokio", "futures_util", "tracing", "serde", "serde_json", "uuid", "humantime"],
+    ),
+    (
+        "zookeeper::publish",
+        &["core", "clock", "zookeeper::client", "zookeeper::schema", "zookeeper::election"],
+        &["tokio", "futures_util", "tracing"],
+    ),
+    (
+        "zookeeper::admin",
+        &["core", "zookeeper::client", "zookeeper::schema"],
+        &["tokio", "futures_util", "tracing", "serde", "serde_json"],
     ),
     // L3: the loop, and its onlookers.
     (
@@ -78,6 +91,8 @@ const PLACES: &[Place] = &[
     ("bin", ALL, CRATES_OF_L4),
 ];
 
+const ZOOKEEPER: &[&str] = &["core", "clock", "zookeeper"];
+
 const ALL: &[&str] = &[
     "core",
     "clock",
@@ -108,6 +123,47 @@ const CRATES_OF_L4: &[&str] = &[
     "thiserror",
     "uuid",
 ];
+
+/// Circles of modules that are still there. This list only shrinks.
+const CIRCLES: &[&[&str]] = &[
+    &[
+        "cli",
+        "cli::file",
+        "cli::layers",
+        "cli::origins",
+        "config",
+        "config::access",
+        "config::access::certificates",
+        "config::access::kerberos",
+        "config::connect",
+        "config::crowd",
+        "config::errands",
+        "config::read",
+        "config::runs",
+        "config::service",
+        "config::watching",
+    ],
+    &["cli::ctl", "config::ctl"],
+    &["core::machine::phase", "core::machine::preparing"],
+    &["guard::contain::cgroup", "guard::contain::leftovers"],
+    &["guard::contain::init", "guard::launch", "guard::streams", "guard::tree"],
+    &["observe::journal", "observe::line", "observe::log", "observe::status_line", "observe::stderr"],
+    &[
+        "zookeeper::election::preempt",
+        "zookeeper::election::read",
+        "zookeeper::election::resume",
+        "zookeeper::election::run_once",
+        "zookeeper::election::session",
+        "zookeeper::election::shared",
+        "zookeeper::election::transactions",
+        "zookeeper::election::watches",
+    ],
+];
+
+/// How many files one folder may hold, its subfolders aside.
+const FILES_OF_A_ROOM: usize = 14;
+/// Folders that hold more. This list only shrinks.
+const LARGE_ROOMS: &[&str] = &["config", "guard", "zookeeper::election"];
 
 /// What of std a decision may not touch.
 const IMPURE: &[&str] = &[
@@ -258,7 +314,7 @@ fn uses(source: &Source) -> BTreeSet<String> {
     found
 }
 
-/// `a::b` → `a::b`; `{a, b::{c}}` → `a`, `b::c`. Three names are enough to tell a module.
+/// `a::b` → `a::b`; `{a, b::{c}}` → `a`, `b::c`. Five names are enough to tell a module.
 fn unfold(base: &str, rest: &str, found: &mut BTreeSet<String>) {
     if let Some(group) = rest.strip_prefix('{') {
         let mut depth = 0;
@@ -285,7 +341,7 @@ fn unfold(base: &str, rest: &str, found: &mut BTreeSet<String>) {
     let name: String = rest.chars().take_while(|letter| is_of_word(*letter)).collect();
     let path = format!("{base}{name}");
     match rest[name.len()..].strip_prefix("::") {
-        Some(more) if path.matches("::").count() < 2 => unfold(&format!("{path}::"), more, found),
+        Some(more) if path.matches("::").count() < 4 => unfold(&format!("{path}::"), more, found),
         _ => {
             found.insert(path);
         }
@@ -317,6 +373,65 @@ fn imports_point_down_only() {
             assert!(!known || allowed || (parents && item), "{}: {own} may not use {used}", source.path.display());
         }
     }
+}
+
+/// Which modules each module uses. A child that uses what its own parent defines is no edge: a folder is one room.
+fn graph(sources: &[Source]) -> BTreeMap<&str, BTreeSet<&str>> {
+    let modules: BTreeSet<_> = sources.iter().map(|source| source.module.as_str()).collect();
+    let mut graph: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for source in sources {
+        let children = modules.iter().filter(|module| {
+            module.strip_prefix(&source.module).and_then(|rest| rest.strip_prefix("::")).is_some_and(|child| {
+                !child.contains("::")
+                    && words(&source.code, child).any(|at| source.code[at + child.len()..].starts_with("::"))
+            })
+        });
+        let used = uses(source).into_iter().filter_map(|path| {
+            modules.iter().filter(|module| is_within(&path, module)).max_by_key(|module| module.len()).copied()
+        });
+        let used = used.chain(children.copied()).filter(|used| !is_within(&source.module, used));
+        graph.entry(&source.module).or_default().extend(used.collect::<Vec<_>>());
+    }
+    graph
+}
+
+/// All that can be reached from a module.
+fn reached<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = open.pop() {
+        for next in graph.get(module).into_iter().flatten() {
+            if reached.insert(*next) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+fn the_graph_of_modules_has_no_circle() {
+    let sources: Vec<_> = sources().into_iter().filter(|source| source.module != "lib").collect();
+    let graph = graph(&sources);
+    let reach: BTreeMap<_, _> = graph.keys().map(|module| (*module, reached(&graph, module))).collect();
+    let circles: BTreeSet<Vec<_>> = graph
+        .keys()
+        .filter(|module| reach[*module].contains(*module))
+        .map(|module| reach[module].iter().filter(|other| reach[*other].contains(module)).copied().collect())
+        .collect();
+    let known: BTreeSet<Vec<_>> = CIRCLES.iter().map(|circle| circle.to_vec()).collect();
+    assert_eq!(circles, known, "circles, and those that are known");
+}
+
+#[test]
+fn a_folder_can_be_taken_in_at_a_glance() {
+    let mut rooms: BTreeMap<String, usize> = BTreeMap::new();
+    for source in sources() {
+        let folder = source.path.parent().unwrap().strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        *rooms.entry(folder.unwrap().to_str().unwrap().replace('/', "::")).or_default() += 1;
+    }
+    let large: Vec<_> =
+        rooms.iter().filter(|(_, files)| **files > FILES_OF_A_ROOM).map(|(room, _)| room.as_str()).collect();
+    assert_eq!(large, LARGE_ROOMS, "folders with more than {FILES_OF_A_ROOM} files, and those that are known");
 }
 
 #[test]

@@ -6,13 +6,13 @@ use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::machine::{Bars, Snapshot};
 use crate::core::order::Takeover;
 use crate::observe::words;
-use crate::zookeeper::publish::Account;
+use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::history::Term;
 
 /// What was told last.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
-    account: Account,
+    account: MemberStatus,
     /// The term that is ours now.
     term: Option<Term>,
     /// Why its command was ended.
@@ -22,7 +22,7 @@ pub(super) struct Reporter {
 /// What is to be told now.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    pub account: Option<Account>,
+    pub account: Option<MemberStatus>,
     pub terms: Vec<Term>,
 }
 
@@ -33,7 +33,7 @@ impl Reporter {
         let account = account(snapshot, bars, self.account.since);
         if account != self.account {
             let since = if account.phase == self.account.phase { self.account.since } else { now };
-            self.account = Account { since, ..account };
+            self.account = MemberStatus { since, ..account };
             news.account = Some(self.account.clone());
         }
         for action in actions {
@@ -78,7 +78,7 @@ impl Reporter {
     }
 }
 
-fn account(snapshot: &Snapshot, bars: Bars, since: i64) -> Account {
+fn account(snapshot: &Snapshot, bars: Bars, since: i64) -> MemberStatus {
     let role = if snapshot.tenure.is_some() { "leader" } else { "follower" };
     let token = snapshot.tenure.map(|held| held.grant.token);
     let why_not = [
@@ -88,5 +88,5 @@ fn account(snapshot: &Snapshot, bars: Bars, since: i64) -> Account {
         (bars.stand_back_until.is_some(), "stands back after it has resigned"),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
-    Account { role, phase: words::phase(snapshot.phase), since, why_not, token }
+    MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token }
 }

@@ -36,13 +36,13 @@ use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use client::error::Fault;
-use client::task::Service;
+use client::task::Task;
 use election::read::{Answer, Watching};
 use election::session::{Contact, Line, Session};
-use election::shared::Office;
+use election::shared::{Companion, Office};
 use election::{preempt, read, run_once, sequential, single, transactions};
 use publish::leader_query::Surveyor;
-use publish::{Account, history_writer};
+use publish::{MemberStatus, Publisher};
 use schema::history::Term;
 use schema::pending_fences::Unfenced;
 
@@ -52,14 +52,19 @@ pub use schema::settings::Settings;
 #[derive(Debug)]
 pub struct Desk {
     office: Arc<Office>,
+    publisher: Arc<Publisher>,
     session: Option<Session>,
     /// Sessions that were given up and are being closed.
-    closing: Vec<Service>,
+    closing: Vec<Task>,
 }
 
 impl Desk {
     pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
-        Self { office: Arc::new(Office::new(settings, events)), session: None, closing: Vec::new() }
+        let publisher = Arc::<Publisher>::default();
+        let beside = Arc::clone(&publisher);
+        let companion = Companion::new(move |contact| publish::keep(Arc::clone(&beside), contact));
+        let office = Arc::new(Office::new(settings, events, companion));
+        Self { office, publisher, session: None, closing: Vec::new() }
     }
 
     /// Opens a session, after giving up the one before. Answer: `Connected`, `Unreachable` or `Rejected`.
@@ -133,19 +138,19 @@ impl Desk {
     }
 
     /// What others shall read about us, soon.
-    pub fn describe(&self, account: Account) {
-        self.office.board.describe(account);
+    pub fn describe(&self, status: MemberStatus) {
+        self.publisher.describe(status);
     }
 
     /// What shall be written into the history, soon.
     pub fn write_down(&self, term: Term) {
         let settings = &self.office.settings;
-        self.office.board.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
+        self.publisher.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
     }
 
     /// The orders of operators, as they come.
     pub fn orders(&self) -> watch::Receiver<Orders> {
-        self.office.board.orders()
+        self.office.orders()
     }
 
     /// Asks the leader, whose priority is lower, to hand over. What becomes of it is seen in the line.
@@ -166,10 +171,10 @@ impl Desk {
     pub async fn close(&mut self, within: Duration) -> bool {
         if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
             // The end of a term, if one has just ended; the record is free already.
-            if self.office.board.has_terms() {
+            if self.publisher.has_terms() {
                 sleep(COURTESY).await;
             }
-            let _ = timeout(within.min(LAST_WORDS), in_peace(history_writer::put(&contact))).await;
+            let _ = timeout(within.min(LAST_WORDS), in_peace(self.publisher.write_history(&contact))).await;
         }
         self.retire();
         let closed = async {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_client::Stat;
+use crate::zookeeper::client::connection::Stat;
 
 use crate::core::settings::{Guarantee, Recipe};
 use crate::zookeeper::client::acl::Acl;

@@ -10,16 +10,15 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::{Connection, Error, Multi, MultiError, Stat};
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
-use zookeeper_client::{Client, Error, MultiWriteError, Stat};
 
-use crate::zookeeper::client::acl::{self, Acl, Entry};
+use crate::zookeeper::client::acl::{Acl, Entry};
 use crate::zookeeper::client::connect::{Access, Pace};
 use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{self, Fault, Part, Refusal, Right, Step};
-use crate::zookeeper::client::task::Service;
 
 /// Where to go, and how long to try.
 #[derive(Clone, Debug)]
@@ -107,8 +106,7 @@ enum Before {
 /// An open session.
 #[derive(Debug)]
 pub struct Visit {
-    client: Client,
-    service: Option<Service>,
+    client: Connection,
     chroot: String,
     limit: Duration,
 }
@@ -123,7 +121,7 @@ impl Visit {
         let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
         let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
         let opened = AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind();
-        let (client, service) = match timeout(*limit, opened).await {
+        let client = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
             Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
@@ -136,7 +134,7 @@ impl Visit {
                 return Err(Failure::Unreachable(why.unwrap_or_else(|| error::no_session(&error))));
             }
         };
-        Ok(Self { client, service, chroot: chroot.clone(), limit: *limit })
+        Ok(Self { client, chroot: chroot.clone(), limit: *limit })
     }
 
     /// T as the ensemble granted it.
@@ -146,7 +144,7 @@ impl Visit {
 
     /// The server's id of this session.
     pub fn session_id(&self) -> i64 {
-        self.client.session_id().0
+        self.client.session_id()
     }
 
     /// `None`: it does not exist.
@@ -184,7 +182,7 @@ impl Visit {
     /// There is no answer.
     pub async fn acl(&self, path: &str) -> Result<Option<Vec<Entry>>, Failure> {
         let path = self.full(path);
-        self.ask((Right::Read, &path), acl::entries(&self.client, &path)).await
+        self.ask((Right::Read, &path), self.client.get_acl(&path)).await
     }
 
     /// Whether it has this data version, by the word of a quorum: a check that is committed like a write and writes nothing.
@@ -193,9 +191,9 @@ impl Visit {
     /// There is no answer.
     pub async fn has_version(&self, path: &str, version: i32) -> Result<bool, Failure> {
         let path = self.full(path);
-        let mut multi = self.client.new_multi_writer();
-        multi.add_check_version(&path, version).map_err(Fault::from)?;
-        self.commit(&mut multi, &[Step(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
+        let mut multi = self.client.multi();
+        multi.check(&path, version);
+        self.commit(multi, &[Step(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
     }
 
     /// Writes a znode on condition that `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
@@ -225,22 +223,22 @@ impl Visit {
 
     async fn write_on(&self, guard: (&str, i32), path: &str, data: &[u8], before: Before) -> Result<Written, Failure> {
         let (guarding, path) = (self.full(guard.0), self.full(path));
-        let mut multi = self.client.new_multi_writer();
-        multi.add_check_version(&guarding, guard.1).map_err(Fault::from)?;
+        let mut multi = self.client.multi();
+        multi.check(&guarding, guard.1);
         let written = if let Before::There(version) = before {
-            multi.add_set_data(&path, data, version).map_err(Fault::from)?;
+            multi.set(&path, data, version);
             Step(Part::Other, Right::Write, &path)
         } else {
             let Some(acl) = self.acl_for_a_child(&guarding).await? else { return Ok(Written::Conflict) };
-            multi.add_create(&path, data, &acl.persistent()).map_err(Fault::from)?;
+            multi.create(&path, data, &acl.persistent());
             Step(Part::Other, Right::Create, parent(&path))
         };
-        self.commit(&mut multi, &[Step(Part::Other, Right::Read, &guarding), written]).await
+        self.commit(multi, &[Step(Part::Other, Right::Read, &guarding), written]).await
     }
 
     /// The ACL of a znode, for a new one; `None`: it does not exist.
     async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, Failure> {
-        let found = self.ask((Right::Read, path), Acl::of_znode(&self.client, path)).await?;
+        let found = self.ask((Right::Read, path), self.client.get_acl(path)).await?.map(Acl::of_znode);
         let masked = || format!("a znode like {path} takes the right to see its whole ACL (right a)");
         found.map(|acl| acl.ok_or_else(|| Failure::Forbidden(masked()))).transpose()
     }
@@ -248,18 +246,12 @@ impl Visit {
     /// Ends the session, and waits a little until the server knows.
     pub async fn close(self) {
         const PATIENCE: Duration = Duration::from_millis(500);
-        let Self { client, service, .. } = self;
-        drop(client);
-        if let Some(mut service) = service {
-            let _ = timeout(PATIENCE, service.over()).await;
-        }
+        let mut task = self.client.task.clone();
+        drop(self);
+        let _ = timeout(PATIENCE, task.over()).await;
     }
 
-    async fn commit(
-        &self,
-        multi: &mut zookeeper_client::MultiWriter<'_>,
-        steps: &[Step<'_>],
-    ) -> Result<Written, Failure> {
+    async fn commit(&self, multi: Multi<'_>, steps: &[Step<'_>]) -> Result<Written, Failure> {
         let sent = multi.commit();
         let answer = match timeout(self.limit, AssertUnwindSafe(sent).catch_unwind()).await {
             Ok(Ok(answer)) => answer,
@@ -268,9 +260,8 @@ impl Visit {
         };
         match answer {
             Ok(_) => Ok(Written::Done),
-            Err(MultiWriteError::OperationFailed {
-                source: Error::BadVersion | Error::NoNode | Error::NodeExists,
-                ..
+            Err(MultiError::OperationFailed {
+                source: Error::BadVersion | Error::NoNode | Error::NodeExists, ..
             }) => Ok(Written::Conflict),
             Err(error) => Err(Fault::of_multi(&error, steps).into()),
         }

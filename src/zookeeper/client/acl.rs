@@ -4,11 +4,12 @@
 //! itself, carries the same list. An ancestor is shared with elections of others: everyone may read it and create below it,
 //! and only those of the list may do more.
 //!
-//! Never: a znode created with any other list; no other file of this layer names the client library's `Acls`.
+//! Never: a znode created with any other list; no other file names the client library's `Acls`.
 
 use std::fmt;
 
-use zookeeper_client::{Acl as Line, Acls, AuthId, Client, CreateMode, CreateOptions, Error, Permission};
+pub use zookeeper_client::CreateMode;
+use zookeeper_client::{Acl as Line, Acls, AuthId, CreateOptions, Permission};
 
 /// As the server masks the hash of a digest in an answer to those who may not change the list.
 const MASKED: &str = "x";
@@ -73,6 +74,20 @@ impl Entry {
         Self(Line::new(rights.0, AuthId::anyone()))
     }
 
+    pub(super) fn all_of(lines: Vec<Line>) -> Vec<Self> {
+        lines.into_iter().map(Self).collect()
+    }
+
+    /// `world`, `auth`, `digest`, `sasl`, `x509` or `ip`.
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// As the server keeps it, with the hash of a digest. Never for people.
+    pub fn raw_id(&self) -> &str {
+        self.0.id()
+    }
+
     pub fn rights(&self) -> Rights {
         Rights(self.0.permission())
     }
@@ -128,37 +143,52 @@ impl Acl {
     }
 
     /// The list of a znode that exists. `None`: the server has masked a part of it.
-    pub(crate) async fn of_znode(client: &Client, path: &str) -> Result<Option<Self>, Error> {
-        let entries = entries(client, path).await?;
-        Ok((!entries.iter().any(Entry::is_masked)).then(|| Self::of(entries)))
+    pub(crate) fn of_znode(entries: Vec<Entry>) -> Option<Self> {
+        (!entries.iter().any(Entry::is_masked)).then(|| Self::of(entries))
     }
 
     pub fn is_open(&self) -> bool {
         *self == Self::open()
     }
 
-    pub(crate) fn ephemeral(&self) -> CreateOptions<'_> {
-        CreateMode::Ephemeral.with_acls(Acls::new(&self.own))
+    pub(crate) fn ephemeral(&self) -> Create {
+        self.own(CreateMode::Ephemeral)
     }
 
-    pub(crate) fn ephemeral_sequential(&self) -> CreateOptions<'_> {
-        CreateMode::EphemeralSequential.with_acls(Acls::new(&self.own))
+    pub(crate) fn ephemeral_sequential(&self) -> Create {
+        self.own(CreateMode::EphemeralSequential)
     }
 
     /// Znodes that outlive every session.
-    pub(crate) fn persistent(&self) -> CreateOptions<'_> {
-        CreateMode::Persistent.with_acls(Acls::new(&self.own))
+    pub(crate) fn persistent(&self) -> Create {
+        self.own(CreateMode::Persistent)
     }
 
     /// Znodes that elections of others may share.
-    pub(crate) fn ancestor(&self) -> CreateOptions<'_> {
-        CreateMode::Persistent.with_acls(Acls::new(&self.ancestors))
+    pub(crate) fn ancestor(&self) -> Create {
+        Create { mode: CreateMode::Persistent, acl: self.ancestors.clone() }
+    }
+
+    fn own(&self, mode: CreateMode) -> Create {
+        Create { mode, acl: self.own.clone() }
     }
 }
 
-/// What the server says of a znode's list.
-pub(crate) async fn entries(client: &Client, path: &str) -> Result<Vec<Entry>, Error> {
-    client.get_acl(path).await.map(|(acls, _)| acls.into_iter().map(Entry).collect())
+/// What kind of znode is created, and who may do what with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Create {
+    pub mode: CreateMode,
+    acl: Vec<Line>,
+}
+
+impl Create {
+    pub fn acl(&self) -> impl Iterator<Item = Entry> + '_ {
+        self.acl.iter().cloned().map(Entry)
+    }
+
+    pub(super) fn options(&self) -> CreateOptions<'_> {
+        self.mode.with_acls(Acls::new(&self.acl))
+    }
 }
 
 /// Those who may change what only those of `expected` should.

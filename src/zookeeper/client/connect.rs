@@ -1,4 +1,4 @@
-//! How we prove to the servers who we are, and the one place where a client of the library is made.
+//! How we prove to the servers who we are, and the one place where a connection is opened.
 //!
 //! Never: a secret in a log, a message or a debug print.
 
@@ -8,13 +8,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 #[cfg(feature = "sasl-digest")]
 use zookeeper_client::SaslOptions;
-use zookeeper_client::{Client, Connector, Error, SessionInfo};
+use zookeeper_client::{Client, Connector, SessionInfo};
 
 use crate::clock;
+use crate::zookeeper::client::connection::{Connection, Error, Resumable};
+use crate::zookeeper::client::ensemble::Simulated;
 use crate::zookeeper::client::kerberos;
 use crate::zookeeper::client::kerberos::Principal;
 use crate::zookeeper::client::resolve::spread;
-use crate::zookeeper::client::task::{self, Service};
+use crate::zookeeper::client::task::{self, Task};
 use crate::zookeeper::client::tls::Certificates;
 
 /// What every session of ours shows to the servers.
@@ -28,6 +30,8 @@ pub struct Access {
     pub kerberos: Option<Principal>,
     /// For servers with `tcp+tls://` in front of them.
     pub tls: Option<Certificates>,
+    /// In the place of servers that are reached by sockets.
+    pub simulated: Option<Simulated>,
 }
 
 /// A user with a password.
@@ -97,21 +101,26 @@ impl Access {
         self.sasl.is_some() || self.kerberos.is_some()
     }
 
-    /// Opens a session, or takes one up that another client had, trying each server once; with the client library's task.
+    /// Opens a session, or takes one up that another connection had, trying each server once.
     pub(crate) async fn open(
         &self,
         servers: &str,
         pace: Pace,
-        session: Option<SessionInfo>,
-    ) -> (Result<Client, Error>, Option<Service>) {
+        session: Option<Resumable>,
+    ) -> Result<Connection, Error> {
+        let session = match (&self.simulated, session) {
+            (Some(simulated), session) => return simulated.open(pace.session, session).await,
+            (None, Some(Resumable::Network(session))) => Some(session),
+            (None, _) => None,
+        };
         let mut pause = SHORTEST_PAUSE;
         loop {
             let began = clock::now().lease;
-            let (client, service) = self.open_once(servers, pace, session.clone()).await;
+            let (client, task) = self.open_once(servers, pace, session.clone()).await;
             let is_final = matches!(client, Ok(_) | Err(Error::NoAuth | Error::AuthFailed | Error::SessionExpired));
             let was_quick = began.until(clock::now().lease) < QUICK;
             if is_final || !was_quick || pause > LONGEST_PAUSE || !self.shows_identities() {
-                return (client, service);
+                return Ok(Connection::network(client?, task.ok_or(Error::ClientClosed)?));
             }
             sleep(pause).await;
             pause *= 2;
@@ -123,7 +132,7 @@ impl Access {
         servers: &str,
         pace: Pace,
         session: Option<SessionInfo>,
-    ) -> (Result<Client, Error>, Option<Service>) {
+    ) -> (Result<Client, Error>, Option<Task>) {
         let Some(principal) = &self.kerberos else {
             return task::capture(self.connect(servers, pace, session)).await;
         };

@@ -2,13 +2,13 @@
 //!
 //! Never: an ancestor that shuts out other elections; a refusal that does not say where.
 
-use zookeeper_client::{Client, Error};
+use crate::zookeeper::client::connection::{Connection, Error};
 
 use crate::zookeeper::client::acl::Acl;
 use crate::zookeeper::client::error::{Fault, Right};
 
 /// Creates what is missing of a path that elections of others may share.
-pub(crate) async fn create_ancestors(client: &Client, path: &str, acl: &Acl) -> Result<(), Fault> {
+pub(crate) async fn create_ancestors(client: &Connection, path: &str, acl: &Acl) -> Result<(), Fault> {
     let mut end = path.len();
     // Upwards to the first that is there, and down again. Most often all are there already.
     while end > 0 {
@@ -25,7 +25,7 @@ pub(crate) async fn create_ancestors(client: &Client, path: &str, acl: &Acl) -> 
 }
 
 /// Creates an election directory of ours.
-pub(crate) async fn create_election(client: &Client, path: &str, acl: &Acl) -> Result<(), Fault> {
+pub(crate) async fn create_election(client: &Connection, path: &str, acl: &Acl) -> Result<(), Fault> {
     create_ancestors(client, parent(path), acl).await?;
     match client.create(path, &[], &acl.persistent()).await {
         Ok(_) | Err(Error::NodeExists) => Ok(()),

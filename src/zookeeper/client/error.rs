@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use zookeeper_client::{Error, MultiWriteError};
+use crate::zookeeper::client::connection::{Error, MultiError};
 
 use crate::core::event::{Denial, Grounds};
 
@@ -106,10 +106,10 @@ impl Fault {
     }
 
     /// For a multi of these steps.
-    pub fn of_multi(error: &MultiWriteError, steps: &[Step]) -> Self {
+    pub fn of_multi(error: &MultiError, steps: &[Step]) -> Self {
         let (index, source) = match error {
-            MultiWriteError::RequestFailed { source } => return Self::from(source),
-            MultiWriteError::OperationFailed { index, source } => (index, source),
+            MultiError::RequestFailed { source } => return Self::from(source),
+            MultiError::OperationFailed { index, source } => (index, source),
         };
         match (steps.get(*index), source) {
             (Some(Step(Part::Candidate, ..)), Error::NoNode) => Self::CANDIDATE_GONE,
@@ -167,7 +167,7 @@ mod tests {
     ];
 
     fn failed(index: usize, source: Error) -> Fault {
-        Fault::of_multi(&MultiWriteError::OperationFailed { index, source }, &STEPS)
+        Fault::of_multi(&MultiError::OperationFailed { index, source }, &STEPS)
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
             Error::UnexpectedErrorCode(-99),
         ];
         for source in unknown {
-            let request = MultiWriteError::RequestFailed { source: source.clone() };
+            let request = MultiError::RequestFailed { source: source.clone() };
             assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)), "{source}");
             assert!(matches!(Fault::from(&source), Fault::Unknown(_)), "{source}");
             for index in 0..4 {
@@ -226,7 +226,7 @@ mod tests {
     fn an_index_or_a_code_that_does_not_belong_there_is_unknown() {
         assert!(matches!(failed(0, Error::BadVersion), Fault::Unknown(_)));
         assert!(matches!(failed(3, Error::NoNode), Fault::Unknown(_)));
-        let request = MultiWriteError::RequestFailed { source: Error::NoNode };
+        let request = MultiError::RequestFailed { source: Error::NoNode };
         assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)));
     }
 }

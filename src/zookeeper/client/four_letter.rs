@@ -49,7 +49,7 @@ const WORD: &str = "srvr";
 const LATE: &str = "no answer in time";
 
 /// Asks `srvr` in plain text.
-pub(in crate::zookeeper) async fn plain(address: Address<'_>, limit: Duration) -> Said {
+pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
     match timeout(limit, exchange(address, WORD.as_bytes())).await {
         Ok(Ok(answer)) => understood(&String::from_utf8_lossy(&answer)),
         Ok(Err(error)) => Said::Unreachable(error.to_string()),
@@ -58,7 +58,7 @@ pub(in crate::zookeeper) async fn plain(address: Address<'_>, limit: Duration) -
 }
 
 /// Whether it answers the beginning of a TLS handshake with a record of TLS (RFC 8446, section 5.1).
-pub(in crate::zookeeper) async fn speaks_tls(address: Address<'_>, limit: Duration) -> bool {
+pub(crate) async fn speaks_tls(address: Address<'_>, limit: Duration) -> bool {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
     /// The head of a `ClientHello` that no server likes: all that follows is zero, its list of cipher suites, too.

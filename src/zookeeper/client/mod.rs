@@ -5,7 +5,9 @@
 pub mod acl;
 pub mod address;
 pub mod connect;
+pub(crate) mod connection;
 pub(crate) mod diagnose;
+pub mod ensemble;
 pub(crate) mod ensure_path;
 pub(crate) mod error;
 pub mod four_letter;

@@ -6,21 +6,25 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use spawns_core::{Spawn, Task};
+use spawns_core::Spawn;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// One task of the client library.
+use crate::zookeeper::client::ensemble::{Link, State};
+
+/// What keeps one connection alive: a task of the client library, or a simulated link.
 #[derive(Clone, Debug)]
-pub(crate) struct Service {
-    task: AbortHandle,
-    ended: watch::Receiver<()>,
-    leash: Arc<Leash>,
+pub(crate) struct Task(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Spawned { task: AbortHandle, ended: watch::Receiver<()>, leash: Arc<Leash> },
+    Simulated { link: Weak<dyn Link>, states: watch::Receiver<State> },
 }
 
 /// When the task is to stand still.
@@ -40,7 +44,7 @@ impl fmt::Debug for Leash {
 }
 
 /// Opens something whose client library spawns a task; that task, if it was spawned.
-pub(crate) async fn capture<T>(opening: impl Future<Output = T>) -> (T, Option<Service>) {
+pub(crate) async fn capture<T>(opening: impl Future<Output = T>) -> (T, Option<Task>) {
     let host = Host::default();
     let mut opening = pin!(opening);
     let opened = poll_fn(|context| {
@@ -51,7 +55,7 @@ pub(crate) async fn capture<T>(opening: impl Future<Output = T>) -> (T, Option<S
     (opened, host.0.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl Service {
+impl Task {
     fn of(future: impl Future<Output = ()> + Send + 'static) -> Self {
         let (running, ended) = watch::channel(());
         let leash = Arc::<Leash>::default();
@@ -67,34 +71,52 @@ impl Service {
             })
             .await;
         });
-        Self { task: task.abort_handle(), ended, leash }
+        Self(Kind::Spawned { task: task.abort_handle(), ended, leash })
     }
 
-    /// As soon as contact is lost, the task does nothing more. Somebody must [`Service::end`] it then.
+    pub(super) fn of_link(link: &Arc<dyn Link>) -> Self {
+        Self(Kind::Simulated { link: Arc::downgrade(link), states: link.states() })
+    }
+
+    /// As soon as contact is lost, the task does nothing more. Somebody must [`Task::end`] it then.
     pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
-        let _ = self.leash.0.set(Box::new(lost));
+        match &self.0 {
+            Kind::Spawned { leash, .. } => drop(leash.0.set(Box::new(lost))),
+            // A simulated link never connects again by itself.
+            Kind::Simulated { .. } => {}
+        }
     }
 
     /// Ends it as it stands, without a word to the server.
     pub fn end(&self) {
-        self.task.abort();
+        match &self.0 {
+            Kind::Spawned { task, .. } => task.abort(),
+            Kind::Simulated { link, .. } => link.upgrade().iter().for_each(|link| link.abandon()),
+        }
     }
 
     pub fn is_over(&self) -> bool {
-        self.task.is_finished()
+        match &self.0 {
+            Kind::Spawned { task, .. } => task.is_finished(),
+            Kind::Simulated { states, .. } => states.has_changed().is_err() || *states.borrow() == State::Over,
+        }
     }
 
     pub async fn over(&mut self) {
-        while self.ended.changed().await.is_ok() {}
+        match &mut self.0 {
+            Kind::Spawned { ended, .. } => while ended.changed().await.is_ok() {},
+            // An error: the link is gone.
+            Kind::Simulated { states, .. } => drop(states.wait_for(|state| *state == State::Over).await),
+        }
     }
 
     /// Ends it if it has not ended by then.
     pub fn end_after(&self, limit: Duration) {
-        let mut service = self.clone();
+        let mut task = self.clone();
         tokio::spawn(async move {
-            if timeout(limit, service.over()).await.is_err() {
+            if timeout(limit, task.over()).await.is_err() {
                 tracing::debug!("A session that could not be closed was let go");
-                service.task.abort();
+                task.end();
             }
         });
     }
@@ -102,12 +124,12 @@ impl Service {
 
 /// Takes the client library's task instead of its own spawner.
 #[derive(Default)]
-struct Host(Mutex<Option<Service>>);
+struct Host(Mutex<Option<Task>>);
 
 impl Spawn for Host {
-    fn spawn(&self, task: Task) {
-        let Task { future, .. } = task;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Service::of(Box::into_pin(future)));
+    fn spawn(&self, task: spawns_core::Task) {
+        let spawns_core::Task { future, .. } = task;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Task::of(Box::into_pin(future)));
     }
 }
 
@@ -115,7 +137,7 @@ impl Spawn for Host {
 mod tests {
     use super::*;
 
-    async fn service(task: impl Future<Output = ()> + Send + 'static) -> Service {
+    async fn service(task: impl Future<Output = ()> + Send + 'static) -> Task {
         let ((), service) = capture(async { drop(spawns_core::spawn(task)) }).await;
         service.unwrap()
     }

@@ -5,97 +5,14 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Client, Error, MultiWriteError, Stat};
+use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 
 use crate::core::lease::LEASE_LONGEST;
-use crate::core::order::Slot;
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
 use crate::zookeeper::schema::lease;
+use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::settings::Settings;
-
-const LEASE: &str = "lease";
-const TERM: &str = "term";
-const RUNS: &str = "runs";
-const SLOTS: &str = "slots";
-
-/// Full paths, the chroot included.
-#[derive(Clone, Debug)]
-pub(crate) struct Paths {
-    pub base: String,
-    pub election: String,
-    /// With several leaders: what says how many, and is never free.
-    pub lease: String,
-    pub term: String,
-    /// The directory of the runs' markers.
-    pub runs: String,
-    pub last_run: String,
-    leaders: u16,
-}
-
-/// Where one slot's record and term are.
-#[derive(Clone, Debug)]
-pub(crate) struct SlotPaths {
-    /// The znode that both are children of.
-    pub home: String,
-    pub lease: String,
-    pub term: String,
-}
-
-impl SlotPaths {
-    fn under(home: String) -> Self {
-        Self { lease: format!("{home}/{LEASE}"), term: format!("{home}/{TERM}"), home }
-    }
-}
-
-impl Paths {
-    pub fn new(settings: &Settings) -> Self {
-        let base = format!("{}{}", settings.chroot, settings.base);
-        let election = format!("{}{}", settings.chroot, settings.election);
-        let SlotPaths { home: base, lease, term } = SlotPaths::under(base);
-        let runs = format!("{base}/{RUNS}");
-        let leaders = settings.leaders;
-        Self { lease, term, last_run: format!("{runs}/last"), runs, base, election, leaders }
-    }
-
-    pub fn is_for_several(&self) -> bool {
-        self.leaders > 1
-    }
-
-    /// From 0 on.
-    pub fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
-        (0..self.leaders).map(Slot)
-    }
-
-    /// The parent of all slots, if there are several.
-    pub fn home_of_slots(&self) -> String {
-        format!("{}/{SLOTS}", self.base)
-    }
-
-    pub fn of(&self, slot: Slot) -> SlotPaths {
-        let home = if self.is_for_several() { format!("{}/{SLOTS}/{}", self.base, slot.0) } else { self.base.clone() };
-        SlotPaths::under(home)
-    }
-
-    /// Whether the record and the term are among these children of their home.
-    pub fn has_books(children: &[String]) -> bool {
-        [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
-    }
-
-    pub fn candidate(&self, name: &str) -> String {
-        format!("{}/{name}", self.election)
-    }
-
-    /// The marker of this name.
-    pub fn run(&self, name: &str) -> String {
-        format!("{}/{name}", self.runs)
-    }
-
-    /// Whether the election directory is a child of the base, and so can be created in one multi with it.
-    pub fn election_is_inside(&self) -> bool {
-        parent(&self.election) == self.base
-    }
-}
 
 /// What of our znodes was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,7 +77,7 @@ pub(crate) fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
 
 /// Looks at our znodes and creates those that are missing. A peer may be faster: whoever called reads again.
 pub(crate) async fn repair(
-    client: &Client,
+    client: &Connection,
     paths: &Paths,
     settings: &Settings,
     own_lease: Duration,
@@ -191,7 +108,7 @@ struct Look {
     of_several: Option<Vec<u8>>,
 }
 
-async fn look(client: &Client, paths: &Paths) -> Result<Look, Fault> {
+async fn look(client: &Connection, paths: &Paths) -> Result<Look, Fault> {
     let base = client.check_stat(&paths.base);
     let election = client.check_stat(&paths.election);
     let term = client.get_data(&paths.term);
@@ -224,16 +141,16 @@ pub(crate) fn judge(base: Option<&Stat>) -> Base {
 /// All or nothing, and only under the term that was seen: a creation that is applied late, in a term with a longer lease and
 /// after another deletion, would state too short a lease (found by tests/model).
 async fn create(
-    client: &Client,
+    client: &Connection,
     paths: &Paths,
     settings: &Settings,
     creations: &[Creation],
     term_version: Option<i32>,
     held: impl Fn(Duration) -> Vec<u8>,
 ) -> Result<(), Fault> {
-    let mut multi = client.new_multi_writer();
+    let mut multi = client.multi();
     if let Some(version) = term_version {
-        multi.add_check_version(&paths.term, version)?;
+        multi.check(&paths.term, version);
     }
     let mut steps: Vec<_> = term_version.map(|_| Step(Part::Other, Right::Read, &paths.term)).into_iter().collect();
     for creation in creations {
@@ -244,7 +161,7 @@ async fn create(
             Creation::HeldRecord(lease) => (&paths.lease, held(*lease)),
             Creation::Term(lease) => (&paths.term, lease::term_of_nobody(*lease)),
         };
-        multi.add_create(path, &data, &settings.acl.persistent())?;
+        multi.create(path, &data, &settings.acl.persistent());
         steps.push(Step(Part::Other, Right::Create, parent(path)));
     }
     match multi.commit().await {
@@ -253,9 +170,9 @@ async fn create(
             Ok(())
         }
         // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
-        Err(MultiWriteError::OperationFailed {
-            source: Error::NodeExists | Error::NoNode | Error::BadVersion, ..
-        }) => Ok(()),
+        Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
+            Ok(())
+        }
         Err(error) => Err(Fault::of_multi(&error, &steps)),
     }
 }
@@ -263,7 +180,7 @@ async fn create(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zookeeper::testing::{settings, stat};
+    use crate::zookeeper::testing::stat;
 
     const OWN: Duration = Duration::from_secs(15);
     const WHOLE: Found = Found { base: Base::Used, election: true, lease: true, term: Term::Of(OWN) };
@@ -320,17 +237,5 @@ mod tests {
         assert_eq!(judge(None), Base::Missing);
         assert_eq!(judge(Some(&Stat { cversion: 0, num_children: 0, ..stat() })), Base::Fresh);
         assert_eq!(judge(Some(&Stat { cversion: 2, num_children: 0, ..stat() })), Base::Used);
-    }
-
-    #[test]
-    fn the_chroot_is_a_part_of_every_path() {
-        let chrooted = Settings { chroot: "/tenant/a".to_owned(), ..settings() };
-        let paths = Paths::new(&chrooted);
-        for path in [&paths.base, &paths.election, &paths.lease, &paths.term, &paths.candidate("x")] {
-            assert!(path.starts_with("/tenant/a/"), "{path}");
-        }
-        assert!(paths.election_is_inside());
-        let elsewhere = Settings { election: "/other/latch".to_owned(), ..settings() };
-        assert!(!Paths::new(&elsewhere).election_is_inside());
     }
 }

@@ -1,6 +1,7 @@
 //! The requests of an election, each answered with one event.
 
 pub(crate) mod bootstrap;
+pub(crate) mod fencing;
 pub(crate) mod preempt;
 pub(crate) mod read;
 pub mod release_orphaned;

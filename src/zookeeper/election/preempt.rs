@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::zookeeper::client::connection::{Error, MultiError};
 use serde::{Deserialize, Serialize};
-use zookeeper_client::{Error, MultiWriteError};
 
 use crate::core::action::Conditions;
 use crate::core::order::Slot;
@@ -46,7 +46,7 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
                 tracing::info!(token, "The leader's priority is lower: it was asked to hand over to us");
                 return Ok(());
             }
-            Err(MultiWriteError::OperationFailed { source: Error::NodeExists, .. }) => {
+            Err(MultiError::OperationFailed { source: Error::NodeExists, .. }) => {
                 if !clear(&contact, token).await? {
                     return Ok(());
                 }
@@ -80,16 +80,16 @@ async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)
     }))
 }
 
-async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i64) -> Result<(), MultiWriteError> {
+async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i64) -> Result<(), MultiError> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
     let request = Request { v: VERSION, token, by: settings.id.clone(), priority: settings.priority };
     let request = serde_json::to_vec(&request).unwrap_or_default();
     let of_slot = paths.of(conditions.slot);
-    let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&paths.candidate(name), ANY_VERSION)?;
-    multi.add_check_version(&of_slot.term, conditions.term)?;
+    let mut multi = contact.client.multi();
+    multi.check(&paths.candidate(name), ANY_VERSION);
+    multi.check(&of_slot.term, conditions.term);
     let options = settings.acl.ephemeral();
-    multi.add_create(&path(contact, conditions.slot), &request, &options)?;
+    multi.create(&path(contact, conditions.slot), &request, &options);
     multi.commit().await.map(drop)
 }
 
@@ -117,7 +117,7 @@ pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
     match read(&data) {
         Ok(Request { token, by, priority, .. }) => {
             tracing::info!(token, by, priority, "A higher priority is next in line, and asks for the leadership");
-            contact.office.board.asked_for(token);
+            contact.office.asked_for(token);
         }
         Err(complaint) => tracing::warn!(complaint, "A request for the leadership could not be read, and is ignored"),
     }

@@ -8,8 +8,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::zookeeper::client::connection::{Error, Stat, Watcher};
 use futures_util::future::join_all;
-use zookeeper_client::{Error, OneshotWatcher, Stat};
 
 use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Event, Place, Record};
@@ -41,7 +41,7 @@ pub(crate) enum Watching {
     /// These, too.
     Also(Vec<Watch>),
     /// The record of this slot, by this watch, which is armed.
-    Record(Slot, OneshotWatcher),
+    Record(Slot, Watcher),
 }
 
 impl From<Event> for Answer {
@@ -98,7 +98,7 @@ pub(crate) struct Round {
 }
 
 /// The reads of the terms and records, sent now: of each slot, the term before the record.
-pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<> {
+pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
     let (client, paths) = (&contact.client, &contact.office.paths);
     let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
     let slots: Vec<_> = paths

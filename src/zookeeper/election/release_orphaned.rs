@@ -9,16 +9,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::{Error, Stat};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
-use zookeeper_client::{Error, Stat};
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::shared::{Companion, Office};
 use crate::zookeeper::election::transactions::{Leaving, free};
 use crate::zookeeper::schema::settings::Settings;
 
@@ -53,7 +53,7 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let limit = settings.session_timeout;
     // Nobody listens to events here.
     let (events, _) = unbounded_channel();
-    let office = Arc::new(Office::new(settings, events));
+    let office = Arc::new(Office::new(settings, events, Companion::none()));
     let work = async {
         let contact = open(&office).await.map_err(|error| said(&error))?;
         let outcome = release(&contact, orphaned).await;

@@ -9,15 +9,14 @@
 
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use zookeeper_client::{Client, Error};
 
 use crate::clock;
 use crate::core::backoff::Backoff;
 use crate::core::event::Event;
 use crate::core::lease::connection_timeout;
-use crate::zookeeper::client::task::Service;
 use crate::zookeeper::client::unanswered::Silence;
 use crate::zookeeper::election::session::Contact;
 use crate::zookeeper::election::watches::Watches;
@@ -28,10 +27,10 @@ use crate::zookeeper::election::watches::Watches;
 /// The session is over, or nothing is known of it any more.
 pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     lost.watches.close();
-    lost.service.end();
+    lost.client.task.end();
     // As long as the client library would have tried.
     let limit = lost.negotiated * 7 / 5;
-    let (client, service) = timeout(limit, reach(lost)).await.unwrap_or(Err(Error::Timeout))?;
+    let client = timeout(limit, reach(lost)).await.unwrap_or(Err(Error::Timeout))?;
     // The new client does not know how far the old one had read, and takes a server that lags behind.
     let synced = timeout(connection_timeout(lost.negotiated), client.sync("/")).await;
     tracing::debug!(?synced, "Session was taken up");
@@ -42,7 +41,6 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         negotiated: lost.negotiated,
         watches: Watches::of(lost.watches.candidacy()),
         silence: Silence::default(),
-        service,
         briefed: watch::Sender::new(*lost.briefed.borrow()),
     })
 }
@@ -53,19 +51,20 @@ pub(crate) fn news(lost: &Contact) -> Vec<Event> {
     vec![Event::ContactRestored { session: lost.number }, Event::LineChanged { candidacy }]
 }
 
-async fn reach(lost: &Contact) -> Result<(Client, Service), Error> {
+async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let (office, session) = (&lost.office, lost.client.session());
+    let id = lost.client.session_id();
     let mut backoff = Backoff::new(office.settings.instance);
     loop {
         let (servers, pace) = (&office.settings.servers, office.pace());
         let error = match office.settings.access.open(servers, pace, Some(session.clone())).await {
-            (Ok(client), Some(service)) if client.session_id() == session.id() => return Ok((client, service)),
+            Ok(client) if client.session_id() == id => return Ok(client),
             // It is another one, and is not ours to close.
-            (Ok(_), service) => {
-                service.iter().for_each(Service::end);
+            Ok(client) => {
+                client.task.end();
                 return Err(Error::SessionExpired);
             }
-            (Err(error), _) => error,
+            Err(error) => error,
         };
         if matches!(error, Error::SessionExpired | Error::AuthFailed) {
             return Err(error);

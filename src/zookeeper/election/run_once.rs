@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::zookeeper::client::connection::{Error, MultiError, MultiResult, PendingMulti, Stat};
 use futures_util::future::join_all;
 use tokio::time::timeout;
-use zookeeper_client::{Error, MultiWriteError, MultiWriteResult, MultiWriter, Stat};
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Event};
@@ -107,7 +107,7 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
             None => return,
             Some(sent) => match sent.await {
                 Ok(_) => {}
-                Err(MultiWriteError::RequestFailed { source }) => {
+                Err(MultiError::RequestFailed { source }) => {
                     return tracing::debug!(%source, "The end of the run was perhaps not written down");
                 }
                 // Written by an earlier try whose reply was lost, or somebody changed it.
@@ -118,29 +118,17 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
     }
 }
 
-type Sent<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<MultiWriteResult>, MultiWriteError>> + Send + 'a>>;
-
-fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<Sent<'a>> {
+fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<PendingMulti<'a>> {
     let (status, ok) = open.end?;
     let run = open.run.ended(open.started_ms, status, ok);
     let paths = &contact.office.paths;
-    let mut multi = contact.client.new_multi_writer();
-    let prepared = add_end(&mut multi, paths, open, &run);
-    let sent = prepared.is_ok().then(|| multi.commit());
-    sent.map(|sent| Box::pin(sent) as Sent<'a>)
-}
-
-fn add_end(
-    multi: &mut MultiWriter<'_>,
-    paths: &crate::zookeeper::election::bootstrap::Paths,
-    open: &OpenRun,
-    run: &Run,
-) -> Result<(), Error> {
-    multi.add_check_version(&paths.term, open.term)?;
+    let mut multi = contact.client.multi();
+    multi.check(&paths.term, open.term);
     if let Some((path, version)) = &open.slot {
-        multi.add_set_data(path, &run_marker::encode(Some(run), &[]), Some(*version))?;
+        multi.set(path, &run_marker::encode(Some(&run), &[]), Some(*version));
     }
-    multi.add_set_data(&paths.last_run, &run_marker::encode(Some(run), &open.earlier), Some(open.last))
+    multi.set(&paths.last_run, &run_marker::encode(Some(&run), &open.earlier), Some(open.last));
+    Some(multi.commit())
 }
 
 /// `None`: there is no directory for markers yet.
@@ -201,32 +189,31 @@ async fn write(
     let candidate = contact.office.znode(contact, candidacy)?;
     let candidate = paths.candidate(&candidate.name);
     let conditional = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &paths.term)];
-    let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&candidate, ANY_VERSION)?;
-    multi.add_check_version(&paths.term, conditions.term)?;
-    let slot = match found.slot {
-        Some((path, marker)) => {
-            let data = run_marker::encode(Some(&run), &[]);
-            let version = match marker.version() {
-                None => multi.add_create(&path, &data, &contact.office.settings.acl.persistent()).map(|()| 0),
-                Some(version) => multi.add_set_data(&path, &data, Some(version)).map(|()| version.wrapping_add(1)),
-            };
-            Some((path, version?))
+    let mut multi = contact.client.multi();
+    multi.check(&candidate, ANY_VERSION);
+    multi.check(&paths.term, conditions.term);
+    let slot = found.slot.map(|(path, marker)| {
+        let data = run_marker::encode(Some(&run), &[]);
+        if let Some(version) = marker.version() {
+            multi.set(&path, &data, Some(version));
+            return (path, version.wrapping_add(1));
         }
-        None => None,
-    };
+        multi.create(&path, &data, &contact.office.settings.acl.persistent());
+        (path, 0)
+    });
     let version = found.last.version();
     let earlier = found.last.history();
-    multi.add_set_data(&paths.last_run, &run_marker::encode(Some(&run), &earlier), version)?;
+    multi.set(&paths.last_run, &run_marker::encode(Some(&run), &earlier), version);
     let results = match multi.commit().await {
         Ok(results) => results,
-        Err(MultiWriteError::OperationFailed {
-            index,
-            source: Error::NodeExists | Error::BadVersion | Error::NoNode,
-        }) if index >= conditional.len() => return Ok(None),
+        Err(MultiError::OperationFailed { index, source: Error::NodeExists | Error::BadVersion | Error::NoNode })
+            if index >= conditional.len() =>
+        {
+            return Ok(None);
+        }
         Err(error) => return Err(Fault::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
     };
-    let Some(MultiWriteResult::SetData { stat }) = results.last() else {
+    let Some(MultiResult::SetData { stat }) = results.last() else {
         return Err(Fault::unknown("the server's answer to a multi has another shape"));
     };
     let (started_ms, last) = (stat.mtime, stat.version);

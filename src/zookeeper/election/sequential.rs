@@ -5,8 +5,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::zookeeper::client::connection::{Error, Stat};
 use futures_util::future::join_all;
-use zookeeper_client::{Error, Stat};
 
 use crate::core::event::{Candidacy, Event, View};
 use crate::core::order::CandidateName;
@@ -71,7 +71,7 @@ struct Told {
 }
 
 /// Contenders for Curator's locks ask the holder to yield by what they write into its candidate. Sent now.
-fn told(contact: &Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<> {
+fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<'a> {
     let is_asked = contact.office.settings.recipe == Recipe::CuratorLock;
     let path = contact.office.paths.candidate(&znode.name);
     let read = is_asked.then(|| contact.client.get_data(&path));

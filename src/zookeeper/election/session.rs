@@ -10,30 +10,28 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::{Connection, Error, State, States};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
 use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::error::Refusal;
-use crate::zookeeper::client::task::Service;
+use crate::zookeeper::client::task::Task;
 use crate::zookeeper::client::unanswered::Silence;
 use crate::zookeeper::election::resume;
 use crate::zookeeper::election::shared::Office;
 use crate::zookeeper::election::watches::Watches;
-use crate::zookeeper::publish;
 
 /// An established session.
 #[derive(Debug)]
 pub(crate) struct Contact {
     pub office: Arc<Office>,
-    pub client: Client,
+    pub client: Connection,
     pub number: SessionNumber,
     pub negotiated: Duration,
     pub watches: Watches,
     pub silence: Silence,
-    pub(crate) service: Service,
     /// Whether the operators' orders are known.
     pub(crate) briefed: watch::Sender<bool>,
 }
@@ -44,17 +42,16 @@ impl Contact {
         let asked = office.settings.session_timeout;
         let opening = office.settings.access.open(&office.settings.servers, office.pace(), None);
         let opening = timeout(asked + connection_timeout(asked), opening);
-        let (client, service) = opening.await.map_err(|_| Error::Timeout)?;
-        let (client, service) = (client?, service.ok_or(Error::ClientClosed)?);
+        let client = opening.await.map_err(|_| Error::Timeout)??;
         let negotiated = client.session_timeout();
         let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
         let briefed = watch::Sender::new(false);
-        Ok(Self { office, client, number, negotiated, watches, silence, service, briefed })
+        Ok(Self { office, client, number, negotiated, watches, silence, briefed })
     }
 
     /// As far as the client library knows.
     pub fn seems_connected(&self) -> bool {
-        matches!(self.client.state(), SessionState::SyncConnected | SessionState::ConnectedReadOnly)
+        self.client.state() == State::Connected
     }
 
     /// The operators' orders were read, or cannot be.
@@ -78,13 +75,13 @@ impl Contact {
     }
 
     /// The client library's task, which ends when the session does.
-    pub fn service(&self) -> Service {
-        self.service.clone()
+    pub fn service(&self) -> Task {
+        self.client.task.clone()
     }
 
     /// The server's id of this session.
     pub fn id(&self) -> i64 {
-        self.client.session_id().0
+        self.client.session_id()
     }
 }
 
@@ -160,11 +157,11 @@ impl Session {
 
     /// Lets go of the client, so that the session is closed in the background; the service tells when it is. After a
     /// session timeout the server has expired it anyway, as it does one that is being taken up.
-    pub fn retire(self) -> Option<Service> {
+    pub fn retire(self) -> Option<Task> {
         let contact = self.contact()?;
         contact.watches.close();
-        contact.service.end_after(contact.negotiated);
-        Some(contact.service.clone())
+        contact.client.task.end_after(contact.negotiated);
+        Some(contact.service())
     }
 }
 
@@ -184,7 +181,7 @@ async fn serve(office: Arc<Office>, number: SessionNumber, way: watch::Sender<Wa
 /// Follows the session to its end, from one contact to the next.
 async fn see_through(office: &Arc<Office>, contact: Contact, way: &watch::Sender<Way>) {
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &office.settings.servers);
-    tracing::info!(session = %contact.client.session_id(), ?negotiated, servers, "Session was opened");
+    tracing::info!(session = %format_args!("{:#x}", contact.client.session_id()), ?negotiated, servers, "Session was opened");
     office.reached();
     let mut contact = Arc::new(contact);
     let mut news = vec![Event::Connected { session: number, negotiated }];
@@ -215,14 +212,14 @@ async fn keep(
     news: Vec<Event>,
 ) -> Option<Arc<Contact>> {
     let (session, negotiated) = (contact.number, contact.negotiated);
-    let (states, mut service) = (contact.client.state_watcher(), contact.service());
+    let (states, mut service) = (contact.client.states(), contact.service());
     let must_be_taken_up = office.settings.access.must_be_taken_up();
     if must_be_taken_up {
         let states = states.clone();
-        service.stand_still_when(move || states.peek_state() == SessionState::Disconnected);
+        service.stand_still_when(move || states.latest() == State::Lost);
     }
     office.greet(&contact);
-    let (present, board) = (Arc::downgrade(&contact), publish::keep(Arc::downgrade(&contact)));
+    let (present, companion) = (Arc::downgrade(&contact), office.companion(Arc::downgrade(&contact)));
     way.send_replace(Way::Open(contact));
     for event in news {
         office.tell(event);
@@ -232,7 +229,7 @@ async fn keep(
         is_lost = follow(office, session, negotiated, states, must_be_taken_up) => {
             return present.upgrade().filter(|_| is_lost);
         }
-        () = board => {}
+        () = companion => {}
         // It says so by a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");
@@ -271,14 +268,14 @@ async fn follow(
     office: &Arc<Office>,
     session: SessionNumber,
     negotiated: Duration,
-    mut states: StateWatcher,
+    mut states: States,
     must_be_taken_up: bool,
 ) -> bool {
     let mut connected = true;
-    let mut state = states.state();
+    let mut state = states.latest();
     loop {
         match state {
-            SessionState::Disconnected if connected => {
+            State::Lost if connected => {
                 connected = false;
                 office.settings.access.refresh();
                 tracing::info!("Contact was lost");
@@ -287,19 +284,19 @@ async fn follow(
                     return true;
                 }
             }
-            SessionState::SyncConnected | SessionState::ConnectedReadOnly if !connected => {
+            State::Connected if !connected => {
                 connected = true;
                 office.reached();
                 tracing::info!("Contact was restored");
                 office.tell(Event::ContactRestored { session });
             }
             // Whether our credentials are bad, the next session shows.
-            SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => {
-                tracing::info!(%state, "Session ended");
+            State::Over => {
+                tracing::info!("Session ended");
                 office.tell(Event::SessionOver { session });
                 return false;
             }
-            SessionState::Disconnected | SessionState::SyncConnected | SessionState::ConnectedReadOnly => {}
+            State::Lost | State::Connected => {}
         }
         state = next(office, &mut states, if connected { None } else { Some(negotiated) }).await;
     }
@@ -307,7 +304,7 @@ async fn follow(
 
 /// The next state. Meanwhile renewed certificates are read; and without contact in a session as long as `lost`, the servers are
 /// asked once what they have against us, early enough to be read beside the end of the command.
-async fn next(office: &Arc<Office>, states: &mut StateWatcher, lost: Option<Duration>) -> SessionState {
+async fn next(office: &Arc<Office>, states: &mut States, lost: Option<Duration>) -> State {
     if let Some(negotiated) = lost {
         match timeout(negotiated / 4, states.changed()).await {
             Ok(state) => return state,

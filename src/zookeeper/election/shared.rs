@@ -3,13 +3,18 @@
 //! Never: a lock held over an await.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use crate::zookeeper::client::connection::{Error, Stat};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use uuid::Uuid;
-use zookeeper_client::{Error, Stat};
 
+use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::lease::connection_timeout;
 use crate::core::order::{ChildStatus, Slot};
@@ -17,12 +22,11 @@ use crate::core::settings::Recipe;
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::{self, Fault};
-use crate::zookeeper::election::bootstrap::Paths;
+use crate::zookeeper::election::fencing::Ledger;
 use crate::zookeeper::election::run_once::OpenRun;
 use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::publish::Board;
 use crate::zookeeper::schema::lease::{self, Parsed};
-use crate::zookeeper::schema::pending_fences::Ledger;
+use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::settings::Settings;
 
 /// Shared by all sessions.
@@ -30,7 +34,9 @@ use crate::zookeeper::schema::settings::Settings;
 pub(crate) struct Office {
     pub settings: Settings,
     pub paths: Paths,
-    pub board: Board,
+    companion: Companion,
+    /// The operators' orders, and the request of a higher priority.
+    orders: watch::Sender<Orders>,
     pub ledger: Ledger,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
@@ -53,6 +59,30 @@ pub(crate) struct Office {
     /// The same in the servers' own words.
     last_diagnosis: Mutex<String>,
     was_reached: AtomicBool,
+}
+
+/// What is done beside the election as long as there is contact: it is dropped with the contact.
+pub(crate) struct Companion(Box<dyn Fn(Weak<Contact>) -> Work + Send + Sync>);
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Companion {
+    pub fn new<F>(work: impl Fn(Weak<Contact>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self(Box::new(move |contact| Box::pin(work(contact))))
+    }
+
+    pub fn none() -> Self {
+        Self::new(|_| std::future::pending())
+    }
+}
+
+impl fmt::Debug for Companion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Companion")
+    }
 }
 
 /// The present candidate: one for each candidacy and session.
@@ -90,10 +120,11 @@ impl Candidate {
 }
 
 impl Office {
-    pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
+    pub fn new(settings: Settings, events: UnboundedSender<Event>, companion: Companion) -> Self {
         Self {
             paths: Paths::new(&settings),
-            board: Board::default(),
+            companion,
+            orders: watch::Sender::new(Orders::default()),
             ledger: Ledger::default(),
             settings,
             events,
@@ -152,6 +183,32 @@ impl Office {
         let memory = self.lock();
         let known = memory.as_ref().filter(|known| known.session == session)?;
         Some((known.znode.clone()?.name, known.uuid))
+    }
+
+    pub fn orders(&self) -> watch::Receiver<Orders> {
+        self.orders.subscribe()
+    }
+
+    /// The operators' orders were read.
+    pub fn ordered(&self, orders: Orders) {
+        self.change_orders(|known| Orders { asked_for: known.asked_for, ..orders });
+    }
+
+    /// The term with this token is asked for.
+    pub fn asked_for(&self, token: i64) {
+        self.change_orders(|known| Orders { asked_for: Some(token), ..known });
+    }
+
+    fn change_orders(&self, change: impl FnOnce(Orders) -> Orders) {
+        self.orders.send_if_modified(|known| {
+            let changed = change(*known);
+            std::mem::replace(known, changed) != changed
+        });
+    }
+
+    /// What is done beside the election in this contact.
+    pub fn companion(&self, contact: Weak<Contact>) -> Work {
+        (self.companion.0)(contact)
     }
 
     /// A session was opened.

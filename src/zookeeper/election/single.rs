@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
+use crate::zookeeper::client::connection::{Error, Stat};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use zookeeper_client::{Error, Stat};
 
 use crate::core::event::{Candidacy, Event, Place, Record, View};
 use crate::core::order::CandidateName;
@@ -18,7 +18,7 @@ use crate::zookeeper::election::read::{self, Answer, ROUNDS, Watching};
 use crate::zookeeper::election::session::Contact;
 use crate::zookeeper::election::shared::{Candidate, Znode};
 use crate::zookeeper::election::watches::Watch;
-use crate::zookeeper::schema::queue::SEAT;
+use crate::zookeeper::schema::candidate_name::SINGLE;
 
 /// What the znode says; of a foreign one, all may be missing.
 #[derive(Serialize, Deserialize, Default)]
@@ -62,7 +62,7 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
 
 /// `None`: something of ours is missing.
 async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, Fault> {
-    let found = contact.client.check_stat(&contact.office.paths.candidate(SEAT));
+    let found = contact.client.check_stat(&contact.office.paths.candidate(SINGLE));
     let books = read::books(contact);
     let (found, books) = tokio::join!(found, books);
     if found?.is_none_or(|stat| stat.czxid != seat.czxid) {
@@ -75,7 +75,7 @@ async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<
 
 /// `None`: something of ours is missing, or the seat changed hands just now.
 async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
-    let (client, path) = (&contact.client, contact.office.paths.candidate(SEAT));
+    let (client, path) = (&contact.client, contact.office.paths.candidate(SINGLE));
     candidate.tried = true;
     contact.office.remember(&candidate);
     let json = SeatJson { v: 1, id: contact.office.settings.id.clone(), nonce: candidate.uuid.to_string() };
@@ -100,7 +100,7 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
         (Err(Error::NodeExists), Err(error)) => return Err(Fault::from(error).without(Right::Read, &path)),
         (Err(error), _) => return Err(Fault::from(error).without(Right::Create, &contact.office.paths.election)),
     };
-    candidate.znode = czxid.map(|czxid| Znode { name: SEAT.to_owned(), czxid });
+    candidate.znode = czxid.map(|czxid| Znode { name: SINGLE.to_owned(), czxid });
     contact.office.remember(&candidate);
     let place = if czxid.is_some() { Place::First } else { Place::Next };
     let books = read::judge(contact, books)?.and_then(|books| read::shown(contact, place, Some(0), &books));
@@ -123,11 +123,11 @@ fn seen(
     czxid: Option<i64>,
     (term_version, record): (i32, Record),
 ) -> Answer {
-    let mut watches = vec![Watch::candidate(SEAT, czxid)];
+    let mut watches = vec![Watch::candidate(SINGLE, czxid)];
     watches.extend(read::of_the_books(contact, place, &record));
     let view = View {
         place,
-        candidate: CandidateName::new(SEAT).unwrap_or(CandidateName::EMPTY),
+        candidate: CandidateName::new(SINGLE).unwrap_or(CandidateName::EMPTY),
         session_id: contact.id(),
         term_version,
         record,

@@ -8,14 +8,15 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Client, Error, MultiWriteError, MultiWriter, Stat};
+use crate::zookeeper::client::connection::{Connection, Error, Multi, MultiError, Stat};
 
 use crate::core::lease::LEASE_LONGEST;
 use crate::core::order::Slot;
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::bootstrap::{self, Base, Creation, Found, Paths, Term};
+use crate::zookeeper::election::bootstrap::{self, Base, Creation, Found, Term};
 use crate::zookeeper::schema::lease;
+use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::settings::Settings;
 
 /// What of our znodes was seen.
@@ -37,7 +38,7 @@ struct SeenSlot {
 
 /// Creates what is missing, all in one multi. A peer may be faster: whoever called reads again.
 pub(crate) async fn repair(
-    client: &Client,
+    client: &Connection,
     paths: &Paths,
     settings: &Settings,
     own_lease: Duration,
@@ -54,7 +55,7 @@ pub(crate) async fn repair(
 }
 
 /// `None`: the base is for another number of leaders, and none of ours to repair.
-async fn look(client: &Client, paths: &Paths, settings: &Settings) -> Result<Option<Seen>, Fault> {
+async fn look(client: &Connection, paths: &Paths, settings: &Settings) -> Result<Option<Seen>, Fault> {
     let home = paths.home_of_slots();
     let base = client.check_stat(&paths.base);
     let election = client.check_stat(&paths.election);
@@ -86,7 +87,7 @@ async fn look(client: &Client, paths: &Paths, settings: &Settings) -> Result<Opt
     Ok(Some(Seen { base, missing, election, slots }))
 }
 
-async fn look_at(client: &Client, paths: &Paths, slot: Slot) -> Result<SeenSlot, Fault> {
+async fn look_at(client: &Connection, paths: &Paths, slot: Slot) -> Result<SeenSlot, Fault> {
     let of = paths.of(slot);
     let (home, term, lease) = (client.check_stat(&of.home), client.get_data(&of.term), client.check_stat(&of.lease));
     let (home, term, lease) = tokio::join!(home, term, lease);
@@ -104,19 +105,19 @@ fn if_there(read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<(Vec<u8>, Sta
 
 /// All or nothing, and a lost record only under the term that was seen (see `bootstrap::create`).
 async fn create(
-    client: &Client,
+    client: &Connection,
     paths: &Paths,
     settings: &Settings,
     seen: &Seen,
     own_lease: Duration,
 ) -> Result<(), Fault> {
-    let mut multi = client.new_multi_writer();
+    let mut multi = client.multi();
     let mut created = seen.missing.len();
     for (path, data) in &seen.missing {
-        multi.add_create(path, data, &settings.acl.persistent())?;
+        multi.create(path, data, &settings.acl.persistent());
     }
     for slot in &seen.slots {
-        created += create_slot(&mut multi, paths, settings, seen.base, slot, own_lease)?;
+        created += create_slot(&mut multi, paths, settings, seen.base, slot, own_lease);
     }
     if created == 0 {
         return Ok(());
@@ -127,29 +128,29 @@ async fn create(
             Ok(())
         }
         // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
-        Err(MultiWriteError::OperationFailed {
-            source: Error::NodeExists | Error::NoNode | Error::BadVersion, ..
-        }) => Ok(()),
+        Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
+            Ok(())
+        }
         Err(error) => Err(Fault::of_multi(&error, &[]).without(Right::Create, &paths.base)),
     }
 }
 
 /// Adds what is missing of one slot; how many znodes that is.
 fn create_slot(
-    multi: &mut MultiWriter<'_>,
+    multi: &mut Multi<'_>,
     paths: &Paths,
     settings: &Settings,
     base: Base,
     seen: &SeenSlot,
     own_lease: Duration,
-) -> Result<usize, Fault> {
+) -> usize {
     let of = paths.of(seen.slot);
     let creations = missing(base, seen, own_lease);
     if let (Some(version), false) = (seen.term_version, creations.is_empty()) {
-        multi.add_check_version(&of.term, version)?;
+        multi.check(&of.term, version);
     }
     if !seen.home {
-        multi.add_create(&of.home, &[], &settings.acl.persistent())?;
+        multi.create(&of.home, &[], &settings.acl.persistent());
     }
     for creation in &creations {
         let (path, data) = match creation {
@@ -158,9 +159,9 @@ fn create_slot(
             Creation::Term(lease) => (&of.term, lease::term_of_nobody(*lease)),
             Creation::Base | Creation::Election => continue,
         };
-        multi.add_create(path, &data, &settings.acl.persistent())?;
+        multi.create(path, &data, &settings.acl.persistent());
     }
-    Ok(usize::from(!seen.home) + creations.len())
+    usize::from(!seen.home) + creations.len()
 }
 
 /// The rules of `layout`, slot by slot: new is only what belongs to a new base.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_client::{MultiWriteResult, MultiWriter, Stat};
+use crate::zookeeper::client::connection::{Multi, MultiResult, Stat};
 
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
@@ -39,24 +39,23 @@ pub(crate) async fn take_over(
     let candidate = paths.candidate(&name);
     let unfenced = contact.office.ledger.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
-    let mut multi = contact.client.new_multi_writer();
+    let mut multi = contact.client.multi();
     if paths.is_for_several() {
         // It stays in line: this is what tells those behind it that they have moved up.
-        multi.add_set_data(&candidate, settings.id.as_bytes(), None)?;
+        multi.set(&candidate, settings.id.as_bytes(), None);
     } else {
-        multi.add_check_version(&candidate, ANY_VERSION)?;
+        multi.check(&candidate, ANY_VERSION);
     }
-    multi.add_set_data(&of_slot.term, &lease::term(entry.nonce, longest, settings), Some(conditions.term))?;
+    multi.set(&of_slot.term, &lease::term(entry.nonce, longest, settings), Some(conditions.term));
     let record = carrying(lease::held(&entry, &name, settings), &unfenced);
-    multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
+    multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         Step(Part::Candidate, Right::Read, &candidate),
         Step(Part::Term, Right::Write, &of_slot.term),
         Step(Part::Record, Right::Write, &of_slot.lease),
     ];
-    let (sent_at, results) = send(&mut multi, &steps).await?;
-    let [_, MultiWriteResult::SetData { stat: term }, MultiWriteResult::SetData { stat: record }] = results.as_slice()
-    else {
+    let (sent_at, results) = send(multi, &steps).await?;
+    let [_, MultiResult::SetData { stat: term }, MultiResult::SetData { stat: record }] = results.as_slice() else {
         return Err(not_understood());
     };
     let (version, token) = (record.version, term.mzxid);
@@ -76,19 +75,19 @@ pub(crate) async fn renew(
     let name = contact.office.znode(&contact, candidacy)?.name;
     let candidate = paths.candidate(&name);
     let of_slot = paths.of(conditions.slot);
-    let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&candidate, ANY_VERSION)?;
-    multi.add_check_version(&of_slot.term, conditions.term)?;
+    let mut multi = contact.client.multi();
+    multi.check(&candidate, ANY_VERSION);
+    multi.check(&of_slot.term, conditions.term);
     let unfenced = contact.office.ledger.carried(entry.nonce);
     let record = carrying(lease::held(&entry, &name, settings), &unfenced);
-    multi.add_set_data(&of_slot.lease, &record, Some(conditions.record))?;
+    multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         Step(Part::Candidate, Right::Read, &candidate),
         Step(Part::Term, Right::Read, &of_slot.term),
         Step(Part::Record, Right::Write, &of_slot.lease),
     ];
-    let (sent_at, results) = send(&mut multi, &steps).await?;
-    let [_, _, MultiWriteResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
+    let (sent_at, results) = send(multi, &steps).await?;
+    let [_, _, MultiResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
         return Err(not_understood());
     };
     Ok(Event::Renewed { candidacy, sent_at, version: *version }.into())
@@ -147,23 +146,23 @@ pub(crate) async fn free(
         Some(Leaving::Deleted(name) | Leaving::Touched(name)) => paths.candidate(name),
         None => String::new(),
     };
-    let mut multi = contact.client.new_multi_writer();
+    let mut multi = contact.client.multi();
     let mut steps = vec![Step(Part::Term, Right::Read, &of_slot.term)];
-    multi.add_check_version(&of_slot.term, conditions.term)?;
+    multi.check(&of_slot.term, conditions.term);
     match candidate {
         None => {}
         Some(Leaving::Deleted(_)) => {
             steps.push(Step(Part::Candidate, Right::Delete, &paths.election));
-            multi.add_delete(&own, None)?;
+            multi.delete(&own, None);
         }
         Some(Leaving::Touched(_)) => {
             steps.push(Step(Part::Candidate, Right::Write, &own));
-            multi.add_set_data(&own, settings.id.as_bytes(), None)?;
+            multi.set(&own, settings.id.as_bytes(), None);
         }
     }
     steps.push(Step(Part::Record, Right::Write, &of_slot.lease));
-    multi.add_set_data(&of_slot.lease, &lease::released(entry, settings), Some(conditions.record))?;
-    send(&mut multi, &steps).await.map(drop)
+    multi.set(&of_slot.lease, &lease::released(entry, settings), Some(conditions.record));
+    send(multi, &steps).await.map(drop)
 }
 
 /// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
@@ -183,13 +182,13 @@ async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result
             let record = contact.office.record(slot, &data, &stat);
             Ok(!record.held && record.nonce == entry.nonce)
         }
-        Err(zookeeper_client::Error::NoNode) => Ok(false),
+        Err(crate::zookeeper::client::connection::Error::NoNode) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
 /// The lease counts from here: the clock is read just before the request leaves.
-async fn send(multi: &mut MultiWriter<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiWriteResult>), Fault> {
+async fn send(multi: Multi<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiResult>), Fault> {
     let sent_at = clock::now().lease;
     match multi.commit().await {
         Ok(results) => Ok((sent_at, results)),

@@ -11,17 +11,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use zookeeper_client::{Error, EventType, OneshotWatcher, Stat};
 
 use crate::core::event::{Candidacy, Event};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::Fault;
-use crate::zookeeper::election::bootstrap::Paths;
 use crate::zookeeper::election::preempt;
 use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::schema::paths::Paths;
 
 /// What is watched.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -120,7 +120,7 @@ impl Watches {
     }
 
     /// Keeps the watch that came with a read of the record.
-    pub fn keep_record(&self, contact: &Contact, candidacy: Candidacy, slot: Slot, watcher: OneshotWatcher) {
+    pub fn keep_record(&self, contact: &Contact, candidacy: Candidacy, slot: Slot, watcher: Watcher) {
         let Some(mut armed) = self.lock(candidacy) else { return };
         let (office, patience) = (Arc::clone(&contact.office), contact.patience());
         let task = tokio::spawn(async move {
@@ -212,7 +212,7 @@ async fn within<T>(patience: Option<Duration>, changes: impl Future<Output = T>)
 async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
     while let Some(present) = contact.upgrade() {
         let armed = arm(&present, watch).await;
-        let over = present.client.state().is_terminated();
+        let over = present.client.state() == State::Over;
         drop(present);
         let change = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
@@ -232,7 +232,7 @@ async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
 }
 
 /// `None`: what is there is not what was seen.
-async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>, Fault> {
+async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Fault> {
     let (client, paths) = (&contact.client, &contact.office.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
     let (as_seen, watcher) = match &watch.target {
@@ -251,8 +251,8 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>,
             Err(Error::NoNode) => return Ok(None),
             Err(error) => return Err(error.into()),
         },
-        Target::Base(slot) => match client.list_and_watch_children(&paths.of(*slot).home).await {
-            Ok((children, watcher)) => {
+        Target::Base(slot) => match client.get_and_watch_children(&paths.of(*slot).home).await {
+            Ok((children, _, watcher)) => {
                 preempt::heed(contact, *slot, &children).await;
                 (Paths::has_books(&children), watcher)
             }
@@ -264,7 +264,7 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<OneshotWatcher>,
 }
 
 /// Waits for the watch. `None`: the session ended instead, which is reported by itself.
-async fn fired(watcher: OneshotWatcher) -> Option<EventType> {
-    let event = watcher.changed().await.event_type;
+async fn fired(watcher: Watcher) -> Option<EventType> {
+    let event = watcher.changed().await;
     (event != EventType::Session).then_some(event)
 }

@@ -3,7 +3,7 @@
 //!
 //! Never: an ACL that is changed; a request that the election waits for.
 
-use zookeeper_client::Error;
+use crate::zookeeper::client::connection::Error;
 
 use crate::zookeeper::client::acl::{self, Entry};
 use crate::zookeeper::client::error::Fault;
@@ -18,13 +18,13 @@ pub(crate) async fn report(contact: &Contact) -> Result<(), Fault> {
         return Ok(());
     }
     let base = &office.paths.base;
-    let own = acl::entries(&contact.client, &format!("{base}/{MEMBERS}/{}", office.settings.id)).await?;
+    let own = contact.client.get_acl(&format!("{base}/{MEMBERS}/{}", office.settings.id)).await?;
     let slots = office.paths.slots().map(|slot| office.paths.of(slot));
     let mut paths = vec![base.clone(), office.paths.election.clone()];
     paths.extend(slots.flat_map(|of| [of.lease, of.term]));
     paths.extend([MEMBERS, CONTROL].map(|below| format!("{base}/{below}")));
     for path in paths {
-        match acl::entries(&contact.client, &path).await {
+        match contact.client.get_acl(&path).await {
             Ok(found) => compare(&path, &found, &own),
             Err(Error::NoNode) => {}
             Err(error) => return Err(error.into()),

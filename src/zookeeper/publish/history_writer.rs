@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use zookeeper_client::{Error, MultiWriteError};
+use crate::zookeeper::client::connection::{Error, MultiError};
 
 use crate::zookeeper::client::error::{Fault, Right};
 use crate::zookeeper::election::session::Contact;
@@ -42,9 +42,8 @@ impl Unwritten {
 }
 
 /// Writes what is to be written down, if there is any; on a failure it stays to be written.
-pub(crate) async fn put(contact: &Contact) -> Result<(), Fault> {
-    let board = &contact.office.board;
-    let terms = board.unwritten.terms().clone();
+pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), Fault> {
+    let terms = unwritten.terms().clone();
     if terms.is_empty() {
         return Ok(());
     }
@@ -58,19 +57,19 @@ pub(crate) async fn put(contact: &Contact) -> Result<(), Fault> {
     for term in &terms {
         history.put(term);
     }
-    let mut multi = contact.client.new_multi_writer();
+    let mut multi = contact.client.multi();
     // Never under a base that has lost its term.
-    multi.add_check_version(&contact.office.paths.term, ANY_VERSION)?;
+    multi.check(&contact.office.paths.term, ANY_VERSION);
     match version {
-        Some(_) => multi.add_set_data(&path, &history.written(), version)?,
-        None => multi.add_create(&path, &history.written(), &contact.office.settings.acl.persistent())?,
+        Some(_) => multi.set(&path, &history.written(), version),
+        None => multi.create(&path, &history.written(), &contact.office.settings.acl.persistent()),
     }
     match multi.commit().await {
         Ok(_) => {
-            board.unwritten.cross_out(&terms);
+            unwritten.cross_out(&terms);
             Ok(())
         }
-        Err(MultiWriteError::OperationFailed { source: Error::BadVersion | Error::NodeExists, .. }) => {
+        Err(MultiError::OperationFailed { source: Error::BadVersion | Error::NodeExists, .. }) => {
             Err(Fault::unknown("a peer wrote the history at the same time"))
         }
         Err(error) => Err(Fault::of_multi(&error, &[]).without(Right::Write, &path)),

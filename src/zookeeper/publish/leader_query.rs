@@ -6,9 +6,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::Error;
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
-use zookeeper_client::Error;
 
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::error::Fault;

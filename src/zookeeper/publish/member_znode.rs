@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Error, MultiWriteError};
+use crate::zookeeper::client::connection::{Error, MultiError};
 
 use crate::clock;
 use crate::core::event::Event;
@@ -15,7 +15,7 @@ use crate::core::time::Timestamp;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
 use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::publish::Account;
+use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 
 /// A dead session is gone after its timeout and two ticks; a tick is at most half of the shortest timeout.
@@ -27,7 +27,7 @@ const ANY_VERSION: i32 = -1;
 
 /// What we know of our znode in this session.
 #[derive(Debug, Default)]
-pub(crate) struct Roster {
+pub(crate) struct OwnMember {
     is_ours: bool,
     /// The czxid of another one's znode in our place, and since when we know it.
     other: Option<(i64, Timestamp)>,
@@ -36,25 +36,25 @@ pub(crate) struct Roster {
 }
 
 /// Writes it, or finds out whose it is.
-pub(crate) async fn put(contact: &Contact, roster: &mut Roster, account: &Account) -> Result<(), Fault> {
-    let data = member(contact, account).written();
+pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberStatus) -> Result<(), Fault> {
+    let data = member(contact, status).written();
     let path = format!("{}/{MEMBERS}/{}", contact.office.paths.base, contact.office.settings.id);
-    if roster.is_ours {
+    if own.is_ours {
         match contact.client.set_data(&path, &data, None).await {
-            Err(Error::NoNode) => roster.is_ours = false,
+            Err(Error::NoNode) => own.is_ours = false,
             written => return written.map(drop).map_err(|error| Fault::from(error).without(Right::Write, &path)),
         }
     }
     match contact.client.create(&path, &data, &contact.office.settings.acl.ephemeral()).await {
         Ok(_) => {
-            *roster = Roster { is_ours: true, ..Roster::default() };
+            *own = OwnMember { is_ours: true, ..OwnMember::default() };
             Ok(())
         }
         Err(Error::NoNode) => {
             directory(contact).await?;
             Err(Fault::unknown("the members' directory is new"))
         }
-        Err(Error::NodeExists) => find(contact, roster, &path).await,
+        Err(Error::NodeExists) => find(contact, own, &path).await,
         Err(error) => Err(Fault::from(error).without(Right::Create, parent(&path))),
     }
 }
@@ -62,11 +62,11 @@ pub(crate) async fn put(contact: &Contact, roster: &mut Roster, account: &Accoun
 /// Under a base with a term only: a base that has children and no record looks like one that has lost it.
 async fn directory(contact: &Contact) -> Result<(), Fault> {
     let paths = &contact.office.paths;
-    let mut multi = contact.client.new_multi_writer();
-    multi.add_check_version(&paths.term, ANY_VERSION)?;
-    multi.add_create(&format!("{}/{MEMBERS}", paths.base), b"", &contact.office.settings.acl.persistent())?;
+    let mut multi = contact.client.multi();
+    multi.check(&paths.term, ANY_VERSION);
+    multi.create(&format!("{}/{MEMBERS}", paths.base), b"", &contact.office.settings.acl.persistent());
     match multi.commit().await {
-        Ok(_) | Err(MultiWriteError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
+        Ok(_) | Err(MultiError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
         Err(error) => {
             let steps = [Step(Part::Other, Right::Read, &paths.term), Step(Part::Other, Right::Create, &paths.base)];
             Err(Fault::of_multi(&error, &steps))
@@ -75,10 +75,10 @@ async fn directory(contact: &Contact) -> Result<(), Fault> {
 }
 
 /// Somebody has our place: we ourselves (a lost reply, our last session), our predecessor, or a living other one.
-async fn find(contact: &Contact, roster: &mut Roster, path: &str) -> Result<(), Fault> {
+async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), Fault> {
     let (data, stat) = contact.client.get_data(path).await?;
     if stat.ephemeral_owner == contact.id() {
-        roster.is_ours = true;
+        own.is_ours = true;
         return Err(Fault::unknown("our member was there already"));
     }
     let other = Member::read(&data).unwrap_or_default();
@@ -86,13 +86,13 @@ async fn find(contact: &Contact, roster: &mut Roster, path: &str) -> Result<(), 
         return Err(Fault::unknown("our last session is still there"));
     }
     let now = clock::now().lease;
-    let since = match roster.other {
+    let since = match own.other {
         Some((czxid, since)) if czxid == stat.czxid => since,
         _ => now,
     };
-    roster.other = Some((stat.czxid, since));
+    own.other = Some((stat.czxid, since));
     let timeout = Duration::from_millis(other.session_ms).max(contact.negotiated);
-    if now >= since.after(timeout * TIMEOUTS_OF_THE_DEAD + SLACK) && !std::mem::replace(&mut roster.told, true) {
+    if now >= since.after(timeout * TIMEOUTS_OF_THE_DEAD + SLACK) && !std::mem::replace(&mut own.told, true) {
         let (id, host, pid) = (&contact.office.settings.id, &other.host, other.pid);
         tracing::error!(id, host, pid, "Another live participant has our id; give each its own with --id");
         contact.office.tell(Event::IdTaken);
@@ -100,7 +100,7 @@ async fn find(contact: &Contact, roster: &mut Roster, path: &str) -> Result<(), 
     Err(Fault::unknown("another one has our id"))
 }
 
-fn member(contact: &Contact, account: &Account) -> Member {
+fn member(contact: &Contact, status: &MemberStatus) -> Member {
     let settings = &contact.office.settings;
     Member {
         v: 1,
@@ -108,13 +108,13 @@ fn member(contact: &Contact, account: &Account) -> Member {
         host: settings.host.clone(),
         pid: settings.pid,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        role: account.role.to_owned(),
-        phase: account.phase.to_owned(),
-        since: account.since,
-        eligible: account.why_not.is_empty(),
-        why_not: account.why_not.iter().map(|why| (*why).to_owned()).collect(),
+        role: status.role.to_owned(),
+        phase: status.phase.to_owned(),
+        since: status.since,
+        eligible: status.why_not.is_empty(),
+        why_not: status.why_not.iter().map(|why| (*why).to_owned()).collect(),
         health: None,
-        token: account.token,
+        token: status.token,
         session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),
         instance: instance(contact),
     }

@@ -15,10 +15,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::{Error, Watcher};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use zookeeper_client::{Error, OneshotWatcher};
 
 use crate::core::docket::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{Fault, Right};
@@ -26,7 +26,7 @@ use crate::zookeeper::election::session::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
 use history_writer::Unwritten;
-use member_znode::Roster;
+use member_znode::OwnMember;
 
 /// What comes within this is one change: nobody needs every phase of a quick sequence.
 const COALESCED: Duration = Duration::from_millis(150);
@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// What the supervisor says about itself, for people.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Account {
+pub struct MemberStatus {
     pub role: &'static str,
     pub phase: &'static str,
     /// Milliseconds since 1970, when the phase began.
@@ -44,64 +44,54 @@ pub struct Account {
     pub token: Option<i64>,
 }
 
-/// What outlives a session.
+/// What is to be published, and outlives a session.
 #[derive(Debug)]
-pub(crate) struct Board {
-    pub account: watch::Sender<Option<Account>>,
-    orders: watch::Sender<Orders>,
+pub(crate) struct Publisher {
+    status: watch::Sender<Option<MemberStatus>>,
     /// What is to be written into the history.
-    pub unwritten: Unwritten,
+    unwritten: Unwritten,
+    /// The mzxid of the last orders that could not be read.
     complained_of: Mutex<i64>,
 }
 
-impl Default for Board {
+impl Default for Publisher {
     fn default() -> Self {
-        let (account, orders) = (watch::Sender::new(None), watch::Sender::new(Orders::default()));
-        Self { account, orders, unwritten: Unwritten::default(), complained_of: Mutex::default() }
+        let status = watch::Sender::new(None);
+        Self { status, unwritten: Unwritten::default(), complained_of: Mutex::default() }
     }
 }
 
-impl Board {
-    pub fn orders(&self) -> watch::Receiver<Orders> {
-        self.orders.subscribe()
+impl Publisher {
+    /// What others shall read about us, soon.
+    pub fn describe(&self, status: MemberStatus) {
+        self.status.send_replace(Some(status));
     }
 
-    /// The term with this token is asked for.
-    pub fn asked_for(&self, token: i64) {
-        self.change(|known| Orders { asked_for: Some(token), ..known });
-    }
-
-    fn change(&self, change: impl FnOnce(Orders) -> Orders) {
-        self.orders.send_if_modified(|known| {
-            let changed = change(*known);
-            std::mem::replace(known, changed) != changed
-        });
-    }
-
-    /// An account or a term to be written: whoever writes is told.
-    pub fn describe(&self, account: Account) {
-        self.account.send_replace(Some(account));
+    /// What shall be written into the history, soon.
+    pub fn write_down(&self, term: Term) {
+        self.unwritten.add(term);
+        self.status.send_modify(|_| {});
     }
 
     pub fn has_terms(&self) -> bool {
         !self.unwritten.is_empty()
     }
 
-    pub fn write_down(&self, term: Term) {
-        self.unwritten.add(term);
-        self.account.send_modify(|_| {});
+    /// Writes the terms that are not written down yet.
+    pub async fn write_history(&self, contact: &Contact) -> Result<(), Fault> {
+        history_writer::put(contact, &self.unwritten).await
     }
 }
 
 /// Keeps everything up to date, until it is dropped. The first thing that it does is to ask for the orders: no answer is
 /// given before they are known ([`Contact::briefed`]), so that nobody leads against them.
-pub(crate) async fn keep(contact: Weak<Contact>) {
-    tokio::join!(follow_orders(contact.clone()), write(contact));
+pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
+    tokio::join!(follow_orders(&publisher, contact.clone()), write(&publisher, contact));
 }
 
-async fn follow_orders(contact: Weak<Contact>) {
+async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     while let Some(present) = contact.upgrade() {
-        let read = AssertUnwindSafe(read_orders(&present)).catch_unwind().await;
+        let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
         let office = Arc::clone(&present.office);
         // Whatever has kept us from them, the election goes on without.
         present.brief();
@@ -118,7 +108,7 @@ async fn follow_orders(contact: Weak<Contact>) {
 }
 
 /// The watch is armed by the request before the read, so it reports all that comes after what was read.
-async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
+async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<Watcher, Fault> {
     let path = format!("{}/{CONTROL}", contact.office.paths.base);
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
@@ -126,21 +116,20 @@ async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
     let forbidden = |error: Error| Fault::from(error).without(Right::Read, &path);
     let (_, watcher) = found.map_err(forbidden)?;
     let orders = match read {
-        Ok((data, stat)) => understood(contact, &data, stat.mzxid),
+        Ok((data, stat)) => understood(publisher, contact, &data, stat.mzxid),
         Err(Error::NoNode) => Orders::default(),
         Err(error) => return Err(forbidden(error)),
     };
-    contact.office.board.change(|known| Orders { asked_for: known.asked_for, ..orders });
+    contact.office.ordered(orders);
     Ok(watcher)
 }
 
 /// What cannot be read orders nothing, and is reported once.
-fn understood(contact: &Contact, data: &[u8], mzxid: i64) -> Orders {
-    let board = &contact.office.board;
+fn understood(publisher: &Publisher, contact: &Contact, data: &[u8], mzxid: i64) -> Orders {
     match OrdersJson::read(data) {
         Ok(json) => for_us(&json, &contact.office.settings.id),
         Err(complaint) => {
-            let mut last = board.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = publisher.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::replace(&mut *last, mzxid) != mzxid {
                 tracing::warn!(complaint, "The operators' orders could not be read, and are ignored");
             }
@@ -175,20 +164,20 @@ fn number(id: &str) -> u64 {
     hasher.finish()
 }
 
-async fn write(contact: Weak<Contact>) {
+async fn write(publisher: &Publisher, contact: Weak<Contact>) {
     let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
-    let mut changes = office.board.account.subscribe();
-    let mut roster = Roster::default();
+    let mut changes = publisher.status.subscribe();
+    let mut own = OwnMember::default();
     loop {
         sleep(COALESCED).await;
-        let account = changes.borrow_and_update().clone();
+        let status = changes.borrow_and_update().clone();
         let Some(present) = contact.upgrade() else { return };
         let both = async {
-            let noted = match &account {
-                Some(account) => member_znode::put(&present, &mut roster, account).await,
+            let noted = match &status {
+                Some(status) => member_znode::put(&present, &mut own, status).await,
                 None => Ok(()),
             };
-            let chronicled = history_writer::put(&present).await;
+            let chronicled = publisher.write_history(&present).await;
             let reported = if noted.is_ok() { acl_audit::report(&present).await } else { Ok(()) };
             noted.and(chronicled).and(reported)
         };

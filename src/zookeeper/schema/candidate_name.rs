@@ -11,8 +11,9 @@
 use uuid::Uuid;
 
 use crate::core::settings::Recipe;
-use crate::zookeeper::schema::queue::SEAT;
 
+/// The one candidate of the single recipe, below the election directory.
+pub(crate) const SINGLE: &str = "leader";
 const CURATOR: &str = "_c_";
 const PRIORITY_MARK: &str = "-p";
 /// Of a UUID with its hyphens.
@@ -47,7 +48,7 @@ impl Names {
             Recipe::CuratorLock => format!("{CURATOR}{uuid}-lock-"),
             Recipe::Kazoo => format!("{}__lock__", uuid.simple()),
             Recipe::JavaLes => JAVA_LES.to_owned(),
-            Recipe::Single => SEAT.to_owned(),
+            Recipe::Single => SINGLE.to_owned(),
         }
     }
 

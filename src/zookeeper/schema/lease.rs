@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
-use zookeeper_client::Stat;
 
 use crate::core::action::Entry;
 use crate::core::event::{Nonce, Record};

@@ -6,6 +6,7 @@ pub mod history;
 pub(crate) mod lease;
 pub mod member;
 pub mod once;
+pub(crate) mod paths;
 pub mod pending_fences;
 pub(crate) mod queue;
 pub mod recipe;

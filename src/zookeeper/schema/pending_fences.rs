@@ -5,13 +5,10 @@
 //!
 //! Never: more than [`MOST`] of them, or a text of a stranger without a limit; a failure because a record says nonsense.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use zookeeper_client::Stat;
 
-use crate::core::action::Conditions;
 use crate::core::event::Nonce;
 use crate::zookeeper::schema::lease::nonce_text;
 
@@ -111,55 +108,6 @@ pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u
     list.into_iter().map(Unfenced::cut).collect()
 }
 
-/// What was read, and what we carry.
-#[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Pages>);
-
-#[derive(Debug, Default)]
-struct Pages {
-    /// By the versions that a take-over will name.
-    read: Vec<(Conditions, Vec<Unfenced>)>,
-    ours: Option<(Nonce, Vec<Unfenced>)>,
-}
-
-impl Ledger {
-    /// A round of reads has ended, of every slot: what was read before it is out of date.
-    pub fn note(&self, read: Vec<(Conditions, Vec<Unfenced>)>) {
-        self.lock().read = read;
-    }
-
-    /// A take-over on these conditions is sent: whom it has to carry. A record that was never read leaves somebody unknown.
-    pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<Unfenced> {
-        let mut pages = self.lock();
-        let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
-        let list = list.unwrap_or_else(|| vec![Unfenced::default()]);
-        pages.ours = Some((nonce, list.clone()));
-        list
-    }
-
-    /// Whom the record of this take-over has to carry.
-    pub fn carried(&self, nonce: Nonce) -> Vec<Unfenced> {
-        let pages = self.lock();
-        pages.ours.as_ref().filter(|(ours, _)| *ours == nonce).map(|(_, list)| list.clone()).unwrap_or_default()
-    }
-
-    /// Whom we have to fence.
-    pub fn ours(&self) -> Vec<Unfenced> {
-        self.lock().ours.as_ref().map(|(_, list)| list.clone()).unwrap_or_default()
-    }
-
-    /// A command is started: all of them were fenced, or shall not be.
-    pub fn settle(&self) {
-        if let Some((_, list)) = &mut self.lock().ours {
-            list.clear();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A lease record that carries them.
 pub(crate) fn carrying(record: Vec<u8>, unfenced: &[Unfenced]) -> Vec<u8> {
     if unfenced.is_empty() {
@@ -175,7 +123,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::order::Slot;
     use crate::zookeeper::testing::stat;
 
     const US: u64 = 0xabc;
@@ -235,21 +182,6 @@ mod tests {
         let next = text.replace("bb-3", "cc-1").replace(r#""id":"b","nonce":"00000000000000cc-1""#, r#""id":"c""#);
         assert!(next.contains(r#""state":"held""#) && next.contains(r#""lease_ms":5"#), "{next}");
         assert!(ids(&text).contains(&"b".to_owned()));
-    }
-
-    #[test]
-    fn the_ledger_carries_what_was_read_under_these_versions_until_a_command_starts() {
-        let ledger = Ledger::default();
-        let conditions = Conditions { slot: Slot(0), record: 4, term: 2 };
-        ledger.note(vec![(conditions, list(&held(HOLDER)))]);
-        let nonce = Nonce { instance: US, sending: 1 };
-        let unknown = ledger.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
-        assert_eq!(unknown, [Unfenced::default()]);
-        assert_eq!(ledger.take_over(nonce, conditions), list(&held(HOLDER)));
-        assert_eq!((ledger.carried(nonce).len(), ledger.ours().len()), (1, 1));
-        assert!(ledger.carried(Nonce { instance: US, sending: 2 }).is_empty());
-        ledger.settle();
-        assert!(ledger.carried(nonce).is_empty());
     }
 
     proptest! {

@@ -17,13 +17,10 @@ use std::cmp::Reverse;
 use uuid::Uuid;
 
 use crate::core::event::Place;
-use crate::zookeeper::schema::candidate_name::{Names, Position};
+use crate::zookeeper::schema::candidate_name::{Names, Position, SINGLE};
 
 /// How many candidates before ours are watched: with two, the next in line knows that it is.
 const WATCHED: usize = 2;
-
-/// The one candidate of the single recipe, below the election directory.
-pub(crate) const SEAT: &str = "leader";
 
 /// Whom a slot's record names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -151,7 +148,7 @@ fn place(rank: usize, slots: usize) -> Place {
 /// All candidates, the first in line first, if these hold a record; and the children that are not called as candidates
 /// are. The seat of the single recipe is a candidate.
 pub(crate) fn ordered(names: Names, children: &[String], holders: &[&str]) -> (Vec<String>, Vec<String>) {
-    let is_seat = |child: &str| child == SEAT && !names.is_shared;
+    let is_seat = |child: &str| child == SINGLE && !names.is_shared;
     let foreign = children.iter().filter(|child| !names.fits(child) && !is_seat(child)).cloned().collect();
     let place = |child: &String| {
         let position = names.position(child).or(is_seat(child).then_some(Position::Number(0)))?;

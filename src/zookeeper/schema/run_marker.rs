@@ -12,8 +12,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
-use zookeeper_client::Stat;
 
 use crate::core::event::Nonce;
 use crate::core::order::ChildStatus;

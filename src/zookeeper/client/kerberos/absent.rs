@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use zookeeper_client::{Client, Error};
 
-use crate::zookeeper::client::task::{self, Service};
+use crate::zookeeper::client::task::{self, Task};
 
 pub use principal::{Complaint, Ourselves, Principal};
 
@@ -27,7 +27,7 @@ pub(crate) async fn open<O>(
     _principal: &Principal,
     _servers: &str,
     opening: impl FnOnce() -> O,
-) -> (Result<Client, Error>, Option<Service>)
+) -> (Result<Client, Error>, Option<Task>)
 where
     O: Future<Output = Result<Client, Error>>,
 {

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use zookeeper_client::{Client, Error};
 
-use crate::zookeeper::client::task::{self, Service};
+use crate::zookeeper::client::task::{self, Task};
 
 fn start(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("kerberos".to_owned()).spawn(body).map(drop)
@@ -31,7 +31,7 @@ pub(crate) async fn call<T: Send + 'static>(call: impl FnOnce() -> T + Send + 's
 pub async fn open<O>(
     opening: impl FnOnce() -> O + Send + 'static,
     meanwhile: impl Future<Output = Infallible> + Send + 'static,
-) -> (Result<Client, Error>, Option<Service>)
+) -> (Result<Client, Error>, Option<Task>)
 where
     O: Future<Output = Result<Client, Error>>,
 {

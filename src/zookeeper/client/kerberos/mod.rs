@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use zookeeper_client::{Client, SaslOptions};
 
 use crate::zookeeper::client::address::Address;
-use crate::zookeeper::client::task::Service;
+use crate::zookeeper::client::task::Task;
 pub use principal::{Complaint, Ourselves, Principal};
 
 /// Opens a session, and keeps the tickets for these servers fresh while it lasts.
@@ -30,7 +30,7 @@ pub(crate) async fn open<O>(
     principal: &Principal,
     servers: &str,
     opening: impl FnOnce() -> O + Send + 'static,
-) -> (Result<Client, zookeeper_client::Error>, Option<Service>)
+) -> (Result<Client, zookeeper_client::Error>, Option<Task>)
 where
     O: Future<Output = Result<Client, zookeeper_client::Error>>,
 {

@@ -1,0 +1,363 @@
+//! One connection within one session: the requests that this program sends, and the state of the connection.
+//!
+//! A request is sent when its method is called, not when the returned future is first polled, so that several requests travel in
+//! one round. Each has one of three outcomes: the server's answer, the server's refusal, or "fate unknown"
+//! ([`super::error::Fault::Unknown`]).
+//!
+//! There are two implementations: the `zookeeper-client` crate, and whatever implements [`super::ensemble::Ensemble`], which the tests use to run
+//! this program against an ensemble in memory, in virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use zookeeper_client::{SessionState, StateWatcher};
+
+use super::acl::{Create, Entry};
+pub use super::ensemble::{Error, EventType, MultiError, MultiResult, PendingMulti, Stat, State, Watcher};
+use super::ensemble::{Link, Operation, Pending, Reply, Request, Sequence, SessionToken, Simulated};
+use super::task::Task;
+
+/// The same, whatever the connection is made of.
+#[derive(Clone, Debug)]
+pub(crate) enum Resumable {
+    Network(zookeeper_client::SessionInfo),
+    Simulated(SessionToken),
+}
+
+impl From<SessionState> for State {
+    fn from(state: SessionState) -> Self {
+        match state {
+            SessionState::SyncConnected | SessionState::ConnectedReadOnly => Self::Connected,
+            SessionState::Disconnected => Self::Lost,
+            SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => Self::Over,
+        }
+    }
+}
+
+/// The states of a connection, as they come. Only the latest is kept, so a short one can be missed.
+#[derive(Clone, Debug)]
+pub(crate) enum States {
+    Network(StateWatcher),
+    Simulated(watch::Receiver<State>),
+}
+
+impl States {
+    pub fn latest(&self) -> State {
+        match self {
+            Self::Network(states) => states.peek_state().into(),
+            Self::Simulated(states) => *states.borrow(),
+        }
+    }
+
+    /// Waits for the next state; for ever after [`State::Over`].
+    pub async fn changed(&mut self) -> State {
+        match self {
+            Self::Network(states) => states.changed().await.into(),
+            Self::Simulated(states) => match states.changed().await {
+                Ok(()) => *states.borrow_and_update(),
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+}
+
+impl From<zookeeper_client::OneshotWatcher> for Watcher {
+    fn from(watcher: zookeeper_client::OneshotWatcher) -> Self {
+        Self::new(async { watcher.changed().await.event_type })
+    }
+}
+
+/// See the module's page.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    link: Wire,
+    /// What keeps the connection alive.
+    pub task: Task,
+}
+
+#[derive(Clone, Debug)]
+enum Wire {
+    Network(zookeeper_client::Client),
+    Simulated(Arc<dyn Link>),
+}
+
+/// An answer that does not fit the request.
+fn nonsense<T>(_: Reply) -> Result<T, Error> {
+    Err(Error::UnexpectedError("the reply does not fit the request".to_owned()))
+}
+
+/// Sends `request` over a simulated link, and takes the one reply that fits.
+fn sent<T: 'static>(
+    link: &Arc<dyn Link>,
+    request: Request,
+    fits: impl FnOnce(Reply) -> Result<T, Error> + Send + 'static,
+) -> Pending<'static, T> {
+    let reply = link.send(request);
+    Box::pin(async { reply.await.and_then(fits) })
+}
+
+impl Simulated {
+    pub(super) async fn open(&self, timeout: Duration, session: Option<Resumable>) -> Result<Connection, Error> {
+        let session = match session {
+            Some(Resumable::Simulated(session)) => Some(session),
+            Some(Resumable::Network(_)) | None => None,
+        };
+        self.0.open(timeout, session).await.map(Connection::simulated)
+    }
+}
+
+impl Connection {
+    pub fn network(client: zookeeper_client::Client, task: Task) -> Self {
+        Self { link: Wire::Network(client), task }
+    }
+
+    fn simulated(link: Arc<dyn Link>) -> Self {
+        let task = Task::of_link(&link);
+        Self { link: Wire::Simulated(link), task }
+    }
+
+    pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
+        match &self.link {
+            Wire::Network(client) => {
+                let created = client.create(path, data, &with.options());
+                Box::pin(async { created.await.map(|(stat, sequence)| (stat, sequence.to_string())) })
+            }
+            Wire::Simulated(link) => {
+                let request = Request::Create { path: path.to_owned(), data: data.to_vec(), with: with.clone() };
+                sent(link, request, |reply| match reply {
+                    Reply::Created(stat, sequence) => Ok((stat, sequence)),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn delete<'a>(&'a self, path: &str, version: Option<i32>) -> Pending<'a, ()> {
+        match &self.link {
+            Wire::Network(client) => Box::pin(client.delete(path, version)),
+            Wire::Simulated(link) => done(link, Request::Delete { path: path.to_owned(), version }),
+        }
+    }
+
+    pub fn check_stat<'a>(&'a self, path: &str) -> Pending<'a, Option<Stat>> {
+        match &self.link {
+            Wire::Network(client) => Box::pin(client.check_stat(path)),
+            Wire::Simulated(link) => {
+                sent(link, Request::Exists { path: path.to_owned(), watch: false }, |reply| match reply {
+                    Reply::Stat(stat, _) => Ok(stat),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn check_and_watch_stat<'a>(&'a self, path: &str) -> Pending<'a, (Option<Stat>, Watcher)> {
+        match &self.link {
+            Wire::Network(client) => {
+                let read = client.check_and_watch_stat(path);
+                Box::pin(async { read.await.map(|(stat, watcher)| (stat, watcher.into())) })
+            }
+            Wire::Simulated(link) => {
+                sent(link, Request::Exists { path: path.to_owned(), watch: true }, |reply| match reply {
+                    Reply::Stat(stat, Some(watcher)) => Ok((stat, watcher)),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn get_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat)> {
+        match &self.link {
+            Wire::Network(client) => Box::pin(client.get_data(path)),
+            Wire::Simulated(link) => {
+                sent(link, Request::Get { path: path.to_owned(), watch: false }, |reply| match reply {
+                    Reply::Data(data, stat, _) => Ok((data, stat)),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn get_and_watch_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat, Watcher)> {
+        match &self.link {
+            Wire::Network(client) => {
+                let read = client.get_and_watch_data(path);
+                Box::pin(async { read.await.map(|(data, stat, watcher)| (data, stat, watcher.into())) })
+            }
+            Wire::Simulated(link) => {
+                sent(link, Request::Get { path: path.to_owned(), watch: true }, |reply| match reply {
+                    Reply::Data(data, stat, Some(watcher)) => Ok((data, stat, watcher)),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn set_data<'a>(&'a self, path: &str, data: &[u8], version: Option<i32>) -> Pending<'a, ()> {
+        match &self.link {
+            Wire::Network(client) => {
+                let written = client.set_data(path, data, version);
+                Box::pin(async { written.await.map(drop) })
+            }
+            Wire::Simulated(link) => done(link, Request::Set { path: path.to_owned(), data: data.to_vec(), version }),
+        }
+    }
+
+    pub fn get_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat)> {
+        match &self.link {
+            Wire::Network(client) => Box::pin(client.get_children(path)),
+            Wire::Simulated(link) => {
+                sent(link, Request::Children { path: path.to_owned(), watch: false }, |reply| match reply {
+                    Reply::Children(children, stat, _) => Ok((children, stat)),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn get_and_watch_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat, Watcher)> {
+        match &self.link {
+            Wire::Network(client) => {
+                let read = client.get_and_watch_children(path);
+                Box::pin(async { read.await.map(|(children, stat, watcher)| (children, stat, watcher.into())) })
+            }
+            Wire::Simulated(link) => {
+                sent(link, Request::Children { path: path.to_owned(), watch: true }, |reply| match reply {
+                    Reply::Children(children, stat, Some(watcher)) => Ok((children, stat, watcher)),
+                    other => nonsense(other),
+                })
+            }
+        }
+    }
+
+    pub fn get_acl<'a>(&'a self, path: &str) -> Pending<'a, Vec<Entry>> {
+        match &self.link {
+            Wire::Network(client) => {
+                let path = path.to_owned();
+                Box::pin(async move { client.get_acl(&path).await.map(|(acl, _)| Entry::all_of(acl)) })
+            }
+            Wire::Simulated(link) => sent(link, Request::GetAcl { path: path.to_owned() }, |reply| match reply {
+                Reply::Acl(entries) => Ok(entries),
+                other => nonsense(other),
+            }),
+        }
+    }
+
+    /// Waits until the server that we are connected to knows all that was committed when the request reached its leader.
+    pub fn sync<'a>(&'a self, path: &str) -> Pending<'a, ()> {
+        match &self.link {
+            Wire::Network(client) => Box::pin(client.sync(path)),
+            Wire::Simulated(link) => done(link, Request::Sync { path: path.to_owned() }),
+        }
+    }
+
+    /// Operations of which all are applied, or none.
+    pub fn multi(&self) -> Multi<'_> {
+        Multi { connection: self, operations: Vec::new() }
+    }
+
+    pub fn states(&self) -> States {
+        match &self.link {
+            Wire::Network(client) => States::Network(client.state_watcher()),
+            Wire::Simulated(link) => States::Simulated(link.states()),
+        }
+    }
+
+    pub fn state(&self) -> State {
+        self.states().latest()
+    }
+
+    /// The server's id of the session.
+    pub fn session_id(&self) -> i64 {
+        match &self.link {
+            Wire::Network(client) => client.session_id().0,
+            Wire::Simulated(link) => link.session().id,
+        }
+    }
+
+    /// As negotiated with the server.
+    pub fn session_timeout(&self) -> Duration {
+        match &self.link {
+            Wire::Network(client) => client.session_timeout(),
+            Wire::Simulated(link) => link.session().timeout,
+        }
+    }
+
+    /// What a later connection needs to go on with this session.
+    pub fn session(&self) -> Resumable {
+        match &self.link {
+            Wire::Network(client) => Resumable::Network(client.session().clone()),
+            Wire::Simulated(link) => Resumable::Simulated(link.session()),
+        }
+    }
+}
+
+/// A multi that is being put together.
+#[derive(Debug)]
+pub(crate) struct Multi<'a> {
+    connection: &'a Connection,
+    operations: Vec<Operation>,
+}
+
+impl<'a> Multi<'a> {
+    /// The znode exists, with this data version unless it is -1.
+    pub fn check(&mut self, path: &str, version: i32) {
+        self.operations.push(Operation::Check { path: path.to_owned(), version });
+    }
+
+    pub fn create(&mut self, path: &str, data: &[u8], with: &Create) {
+        self.operations.push(Operation::Create { path: path.to_owned(), data: data.to_vec(), with: with.clone() });
+    }
+
+    pub fn set(&mut self, path: &str, data: &[u8], version: Option<i32>) {
+        self.operations.push(Operation::Set { path: path.to_owned(), data: data.to_vec(), version });
+    }
+
+    pub fn delete(&mut self, path: &str, version: Option<i32>) {
+        self.operations.push(Operation::Delete { path: path.to_owned(), version });
+    }
+
+    /// Sends it.
+    pub fn commit(self) -> PendingMulti<'a> {
+        match &self.connection.link {
+            Wire::Network(client) => match write(client, self.operations) {
+                Ok(mut writer) => Box::pin(writer.commit()),
+                Err(source) => Box::pin(async { Err(MultiError::RequestFailed { source }) }),
+            },
+            Wire::Simulated(link) => {
+                let reply = link.send(Request::Multi(self.operations));
+                Box::pin(async {
+                    match reply.await? {
+                        Reply::Multi(Ok(results)) => Ok(results),
+                        Reply::Multi(Err((index, source))) => Err(MultiError::OperationFailed { index, source }),
+                        other => nonsense(other).map_err(MultiError::from),
+                    }
+                })
+            }
+        }
+    }
+}
+
+fn done(link: &Arc<dyn Link>, request: Request) -> Pending<'static, ()> {
+    sent(link, request, |reply| match reply {
+        Reply::Done => Ok(()),
+        other => nonsense(other),
+    })
+}
+
+fn write(
+    client: &zookeeper_client::Client,
+    operations: Vec<Operation>,
+) -> Result<zookeeper_client::MultiWriter<'_>, Error> {
+    let mut writer = client.new_multi_writer();
+    for operation in operations {
+        match operation {
+            Operation::Check { path, version } => writer.add_check_version(&path, version)?,
+            Operation::Create { path, data, with } => writer.add_create(&path, &data, &with.options())?,
+            Operation::Set { path, data, version } => writer.add_set_data(&path, &data, version)?,
+            Operation::Delete { path, version } => writer.add_delete(&path, version)?,
+        }
+    }
+    Ok(writer)
+}

@@ -1,0 +1,132 @@
+//! What an ensemble is asked and what it answers, and the interface that an ensemble in memory implements.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+pub use zookeeper_client::{Error, EventType, MultiWriteError as MultiError, MultiWriteResult as MultiResult, Stat};
+
+use super::acl::{Create, Entry};
+
+/// A request that was sent.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A multi that was sent.
+pub type PendingMulti<'a> = Pin<Box<dyn Future<Output = Result<Vec<MultiResult>, MultiError>> + Send + 'a>>;
+
+/// What a server is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// Answer: [`Reply::Created`].
+    Create { path: String, data: Vec<u8>, with: Create },
+    /// Answer: [`Reply::Done`]. No version: any.
+    Delete { path: String, version: Option<i32> },
+    /// Answer: [`Reply::Stat`].
+    Exists { path: String, watch: bool },
+    /// Answer: [`Reply::Data`].
+    Get { path: String, watch: bool },
+    /// Answer: [`Reply::Done`].
+    Set { path: String, data: Vec<u8>, version: Option<i32> },
+    /// Answer: [`Reply::Children`].
+    Children { path: String, watch: bool },
+    /// Answer: [`Reply::Acl`].
+    GetAcl { path: String },
+    /// Answer: [`Reply::Done`].
+    Sync { path: String },
+    /// All or nothing. Answer: [`Reply::Multi`].
+    Multi(Vec<Operation>),
+}
+
+/// One operation of a multi.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Operation {
+    Check { path: String, version: i32 },
+    Create { path: String, data: Vec<u8>, with: Create },
+    Set { path: String, data: Vec<u8>, version: Option<i32> },
+    Delete { path: String, version: Option<i32> },
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub enum Reply {
+    Done,
+    Created(Stat, Sequence),
+    Stat(Option<Stat>, Option<Watcher>),
+    Data(Vec<u8>, Stat, Option<Watcher>),
+    Children(Vec<String>, Stat, Option<Watcher>),
+    Acl(Vec<Entry>),
+    Multi(Result<Vec<MultiResult>, (usize, Error)>),
+}
+
+/// The digits that the server writes behind the name of a sequential znode; without a meaning for other znodes.
+pub type Sequence = String;
+
+/// An ensemble that is not reached by a socket.
+pub trait Ensemble: Send + Sync + fmt::Debug {
+    /// Opens a session with this timeout, or a connection in one that exists.
+    fn open(&self, timeout: Duration, session: Option<SessionToken>) -> Pending<'_, Arc<dyn Link>>;
+}
+
+/// A connection to such an ensemble. When the last handle is dropped, the session is closed.
+pub trait Link: Send + Sync + fmt::Debug {
+    /// Sends the request at once.
+    fn send(&self, request: Request) -> Pending<'static, Reply>;
+    fn states(&self) -> watch::Receiver<State>;
+    fn session(&self) -> SessionToken;
+    /// Cuts the connection; the session lives on until it expires.
+    fn abandon(&self);
+}
+
+/// An ensemble in the place of servers that are reached by sockets.
+#[derive(Clone, Debug)]
+pub struct Simulated(pub Arc<dyn Ensemble>);
+
+impl PartialEq for Simulated {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Simulated {}
+
+/// What it takes to go on with a session through another connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionToken {
+    pub id: i64,
+    pub password: Vec<u8>,
+    /// As negotiated.
+    pub timeout: Duration,
+}
+
+/// What a connection knows of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    Connected,
+    /// The connection is lost. The session may live on.
+    Lost,
+    /// The session is over: expired, closed, or its credentials were refused.
+    Over,
+}
+
+/// A one-shot watch that is armed.
+pub struct Watcher(Pin<Box<dyn Future<Output = EventType> + Send>>);
+
+impl Watcher {
+    pub fn new(event: impl Future<Output = EventType> + Send + 'static) -> Self {
+        Self(Box::pin(event))
+    }
+
+    /// Waits for the event; [`EventType::Session`] if the session ends before.
+    pub async fn changed(self) -> EventType {
+        self.0.await
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
+}

@@ -1,0 +1,106 @@
+//! Where our znodes are: below the base, with the chroot in front.
+
+use crate::core::order::Slot;
+use crate::zookeeper::client::ensure_path::parent;
+use crate::zookeeper::schema::settings::Settings;
+
+const LEASE: &str = "lease";
+const TERM: &str = "term";
+const RUNS: &str = "runs";
+const SLOTS: &str = "slots";
+
+/// Full paths, the chroot included.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub base: String,
+    pub election: String,
+    /// With several leaders: what says how many, and is never free.
+    pub lease: String,
+    pub term: String,
+    /// The directory of the runs' markers.
+    pub runs: String,
+    pub last_run: String,
+    leaders: u16,
+}
+
+/// Where one slot's record and term are.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotPaths {
+    /// The znode that both are children of.
+    pub home: String,
+    pub lease: String,
+    pub term: String,
+}
+
+impl SlotPaths {
+    fn under(home: String) -> Self {
+        Self { lease: format!("{home}/{LEASE}"), term: format!("{home}/{TERM}"), home }
+    }
+}
+
+impl Paths {
+    pub fn new(settings: &Settings) -> Self {
+        let base = format!("{}{}", settings.chroot, settings.base);
+        let election = format!("{}{}", settings.chroot, settings.election);
+        let SlotPaths { home: base, lease, term } = SlotPaths::under(base);
+        let runs = format!("{base}/{RUNS}");
+        let leaders = settings.leaders;
+        Self { lease, term, last_run: format!("{runs}/last"), runs, base, election, leaders }
+    }
+
+    pub fn is_for_several(&self) -> bool {
+        self.leaders > 1
+    }
+
+    /// From 0 on.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.leaders).map(Slot)
+    }
+
+    /// The parent of all slots, if there are several.
+    pub fn home_of_slots(&self) -> String {
+        format!("{}/{SLOTS}", self.base)
+    }
+
+    pub fn of(&self, slot: Slot) -> SlotPaths {
+        let home = if self.is_for_several() { format!("{}/{SLOTS}/{}", self.base, slot.0) } else { self.base.clone() };
+        SlotPaths::under(home)
+    }
+
+    /// Whether the record and the term are among these children of their home.
+    pub fn has_books(children: &[String]) -> bool {
+        [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
+    }
+
+    pub fn candidate(&self, name: &str) -> String {
+        format!("{}/{name}", self.election)
+    }
+
+    /// The marker of this name.
+    pub fn run(&self, name: &str) -> String {
+        format!("{}/{name}", self.runs)
+    }
+
+    /// Whether the election directory is a child of the base, and so can be created in one multi with it.
+    pub fn election_is_inside(&self) -> bool {
+        parent(&self.election) == self.base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::testing::settings;
+
+    #[test]
+    fn the_chroot_is_a_part_of_every_path() {
+        let chrooted = Settings { chroot: "/tenant/a".to_owned(), ..settings() };
+        let paths = Paths::new(&chrooted);
+        for path in [&paths.base, &paths.election, &paths.lease, &paths.term, &paths.candidate("x")] {
+            assert!(path.starts_with("/tenant/a/"), "{path}");
+        }
+        assert!(paths.election_is_inside());
+        let elsewhere = Settings { election: "/other/latch".to_owned(), ..settings() };
+        assert!(!Paths::new(&elsewhere).election_is_inside());
+    }
+}
