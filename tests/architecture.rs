@@ -148,22 +148,12 @@ const CIRCLES: &[&[&str]] = &[
     &["guard::contain::cgroup", "guard::contain::leftovers"],
     &["guard::contain::init", "guard::launch", "guard::streams", "guard::tree"],
     &["observe::journal", "observe::line", "observe::log", "observe::status_line", "observe::stderr"],
-    &[
-        "zookeeper::election::preempt",
-        "zookeeper::election::read",
-        "zookeeper::election::resume",
-        "zookeeper::election::run_once",
-        "zookeeper::election::session",
-        "zookeeper::election::shared",
-        "zookeeper::election::transactions",
-        "zookeeper::election::watches",
-    ],
 ];
 
 /// How many files one folder may hold, its subfolders aside.
 const FILES_OF_A_ROOM: usize = 14;
 /// Folders that hold more. This list only shrinks.
-const LARGE_ROOMS: &[&str] = &["config", "guard", "zookeeper::election"];
+const LARGE_ROOMS: &[&str] = &["config", "guard"];
 
 /// What of std a decision may not touch.
 const IMPURE: &[&str] = &[

@@ -38,9 +38,13 @@ use crate::core::settings::Recipe;
 use client::error::Fault;
 use client::task::Task;
 use election::read::{Answer, Watching};
-use election::session::{Contact, Line, Session};
-use election::shared::{Companion, Office};
-use election::{preempt, read, run_once, sequential, single, transactions};
+use election::recipe::{sequential, single};
+use election::session::arm;
+use election::session::companion::Companion;
+use election::session::contact::Contact;
+use election::session::{Line, Session};
+use election::shared::Office;
+use election::{preempt, read, run_once, transactions};
 use publish::leader_query::Surveyor;
 use publish::{MemberStatus, Publisher};
 use schema::history::Term;
@@ -53,6 +57,7 @@ pub use schema::settings::Settings;
 pub struct Desk {
     office: Arc<Office>,
     publisher: Arc<Publisher>,
+    companion: Arc<Companion>,
     session: Option<Session>,
     /// Sessions that were given up and are being closed.
     closing: Vec<Task>,
@@ -63,19 +68,19 @@ impl Desk {
         let publisher = Arc::<Publisher>::default();
         let beside = Arc::clone(&publisher);
         let companion = Companion::new(move |contact| publish::keep(Arc::clone(&beside), contact));
-        let office = Arc::new(Office::new(settings, events, companion));
-        Self { office, publisher, session: None, closing: Vec::new() }
+        let office = Arc::new(Office::new(settings, events));
+        Self { office, publisher, companion: Arc::new(companion), session: None, closing: Vec::new() }
     }
 
     /// Opens a session, after giving up the one before. Answer: `Connected`, `Unreachable` or `Rejected`.
     pub fn connect(&mut self, session: SessionNumber) {
         self.retire();
-        self.session = Some(Session::open(Arc::clone(&self.office), session));
+        self.session = Some(Session::open(Arc::clone(&self.office), Arc::clone(&self.companion), session));
     }
 
     /// For people who wait: it reads whatever session is open when it is asked.
     pub fn surveyor(&self) -> Surveyor {
-        Surveyor::new(Arc::clone(&self.office))
+        Surveyor::new(Arc::clone(&self.office), Arc::clone(&self.companion))
     }
 
     /// Creates our candidate, or finds it again. Answer: `Seen`.
@@ -267,9 +272,9 @@ async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, an
     yield_now().await;
     match watching {
         Watching::Unchanged => {}
-        Watching::Only(watches) => contact.watches.set(contact, candidacy, watches),
-        Watching::Also(watches) => contact.watches.add(contact, candidacy, watches),
-        Watching::Record(slot, watcher) => contact.watches.keep_record(contact, candidacy, slot, watcher),
+        Watching::Only(watches) => arm::set(contact, candidacy, watches),
+        Watching::Also(watches) => arm::add(contact, candidacy, watches),
+        Watching::Record(slot, watcher) => arm::keep_record(contact, candidacy, slot, watcher),
     }
 }
 

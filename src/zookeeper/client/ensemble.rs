@@ -40,6 +40,9 @@ pub enum Request {
     Multi(Vec<Operation>),
 }
 
+/// In a check: any data version.
+pub const ANY_VERSION: i32 = -1;
+
 /// One operation of a multi.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operation {

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::action::Conditions;
 use crate::core::order::Slot;
+use crate::zookeeper::client::ensemble::ANY_VERSION;
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
 use crate::zookeeper::election::read::{self, ROUNDS};
-use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::election::transactions::ANY_VERSION;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::queue::{self, Standing};
 
 /// The name of the znode below the base.

@@ -17,8 +17,8 @@ use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::Fault;
-use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::election::shared::{Companion, Office};
+use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::shared::Office;
 use crate::zookeeper::election::transactions::{Leaving, free};
 use crate::zookeeper::schema::settings::Settings;
 
@@ -53,7 +53,7 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let limit = settings.session_timeout;
     // Nobody listens to events here.
     let (events, _) = unbounded_channel();
-    let office = Arc::new(Office::new(settings, events, Companion::none()));
+    let office = Arc::new(Office::new(settings, events));
     let work = async {
         let contact = open(&office).await.map_err(|error| said(&error))?;
         let outcome = release(&contact, orphaned).await;

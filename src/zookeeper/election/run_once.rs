@@ -12,37 +12,15 @@ use tokio::time::timeout;
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Event};
-use crate::core::order::ChildStatus;
+use crate::zookeeper::client::ensemble::ANY_VERSION;
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
 use crate::zookeeper::election::read::{Answer, ROUNDS, too_many_rounds};
-use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::election::transactions::ANY_VERSION;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::once::{Once, Per};
-use crate::zookeeper::schema::run_marker::{self, Caller, Marker, Run, Verdict};
+use crate::zookeeper::schema::run_marker::{self, Caller, Marker, OpenRun, Run, Verdict};
 
 /// How long the trimming of old markers may take; the next run goes on with it.
 const TRIM_LIMIT: Duration = Duration::from_millis(400);
-
-/// The run that was marked in the present term.
-#[derive(Clone, Debug)]
-pub(crate) struct OpenRun {
-    run: Run,
-    started_ms: i64,
-    /// The version of the term that it belongs to.
-    term: i32,
-    /// The path and the version of the slot's marker, if there is a slot.
-    slot: Option<(String, i32)>,
-    last: i32,
-    earlier: Vec<Run>,
-    /// How it ended, and whether that is a success.
-    end: Option<(ChildStatus, bool)>,
-}
-
-impl OpenRun {
-    pub fn end(&mut self, status: ChildStatus, ok: bool) {
-        self.end = Some((status, ok));
-    }
-}
 
 /// The two markers as they were found: the slot's, with its path, and the last run's.
 struct Found {
@@ -186,7 +164,7 @@ async fn write(
     found: Found,
 ) -> Result<Option<OpenRun>, Fault> {
     let paths = &contact.office.paths;
-    let candidate = contact.office.znode(contact, candidacy)?;
+    let candidate = contact.office.znode(contact.number, candidacy)?;
     let candidate = paths.candidate(&candidate.name);
     let conditional = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &paths.term)];
     let mut multi = contact.client.multi();

@@ -3,11 +3,8 @@
 //! Never: a lock held over an await.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::zookeeper::client::connection::{Error, Stat};
 use tokio::sync::mpsc::UnboundedSender;
@@ -23,10 +20,9 @@ use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::{self, Fault};
 use crate::zookeeper::election::fencing::Ledger;
-use crate::zookeeper::election::run_once::OpenRun;
-use crate::zookeeper::election::session::Contact;
 use crate::zookeeper::schema::lease::{self, Parsed};
 use crate::zookeeper::schema::paths::Paths;
+use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
 
 /// Shared by all sessions.
@@ -34,14 +30,11 @@ use crate::zookeeper::schema::settings::Settings;
 pub(crate) struct Office {
     pub settings: Settings,
     pub paths: Paths,
-    companion: Companion,
     /// The operators' orders, and the request of a higher priority.
     orders: watch::Sender<Orders>,
     pub ledger: Ledger,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
-    /// The newest session that was opened, while anyone else has a use for it.
-    contact: Mutex<Weak<Contact>>,
     /// The ctime of our first candidate, in whatever session: when this call joined, by `ZooKeeper`'s clock.
     joined_ms: OnceLock<i64>,
     /// The run of the present term, if it was marked.
@@ -59,30 +52,6 @@ pub(crate) struct Office {
     /// The same in the servers' own words.
     last_diagnosis: Mutex<String>,
     was_reached: AtomicBool,
-}
-
-/// What is done beside the election as long as there is contact: it is dropped with the contact.
-pub(crate) struct Companion(Box<dyn Fn(Weak<Contact>) -> Work + Send + Sync>);
-
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-impl Companion {
-    pub fn new<F>(work: impl Fn(Weak<Contact>) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        Self(Box::new(move |contact| Box::pin(work(contact))))
-    }
-
-    pub fn none() -> Self {
-        Self::new(|_| std::future::pending())
-    }
-}
-
-impl fmt::Debug for Companion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Companion")
-    }
 }
 
 /// The present candidate: one for each candidacy and session.
@@ -120,16 +89,14 @@ impl Candidate {
 }
 
 impl Office {
-    pub fn new(settings: Settings, events: UnboundedSender<Event>, companion: Companion) -> Self {
+    pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
         Self {
             paths: Paths::new(&settings),
-            companion,
             orders: watch::Sender::new(Orders::default()),
             ledger: Ledger::default(),
             settings,
             events,
             candidate: Mutex::default(),
-            contact: Mutex::default(),
             joined_ms: OnceLock::new(),
             run: Mutex::default(),
             complained_of: Mutex::default(),
@@ -156,25 +123,25 @@ impl Office {
     }
 
     /// The candidate of this candidacy in this session; a new UUID for a new one.
-    pub fn candidate(&self, contact: &Contact, candidacy: Candidacy) -> Result<Candidate, Fault> {
+    pub fn candidate(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Candidate, Fault> {
         let mut memory = self.lock();
-        let known = memory.as_ref().filter(|known| known.session == contact.number);
+        let known = memory.as_ref().filter(|known| known.session == session);
         match known {
             Some(known) if known.candidacy == candidacy => Ok(known.clone()),
             Some(known) if known.candidacy > candidacy => Err(Fault::unknown("a later candidacy has begun")),
             known => {
                 let former = known.map(Candidate::litter).unwrap_or_default();
                 let uuid = Uuid::new_v4();
-                let fresh = Candidate { candidacy, session: contact.number, uuid, tried: false, znode: None, former };
+                let fresh = Candidate { candidacy, session, uuid, tried: false, znode: None, former };
                 Ok(memory.insert(fresh).clone())
             }
         }
     }
 
     /// The znode of this candidacy; one of another session is not ours (T17).
-    pub fn znode(&self, contact: &Contact, candidacy: Candidacy) -> Result<Znode, Fault> {
+    pub fn znode(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Znode, Fault> {
         let memory = self.lock();
-        let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == contact.number);
+        let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == session);
         ours.and_then(|known| known.znode.clone()).ok_or(Fault::CANDIDATE_GONE)
     }
 
@@ -204,22 +171,6 @@ impl Office {
             let changed = change(*known);
             std::mem::replace(known, changed) != changed
         });
-    }
-
-    /// What is done beside the election in this contact.
-    pub fn companion(&self, contact: Weak<Contact>) -> Work {
-        (self.companion.0)(contact)
-    }
-
-    /// A session was opened.
-    pub fn greet(&self, contact: &Arc<Contact>) {
-        *self.contact.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(contact);
-    }
-
-    /// The newest session, if it seems to be in contact. Whoever takes it must let go of it soon.
-    pub fn contact(&self) -> Option<Arc<Contact>> {
-        let newest = self.contact.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        newest.filter(|contact| contact.seems_connected())
     }
 
     /// The znode to delete with a release, whatever session it belongs to.

@@ -19,7 +19,7 @@ use crate::core::time::Timestamp;
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
 use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::pending_fences::carrying;
 
@@ -35,7 +35,7 @@ pub(crate) async fn take_over(
     longest: Duration,
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
-    let name = contact.office.znode(&contact, candidacy)?.name;
+    let name = contact.office.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
     let unfenced = contact.office.ledger.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
@@ -72,7 +72,7 @@ pub(crate) async fn renew(
     entry: Entry,
 ) -> Result<Answer, Fault> {
     let (paths, settings) = (&contact.office.paths, &contact.office.settings);
-    let name = contact.office.znode(&contact, candidacy)?.name;
+    let name = contact.office.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();

@@ -7,7 +7,7 @@ use crate::zookeeper::client::connection::Error;
 
 use crate::zookeeper::client::acl::{self, Entry};
 use crate::zookeeper::client::error::Fault;
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::CONTROL;
 use crate::zookeeper::schema::member::MEMBERS;
 

@@ -5,13 +5,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::zookeeper::client::connection::{Error, MultiError};
+use crate::zookeeper::client::ensemble::ANY_VERSION;
 
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::history::{HISTORY, History, KEPT, Term};
-
-/// Any version will do.
-const ANY_VERSION: i32 = -1;
 
 /// Terms that are to be written down.
 #[derive(Debug, Default)]

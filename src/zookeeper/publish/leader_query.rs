@@ -13,7 +13,8 @@ use tokio::time::timeout;
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::election::read::{self, Books};
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::companion::Companion;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::shared::Office;
 use crate::zookeeper::schema::queue::{self, Holder};
 
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Takes a survey when asked.
 #[derive(Clone, Debug)]
-pub struct Surveyor(Arc<Office>);
+pub struct Surveyor(Arc<Office>, Arc<Companion>);
 
 /// What was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,8 +43,8 @@ pub struct Leader {
 }
 
 impl Surveyor {
-    pub(crate) fn new(office: Arc<Office>) -> Self {
-        Self(office)
+    pub(crate) fn new(office: Arc<Office>, companion: Arc<Companion>) -> Self {
+        Self(office, companion)
     }
 
     /// The servers that are tried.
@@ -53,7 +54,7 @@ impl Surveyor {
 
     /// `None` without contact. One round of reads.
     pub async fn look(&self) -> Option<Survey> {
-        let contact = self.0.contact()?;
+        let contact = self.1.newest()?;
         let read = AssertUnwindSafe(timeout(PATIENCE, read(&contact))).catch_unwind();
         match read.await {
             Ok(Ok(Ok(survey))) => Some(survey),

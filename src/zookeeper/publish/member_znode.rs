@@ -8,22 +8,20 @@
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, MultiError};
+use crate::zookeeper::client::ensemble::ANY_VERSION;
 
 use crate::clock;
 use crate::core::event::Event;
 use crate::core::time::Timestamp;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 
 /// A dead session is gone after its timeout and two ticks; a tick is at most half of the shortest timeout.
 const TIMEOUTS_OF_THE_DEAD: u32 = 2;
 const SLACK: Duration = Duration::from_secs(1);
-
-/// Any version will do.
-const ANY_VERSION: i32 = -1;
 
 /// What we know of our znode in this session.
 #[derive(Debug, Default)]

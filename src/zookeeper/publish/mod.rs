@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use crate::core::docket::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
 use history_writer::Unwritten;

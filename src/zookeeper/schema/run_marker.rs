@@ -236,6 +236,27 @@ fn milliseconds(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The run that was marked in the present term.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRun {
+    pub run: Run,
+    pub started_ms: i64,
+    /// The version of the term that it belongs to.
+    pub term: i32,
+    /// The path and the version of the slot's marker, if there is a slot.
+    pub slot: Option<(String, i32)>,
+    pub last: i32,
+    pub earlier: Vec<Run>,
+    /// How it ended, and whether that is a success.
+    pub end: Option<(ChildStatus, bool)>,
+}
+
+impl OpenRun {
+    pub fn end(&mut self, status: ChildStatus, ok: bool) {
+        self.end = Some((status, ok));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

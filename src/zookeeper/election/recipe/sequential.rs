@@ -13,9 +13,9 @@ use crate::core::order::CandidateName;
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::error::{Fault, Right};
 use crate::zookeeper::election::read::{self, Answer, Books, ROUNDS, Watching};
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
-use crate::zookeeper::election::watches::Watch;
 use crate::zookeeper::schema::queue::{self, Holder, Standing};
 
 /// What Curator's `Revoker` writes.
@@ -24,7 +24,7 @@ const REVOKE: &[u8] = b"__REVOKE__";
 /// Creates our candidate, or finds it again, and looks. On a base that is there: one round.
 pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let mut candidate = contact.office.candidate(&contact, candidacy)?;
+        let mut candidate = contact.office.candidate(contact.number, candidacy)?;
         if is_to_find(&contact, &candidate) && find(&contact, &mut candidate).await? {
             return look(contact, candidacy).await;
         }
@@ -32,7 +32,7 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
             return Ok(answer);
         }
         read::repair(&contact).await?;
-        if contact.office.znode(&contact, candidacy).is_ok() {
+        if contact.office.znode(contact.number, candidacy).is_ok() {
             return look(contact, candidacy).await;
         }
     }
@@ -42,8 +42,8 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
 /// Reads the line, the term and the record, in one round.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let znode = contact.office.znode(&contact, candidacy)?;
-        let candidate = contact.office.candidate(&contact, candidacy)?;
+        let znode = contact.office.znode(contact.number, candidacy)?;
+        let candidate = contact.office.candidate(contact.number, candidacy)?;
         // The line after the records: whom a record names and the line does not is gone, and not only later to come.
         let books = read::books(&contact);
         let children = contact.client.get_children(&contact.office.paths.election);

@@ -15,9 +15,9 @@ use crate::core::event::{Candidacy, Event, Place, Record, View};
 use crate::core::order::CandidateName;
 use crate::zookeeper::client::error::{Fault, Right};
 use crate::zookeeper::election::read::{self, Answer, ROUNDS, Watching};
-use crate::zookeeper::election::session::Contact;
+use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
-use crate::zookeeper::election::watches::Watch;
 use crate::zookeeper::schema::candidate_name::SINGLE;
 
 /// What the znode says; of a foreign one, all may be missing.
@@ -47,7 +47,7 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
 /// While the seat is ours: is it still? Else: tries to take it.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let candidate = contact.office.candidate(&contact, candidacy)?;
+        let candidate = contact.office.candidate(contact.number, candidacy)?;
         let answer = match candidate.znode.clone() {
             Some(seat) => keep(&contact, &candidate, &seat).await?,
             None => take(&contact, candidate).await?,

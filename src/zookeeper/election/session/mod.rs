@@ -5,85 +5,27 @@
 //!
 //! Never: a second try; when to try again is the machine's decision.
 
+pub(crate) mod arm;
+pub(crate) mod companion;
+pub(crate) mod contact;
+mod resume;
+pub(crate) mod watches;
+
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::zookeeper::client::connection::{Connection, Error, State, States};
+use crate::zookeeper::client::connection::{Error, State, States};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::core::event::{Event, Grounds, SessionNumber};
-use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::error::Refusal;
 use crate::zookeeper::client::task::Task;
-use crate::zookeeper::client::unanswered::Silence;
-use crate::zookeeper::election::resume;
 use crate::zookeeper::election::shared::Office;
-use crate::zookeeper::election::watches::Watches;
-
-/// An established session.
-#[derive(Debug)]
-pub(crate) struct Contact {
-    pub office: Arc<Office>,
-    pub client: Connection,
-    pub number: SessionNumber,
-    pub negotiated: Duration,
-    pub watches: Watches,
-    pub silence: Silence,
-    /// Whether the operators' orders are known.
-    pub(crate) briefed: watch::Sender<bool>,
-}
-
-impl Contact {
-    /// Opens a session, this once. The client library's own limit counts from the last byte that came.
-    pub async fn open(office: &Arc<Office>, number: SessionNumber) -> Result<Self, Error> {
-        let asked = office.settings.session_timeout;
-        let opening = office.settings.access.open(&office.settings.servers, office.pace(), None);
-        let opening = timeout(asked + connection_timeout(asked), opening);
-        let client = opening.await.map_err(|_| Error::Timeout)??;
-        let negotiated = client.session_timeout();
-        let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
-        let briefed = watch::Sender::new(false);
-        Ok(Self { office, client, number, negotiated, watches, silence, briefed })
-    }
-
-    /// As far as the client library knows.
-    pub fn seems_connected(&self) -> bool {
-        self.client.state() == State::Connected
-    }
-
-    /// The operators' orders were read, or cannot be.
-    pub fn brief(&self) {
-        self.briefed.send_replace(true);
-    }
-
-    /// Waits for that, but not for long. They are asked for before anything else, and cost no round of their own.
-    pub async fn briefed(&self) {
-        let mut briefed = self.briefed.subscribe();
-        let in_time = timeout(self.negotiated / 4, briefed.wait_for(|briefed| *briefed)).await.is_ok();
-        if !in_time {
-            self.brief();
-        }
-    }
-
-    /// With several leaders: for how long the record of one that lives may stay as it is. Two renewal intervals of ours.
-    pub fn patience(&self) -> Option<Duration> {
-        let settings = &self.office.settings;
-        (settings.leaders > 1).then(|| settings.own_lease(self.negotiated) / 4)
-    }
-
-    /// The client library's task, which ends when the session does.
-    pub fn service(&self) -> Task {
-        self.client.task.clone()
-    }
-
-    /// The server's id of this session.
-    pub fn id(&self) -> i64 {
-        self.client.session_id()
-    }
-}
+use companion::Companion;
+use contact::Contact;
 
 /// Resolves when the session is given up: a new one is opened, or the desk is closed.
 #[derive(Clone, Debug)]
@@ -136,9 +78,9 @@ impl Line {
 
 impl Session {
     /// Answers with exactly one of `Connected`, `Unreachable` and `Rejected`, then follows the session's state.
-    pub fn open(office: Arc<Office>, number: SessionNumber) -> Self {
+    pub fn open(office: Arc<Office>, companion: Arc<Companion>, number: SessionNumber) -> Self {
         let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(Way::None));
-        tokio::spawn(serve(office, number, way, Retired(receiver)));
+        tokio::spawn(serve(office, companion, number, way, Retired(receiver)));
         Self { line: Line(line), retired }
     }
 
@@ -165,10 +107,16 @@ impl Session {
     }
 }
 
-async fn serve(office: Arc<Office>, number: SessionNumber, way: watch::Sender<Way>, mut retired: Retired) {
+async fn serve(
+    office: Arc<Office>,
+    companion: Arc<Companion>,
+    number: SessionNumber,
+    way: watch::Sender<Way>,
+    mut retired: Retired,
+) {
     let served = async {
         match Contact::open(&office, number).await {
-            Ok(contact) => see_through(&office, contact, &way).await,
+            Ok(contact) => see_through(&office, &companion, contact, &way).await,
             Err(error) => failed(&office, number, &error).await,
         }
     };
@@ -179,13 +127,13 @@ async fn serve(office: Arc<Office>, number: SessionNumber, way: watch::Sender<Wa
 }
 
 /// Follows the session to its end, from one contact to the next.
-async fn see_through(office: &Arc<Office>, contact: Contact, way: &watch::Sender<Way>) {
+async fn see_through(office: &Arc<Office>, companion: &Companion, contact: Contact, way: &watch::Sender<Way>) {
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &office.settings.servers);
     tracing::info!(session = %format_args!("{:#x}", contact.client.session_id()), ?negotiated, servers, "Session was opened");
     office.reached();
     let mut contact = Arc::new(contact);
     let mut news = vec![Event::Connected { session: number, negotiated }];
-    while let Some(lost) = keep(office, contact, way, news).await {
+    while let Some(lost) = keep(office, companion, contact, way, news).await {
         way.send_replace(Way::Lost(Arc::clone(&lost)));
         let taken_up = tokio::select! {
             taken_up = resume::take_up(&lost) => taken_up,
@@ -207,6 +155,7 @@ async fn see_through(office: &Arc<Office>, contact: Contact, way: &watch::Sender
 /// Serves one contact to its end. It is returned if the session is to be taken up by another.
 async fn keep(
     office: &Arc<Office>,
+    companion: &Companion,
     contact: Arc<Contact>,
     way: &watch::Sender<Way>,
     news: Vec<Event>,
@@ -218,8 +167,7 @@ async fn keep(
         let states = states.clone();
         service.stand_still_when(move || states.latest() == State::Lost);
     }
-    office.greet(&contact);
-    let (present, companion) = (Arc::downgrade(&contact), office.companion(Arc::downgrade(&contact)));
+    let (present, beside) = (Arc::downgrade(&contact), companion.join(&contact));
     way.send_replace(Way::Open(contact));
     for event in news {
         office.tell(event);
@@ -229,7 +177,7 @@ async fn keep(
         is_lost = follow(office, session, negotiated, states, must_be_taken_up) => {
             return present.upgrade().filter(|_| is_lost);
         }
-        () = companion => {}
+        () = beside => {}
         // It says so by a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");

@@ -18,8 +18,8 @@ use crate::core::backoff::Backoff;
 use crate::core::event::Event;
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::unanswered::Silence;
-use crate::zookeeper::election::session::Contact;
-use crate::zookeeper::election::watches::Watches;
+use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::watches::Watches;
 
 /// The session in a new client, after the old one was ended. Tries for as long as servers may know the session.
 ///

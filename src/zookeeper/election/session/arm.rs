@@ -1,0 +1,140 @@
+//! Arms one-shot watches, each for one candidacy; what fires is only a hint to look again.
+//!
+//! A watch that is armed too late says so at once: what it finds is compared with what was seen.
+//! Persistent watches are not used: the client library does not set them again after a reconnect.
+//!
+//! Never: a client kept alive by a watch that waits.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::core::event::{Candidacy, Event};
+use crate::core::order::Slot;
+use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
+use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::election::preempt;
+use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
+use crate::zookeeper::schema::paths::Paths;
+
+/// Arms what is wanted and not yet armed, and drops what is no longer wanted.
+pub(crate) fn set(contact: &Arc<Contact>, candidacy: Candidacy, wanted: Vec<Watch>) {
+    contact.watches.set(candidacy, wanted, |watch| spawn(contact, candidacy, watch));
+}
+
+/// Arms these, too, where they are not armed yet.
+pub(crate) fn add(contact: &Arc<Contact>, candidacy: Candidacy, more: Vec<Watch>) {
+    contact.watches.add(candidacy, more, |watch| spawn(contact, candidacy, watch));
+}
+
+/// Keeps the watch that came with a read of the record.
+pub(crate) fn keep_record(contact: &Contact, candidacy: Candidacy, slot: Slot, watcher: Watcher) {
+    let (office, patience) = (Arc::clone(&contact.office), contact.patience());
+    let follow = async move {
+        match within(patience, fired(watcher)).await {
+            None => office.tell(Event::LineChanged { candidacy }),
+            Some(Some(_)) => office.tell(Event::RecordChanged { candidacy }),
+            Some(None) => {}
+        }
+    };
+    contact.watches.keep_record(candidacy, slot, || tokio::spawn(follow).abort_handle());
+}
+
+fn spawn(contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) -> AbortHandle {
+    tokio::spawn(follow(Arc::downgrade(contact), candidacy, watch)).abort_handle()
+}
+
+async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
+    let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
+    let patience = match watch.target {
+        Target::Record(_) => contact.upgrade().and_then(|contact| contact.patience()),
+        Target::Candidate(_) | Target::Own(_) | Target::Base(_) => None,
+    };
+    let changed = within(patience, AssertUnwindSafe(is_changed(contact, &watch)).catch_unwind()).await;
+    // What could not be watched, because the client library panics on the reply, may change unseen.
+    let Some(changed) = changed.map(|changed| changed.unwrap_or(true)) else {
+        return office.tell(Event::LineChanged { candidacy });
+    };
+    if changed {
+        office.tell(match watch.target {
+            Target::Candidate(_) | Target::Own(_) => Event::LineChanged { candidacy },
+            Target::Record(_) | Target::Base(_) => Event::RecordChanged { candidacy },
+        });
+    }
+}
+
+/// `None`: nothing came for so long. With several leaders only one record is watched, and its holder may be dead; another
+/// look finds one that lives.
+async fn within<T>(patience: Option<Duration>, changes: impl Future<Output = T>) -> Option<T> {
+    match patience {
+        Some(patience) => timeout(patience, changes).await.ok(),
+        None => Some(changes.await),
+    }
+}
+
+/// Whether there is a reason to look again. `false`: the session ended.
+async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
+    while let Some(present) = contact.upgrade() {
+        let armed = arm(&present, watch).await;
+        let over = present.client.state() == State::Over;
+        drop(present);
+        let change = match armed {
+            Ok(Some(watcher)) => fired(watcher).await,
+            Ok(None) => return true,
+            // Not armed, and not known why: whoever looks again arms again. The end of a session is told by itself.
+            Err(Fault::Unknown(_)) => return !over,
+            Err(_) => return false,
+        };
+        match (change, &watch.target) {
+            (None, _) => return false,
+            // Some child came or went: are ours still there?
+            (Some(_), Target::Base(_)) | (Some(EventType::NodeDataChanged), Target::Own(_)) => {}
+            (Some(_), _) => return true,
+        }
+    }
+    false
+}
+
+/// `None`: what is there is not what was seen.
+async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Fault> {
+    let (client, paths) = (&contact.client, &contact.office.paths);
+    let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
+    let (as_seen, watcher) = match &watch.target {
+        Target::Candidate(name) | Target::Own(name) => {
+            let (stat, watcher) = client.check_and_watch_stat(&paths.candidate(name)).await?;
+            let is_news = |stat: &Stat, seen: Touch| {
+                stat.mzxid != stat.czxid
+                    && seen != Some(stat.mzxid)
+                    && contact.watches.is_news(&watch.target, stat.mzxid)
+            };
+            let touched = |stat: &Stat| watch.touched.is_some_and(|seen| is_news(stat, seen));
+            (stat.is_some_and(|stat| is_as_seen(stat.czxid) && !touched(&stat)), watcher)
+        }
+        Target::Record(slot) => match client.get_and_watch_data(&paths.of(*slot).lease).await {
+            Ok((_, stat, watcher)) => (is_as_seen(stat.mzxid), watcher),
+            Err(Error::NoNode) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        },
+        Target::Base(slot) => match client.get_and_watch_children(&paths.of(*slot).home).await {
+            Ok((children, _, watcher)) => {
+                preempt::heed(contact, *slot, &children).await;
+                (Paths::has_books(&children), watcher)
+            }
+            Err(Error::NoNode) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    Ok(as_seen.then_some(watcher))
+}
+
+/// Waits for the watch. `None`: the session ended instead, which is reported by itself.
+async fn fired(watcher: Watcher) -> Option<EventType> {
+    let event = watcher.changed().await;
+    (event != EventType::Session).then_some(event)
+}

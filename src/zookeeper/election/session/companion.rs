@@ -1,0 +1,50 @@
+//! What goes along with the sessions of this process and is no part of the election: work that is done as long as there is
+//! contact, and a way for others to use the newest session.
+
+use std::fmt;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::zookeeper::election::session::contact::Contact;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// See the module's page.
+pub(crate) struct Companion {
+    work: Box<dyn Fn(Weak<Contact>) -> Work + Send + Sync>,
+    newest: Mutex<Weak<Contact>>,
+}
+
+impl Companion {
+    pub fn new<F>(work: impl Fn(Weak<Contact>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self { work: Box::new(move |contact| Box::pin(work(contact))), newest: Mutex::default() }
+    }
+
+    /// A session was opened, or taken up. The work is dropped with the contact.
+    pub fn join(&self, contact: &Arc<Contact>) -> Work {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(contact);
+        (self.work)(Arc::downgrade(contact))
+    }
+
+    /// The newest session, if it seems to be in contact. The caller lets go of it soon.
+    pub fn newest(&self) -> Option<Arc<Contact>> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        newest.filter(|contact| contact.seems_connected())
+    }
+}
+
+impl Default for Companion {
+    fn default() -> Self {
+        Self::new(|_| pending())
+    }
+}
+
+impl fmt::Debug for Companion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Companion")
+    }
+}

@@ -1,0 +1,155 @@
+//! The watches of one session: which are armed, and for which candidacy.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use crate::core::event::Candidacy;
+use crate::core::order::Slot;
+
+/// What is watched.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Target {
+    /// A candidate before ours, or our own: its departure.
+    Candidate(String),
+    /// Our own where there are several leaders: its departure, but not that we touched it.
+    Own(String),
+    /// A slot's lease record: every change.
+    Record(Slot),
+    /// The children of a slot's home: the loss of the record or the term, without an event for each renewal.
+    Base(Slot),
+}
+
+/// A watch to be armed, and the zxid that tells what is there from what was seen; `None`: whatever is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Watch {
+    pub target: Target,
+    pub seen: Option<i64>,
+    /// The take-over that touched the candidate, as far as was seen; `None`: touches mean nothing.
+    pub touched: Option<Touch>,
+}
+
+/// The zxid of a take-over; `None`: none was seen.
+pub(crate) type Touch = Option<i64>;
+
+impl Watch {
+    pub fn candidate(name: &str, czxid: Option<i64>) -> Self {
+        Self { target: Target::Candidate(name.to_owned()), seen: czxid, touched: None }
+    }
+
+    /// A candidate where there are several leaders: its departure, and its take-over.
+    pub fn contender(name: &str, seen: Touch) -> Self {
+        Self { target: Target::Candidate(name.to_owned()), seen: None, touched: Some(seen) }
+    }
+
+    pub fn own(name: &str) -> Self {
+        Self { target: Target::Own(name.to_owned()), seen: None, touched: None }
+    }
+
+    pub fn record(slot: Slot, mzxid: i64) -> Self {
+        Self { target: Target::Record(slot), seen: Some(mzxid), touched: None }
+    }
+
+    pub fn base(slot: Slot) -> Self {
+        Self { target: Target::Base(slot), seen: None, touched: None }
+    }
+}
+
+/// The watches of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Watches(Mutex<Armed>);
+
+#[derive(Debug, Default)]
+struct Armed {
+    candidacy: Candidacy,
+    tasks: HashMap<Target, AbortHandle>,
+    /// The last touch of each candidate that was told: it is news only once.
+    touches: HashMap<Target, i64>,
+    closed: bool,
+}
+
+impl Watches {
+    /// Of this candidacy, and none yet.
+    pub fn of(candidacy: Candidacy) -> Self {
+        Self(Mutex::new(Armed { candidacy, ..Armed::default() }))
+    }
+
+    /// Whose they are.
+    pub fn candidacy(&self) -> Candidacy {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).candidacy
+    }
+
+    /// Arms what is wanted and not yet armed, and drops what is no longer wanted.
+    pub fn set(&self, candidacy: Candidacy, wanted: Vec<Watch>, arm: impl Fn(Watch) -> AbortHandle) {
+        let Some(mut armed) = self.lock(candidacy) else { return };
+        armed.tasks.retain(|target, task| {
+            let keep = wanted.iter().any(|watch| watch.target == *target);
+            if !keep {
+                task.abort();
+            }
+            keep
+        });
+        armed.touches.retain(|target, _| wanted.iter().any(|watch| watch.target == *target));
+        armed.arm(wanted, arm);
+    }
+
+    /// Arms these, too, where they are not armed yet.
+    pub fn add(&self, candidacy: Candidacy, more: Vec<Watch>, arm: impl Fn(Watch) -> AbortHandle) {
+        if let Some(mut armed) = self.lock(candidacy) {
+            armed.arm(more, arm);
+        }
+    }
+
+    /// Keeps a watch on the record of this slot that is armed already.
+    pub fn keep_record(&self, candidacy: Candidacy, slot: Slot, follow: impl FnOnce() -> AbortHandle) {
+        if let Some(mut armed) = self.lock(candidacy) {
+            armed.tasks.insert(Target::Record(slot), follow());
+        }
+    }
+
+    /// Whether a change of the record will be reported without another watch.
+    pub fn has_record(&self, candidacy: Candidacy, slot: Slot) -> bool {
+        self.lock(candidacy).is_some_and(|armed| armed.tasks.contains_key(&Target::Record(slot)))
+    }
+
+    /// Whether this touch is news; it is not a second time.
+    pub fn is_news(&self, target: &Target, touch: i64) -> bool {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.touches.insert(target.clone(), touch) != Some(touch)
+    }
+
+    /// Drops them all, for good.
+    pub fn close(&self) {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.closed = true;
+        armed.drop_all();
+    }
+
+    /// `None` if the candidacy or the session has been given up. Watches of an earlier candidacy are dropped, those that
+    /// fired are forgotten.
+    fn lock(&self, candidacy: Candidacy) -> Option<MutexGuard<'_, Armed>> {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if armed.candidacy < candidacy {
+            armed.drop_all();
+            armed.candidacy = candidacy;
+        }
+        armed.tasks.retain(|_, task| !task.is_finished());
+        (armed.candidacy == candidacy && !armed.closed).then_some(armed)
+    }
+}
+
+impl Armed {
+    fn arm(&mut self, watches: Vec<Watch>, arm: impl Fn(Watch) -> AbortHandle) {
+        for watch in watches {
+            let target = watch.target.clone();
+            self.tasks.entry(target).or_insert_with(|| arm(watch));
+        }
+    }
+
+    fn drop_all(&mut self) {
+        for (_, task) in self.tasks.drain() {
+            task.abort();
+        }
+    }
+}
