@@ -34,6 +34,7 @@ const PLACES: &[Place] = &[
             "rsasl",
             "linkme",
             "libgssapi",
+            "rustix",
             "tokio",
             "futures_util",
             "spawns_core",

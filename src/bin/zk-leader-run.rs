@@ -71,7 +71,11 @@ fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Resul
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
     let preempt_after = config.crowd.preempt_after;
     let company = Company { onlookers, errands: wiring::errands(config), preempt_after };
-    runtime()?.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await })
+    let runtime = runtime()?;
+    let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await });
+    // A name that is still being resolved does not hold up our exit: getaddrinfo(3) cannot be given up.
+    runtime.shutdown_background();
+    reason
 }
 
 /// The guard's last act after our supervisor was killed.
@@ -79,7 +83,12 @@ fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
     log::start(config.log_format, config.log_level);
     let ensemble = wiring::ensemble(config, wiring::instance());
     let outcome = runtime().map_err(|error| error.to_string());
-    match outcome.and_then(|runtime| runtime.block_on(release_orphaned::free_record(ensemble, orphaned))) {
+    let outcome = outcome.and_then(|runtime| {
+        let outcome = runtime.block_on(release_orphaned::free_record(ensemble, orphaned));
+        runtime.shutdown_background();
+        outcome
+    });
+    match outcome {
         Ok(Outcome::Freed) => {
             tracing::warn!(token = orphaned.token, "The supervisor was killed; its lease was released");
         }

@@ -134,7 +134,12 @@ impl Desk<'_> {
 pub fn run(asked: &Asked) -> ExitCode {
     let runtime = Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(answer(asked)).map_err(|excuse| excuse.for_question(&asked.question)),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(answer(asked)).map_err(|excuse| excuse.for_question(&asked.question));
+            // A name that is still being resolved does not hold up our exit.
+            runtime.shutdown_background();
+            outcome
+        }
         Err(error) => Err(Excuse::not_known(error.to_string())),
     };
     let stop = match outcome {

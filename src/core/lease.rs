@@ -11,7 +11,7 @@ use super::time::{Sighting, Timestamp};
 /// ρ: two hosts' clocks differ by at most 1 % in rate (premise of the promise).
 const DRIFT_PERCENT: u32 = 1;
 /// I = L / 8, within [`RENEWAL_SHORTEST`] and [`RENEWAL_LONGEST`].
-const RENEWALS_PER_LEASE: u32 = 8;
+pub const RENEWALS_PER_LEASE: u32 = 8;
 const RENEWAL_SHORTEST: Duration = Duration::from_millis(50);
 const RENEWAL_LONGEST: Duration = Duration::from_secs(5);
 /// G = L / 40 but at most [`SLACK_LONGEST`]: scheduling slack of one kill step.
@@ -195,7 +195,13 @@ pub fn wait_for(lease: Duration) -> Duration {
     lease.saturating_add(drift(lease))
 }
 
-/// The client's connection timeout for a session timeout: T / 5.
+/// How long a request may find no answer before its connection is given up: 2/5 of T. Longer than the wait for one slow commit,
+/// behind which all other replies of the session stand, and short enough that another server can be asked within the lease.
+pub fn silence_limit(session_timeout: Duration) -> Duration {
+    session_timeout * 2 / 5
+}
+
+/// How long one server may take to take us, for a session timeout: T / 5.
 pub fn connection_timeout(session_timeout: Duration) -> Duration {
     session_timeout / CONNECTION_TIMEOUT_PER_SESSION
 }

@@ -29,7 +29,6 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
@@ -205,7 +204,6 @@ impl Desk {
         let Some((contact, line, mut retired)) = session else {
             return self.office.tell(Event::Unanswered { candidacy, request });
         };
-        let asked_at = clock::now().lease;
         tokio::spawn(async move {
             let limit = contact.negotiated;
             let known = async {
@@ -222,13 +220,7 @@ impl Desk {
             };
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
-            let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
-            // Where it knows that contact is lost, the client library gives up by itself, in its own time.
-            if silent >= contact.negotiated && contact.seems_connected() {
-                tracing::info!(?silent, "Session answers no request, and is given up");
-                contact.office.tell(Event::SessionOver { session: contact.number });
-            }
         });
     }
 }

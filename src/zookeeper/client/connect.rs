@@ -5,17 +5,19 @@
 use std::fmt;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 #[cfg(feature = "sasl-digest")]
 use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Connector, SessionInfo};
 
 use crate::clock;
+use crate::core::lease::silence_limit;
 use crate::zookeeper::client::connection::{Connection, Error, Resumable};
 use crate::zookeeper::client::ensemble::Simulated;
 use crate::zookeeper::client::kerberos;
 use crate::zookeeper::client::kerberos::Principal;
-use crate::zookeeper::client::resolve::spread;
+use crate::zookeeper::client::resolve::{shuffled, spread};
+use crate::zookeeper::client::socket;
 use crate::zookeeper::client::task::{self, Task};
 use crate::zookeeper::client::tls::Certificates;
 
@@ -95,13 +97,7 @@ impl Access {
         self.tls.iter().for_each(Certificates::refresh);
     }
 
-    /// Whether a session that has lost its connection must be taken up by a new client. The library's own asks for its
-    /// watches ahead of a login by SASL, and a server that demands one hangs up; others forget to tell what has changed.
-    pub(crate) fn must_be_taken_up(&self) -> bool {
-        self.sasl.is_some() || self.kerberos.is_some()
-    }
-
-    /// Opens a session, or takes one up that another connection had, trying each server once.
+    /// Opens a session, or goes on with one through another connection: each server is tried once, in a random order.
     pub(crate) async fn open(
         &self,
         servers: &str,
@@ -113,10 +109,31 @@ impl Access {
             (None, Some(Resumable::Network(session))) => Some(session),
             (None, _) => None,
         };
+        // A login by Kerberos is to a name.
+        let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
+        let mut failure = Error::NoHosts;
+        for server in shuffled(&spread) {
+            match self.open_at(server, pace, session.clone()).await {
+                Err(error @ (Error::NoAuth | Error::AuthFailed | Error::SessionExpired)) => return Err(error),
+                Err(error) => {
+                    tracing::debug!(server, %error, "Server was not connected to");
+                    failure = if error == Error::Timeout { error } else { Error::NoHosts };
+                }
+                Ok(connection) => {
+                    socket::tune(server, pace.session);
+                    return Ok(connection);
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    async fn open_at(&self, server: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Connection, Error> {
         let mut pause = SHORTEST_PAUSE;
         loop {
             let began = clock::now().lease;
-            let (client, task) = self.open_once(servers, pace, session.clone()).await;
+            let opening = self.open_once(server, pace, session.clone());
+            let (client, task) = timeout(pace.connection, opening).await.unwrap_or((Err(Error::Timeout), None));
             let is_final = matches!(client, Ok(_) | Err(Error::NoAuth | Error::AuthFailed | Error::SessionExpired));
             let was_quick = began.until(clock::now().lease) < QUICK;
             if is_final || !was_quick || pause > LONGEST_PAUSE || !self.shows_identities() {
@@ -129,38 +146,36 @@ impl Access {
 
     async fn open_once(
         &self,
-        servers: &str,
+        server: &str,
         pace: Pace,
         session: Option<SessionInfo>,
     ) -> (Result<Client, Error>, Option<Task>) {
         let Some(principal) = &self.kerberos else {
-            return task::capture(self.connect(servers, pace, session)).await;
+            return task::capture(self.connect(server, pace, session)).await;
         };
-        let (access, to) = (self.clone(), servers.to_owned());
-        kerberos::open(principal, servers, move || async move { access.connect(&to, pace, session).await }).await
+        let (access, to) = (self.clone(), server.to_owned());
+        kerberos::open(principal, server, move || async move { access.connect(&to, pace, session).await }).await
     }
 
     /// Ahead of all requests, and before it is known that a server takes us.
     fn shows_identities(&self) -> bool {
-        self.must_be_taken_up() || !self.digests.is_empty()
+        self.sasl.is_some() || self.kerberos.is_some() || !self.digests.is_empty()
     }
 
-    async fn connect(&self, servers: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Client, Error> {
+    async fn connect(&self, server: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Client, Error> {
         let connector = self.connector(pace)?;
         let connector = match session {
             Some(session) => connector.with_session(session),
             None => connector,
         };
-        // A login by Kerberos is to a name.
-        let spread = if self.kerberos.is_some() { None } else { Some(spread(servers, pace.connection).await) };
-        connector.connect(spread.as_deref().unwrap_or(servers)).await
+        connector.connect(server).await
     }
 
     #[cfg_attr(not(feature = "kerberos"), expect(clippy::unnecessary_wraps, reason = "as with Kerberos"))]
     fn connector(&self, pace: Pace) -> Result<Connector, Error> {
         let connector = Client::connector()
             .with_session_timeout(pace.session)
-            .with_connection_timeout(pace.connection)
+            .with_connection_timeout(silence_limit(pace.session))
             .with_fail_eagerly();
         let digest = |Login { user, password }: &Login| format!("{user}:{}", password.reveal()).into_bytes();
         let connector =

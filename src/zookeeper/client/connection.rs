@@ -10,13 +10,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 use zookeeper_client::{SessionState, StateWatcher};
 
 use super::acl::{Create, Entry};
 pub use super::ensemble::{Error, EventType, MultiError, MultiResult, PendingMulti, Stat, State, Watcher};
 use super::ensemble::{Link, Operation, Pending, Reply, Request, Sequence, SessionToken, Simulated};
 use super::task::Task;
+use crate::core::lease::silence_limit;
 
 /// The same, whatever the connection is made of.
 #[derive(Clone, Debug)]
@@ -74,6 +76,8 @@ pub(crate) struct Connection {
     link: Wire,
     /// What keeps the connection alive.
     pub task: Task,
+    /// Told when a request finds no answer in time.
+    silent: Arc<Notify>,
 }
 
 #[derive(Clone, Debug)]
@@ -109,16 +113,16 @@ impl Simulated {
 
 impl Connection {
     pub fn network(client: zookeeper_client::Client, task: Task) -> Self {
-        Self { link: Wire::Network(client), task }
+        Self { link: Wire::Network(client), task, silent: Arc::default() }
     }
 
     fn simulated(link: Arc<dyn Link>) -> Self {
         let task = Task::of_link(&link);
-        Self { link: Wire::Simulated(link), task }
+        Self { link: Wire::Simulated(link), task, silent: Arc::default() }
     }
 
     pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
                 let created = client.create(path, data, &with.options());
                 Box::pin(async { created.await.map(|(stat, sequence)| (stat, sequence.to_string())) })
@@ -130,18 +134,20 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn delete<'a>(&'a self, path: &str, version: Option<i32>) -> Pending<'a, ()> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => Box::pin(client.delete(path, version)),
             Wire::Simulated(link) => done(link, Request::Delete { path: path.to_owned(), version }),
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn check_stat<'a>(&'a self, path: &str) -> Pending<'a, Option<Stat>> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => Box::pin(client.check_stat(path)),
             Wire::Simulated(link) => {
                 sent(link, Request::Exists { path: path.to_owned(), watch: false }, |reply| match reply {
@@ -149,11 +155,12 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn check_and_watch_stat<'a>(&'a self, path: &str) -> Pending<'a, (Option<Stat>, Watcher)> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
                 let read = client.check_and_watch_stat(path);
                 Box::pin(async { read.await.map(|(stat, watcher)| (stat, watcher.into())) })
@@ -164,11 +171,12 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn get_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat)> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => Box::pin(client.get_data(path)),
             Wire::Simulated(link) => {
                 sent(link, Request::Get { path: path.to_owned(), watch: false }, |reply| match reply {
@@ -176,11 +184,12 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn get_and_watch_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat, Watcher)> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
                 let read = client.get_and_watch_data(path);
                 Box::pin(async { read.await.map(|(data, stat, watcher)| (data, stat, watcher.into())) })
@@ -191,21 +200,23 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn set_data<'a>(&'a self, path: &str, data: &[u8], version: Option<i32>) -> Pending<'a, ()> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
                 let written = client.set_data(path, data, version);
                 Box::pin(async { written.await.map(drop) })
             }
             Wire::Simulated(link) => done(link, Request::Set { path: path.to_owned(), data: data.to_vec(), version }),
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn get_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat)> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => Box::pin(client.get_children(path)),
             Wire::Simulated(link) => {
                 sent(link, Request::Children { path: path.to_owned(), watch: false }, |reply| match reply {
@@ -213,11 +224,12 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn get_and_watch_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat, Watcher)> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
                 let read = client.get_and_watch_children(path);
                 Box::pin(async { read.await.map(|(children, stat, watcher)| (children, stat, watcher.into())) })
@@ -228,11 +240,12 @@ impl Connection {
                     other => nonsense(other),
                 })
             }
-        }
+        };
+        self.limited(reply)
     }
 
     pub fn get_acl<'a>(&'a self, path: &str) -> Pending<'a, Vec<Entry>> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
                 let path = path.to_owned();
                 Box::pin(async move { client.get_acl(&path).await.map(|(acl, _)| Entry::all_of(acl)) })
@@ -241,15 +254,33 @@ impl Connection {
                 Reply::Acl(entries) => Ok(entries),
                 other => nonsense(other),
             }),
-        }
+        };
+        self.limited(reply)
     }
 
     /// Waits until the server that we are connected to knows all that was committed when the request reached its leader.
     pub fn sync<'a>(&'a self, path: &str) -> Pending<'a, ()> {
-        match &self.link {
+        let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => Box::pin(client.sync(path)),
             Wire::Simulated(link) => done(link, Request::Sync { path: path.to_owned() }),
-        }
+        };
+        self.limited(reply)
+    }
+
+    /// A request without an answer in time has an unknown fate, and this connection is of no more use: replies come in order.
+    fn limited<'a, T: Send + 'a>(&'a self, reply: Pending<'a, T>) -> Pending<'a, T> {
+        let limit = silence_limit(self.session_timeout());
+        Box::pin(async move {
+            timeout(limit, reply).await.unwrap_or_else(|_| {
+                self.silent.notify_one();
+                Err(Error::Timeout)
+            })
+        })
+    }
+
+    /// Told when a request has found no answer in time.
+    pub fn silence(&self) -> Arc<Notify> {
+        Arc::clone(&self.silent)
     }
 
     /// Operations of which all are applied, or none.
@@ -320,13 +351,14 @@ impl<'a> Multi<'a> {
 
     /// Sends it.
     pub fn commit(self) -> PendingMulti<'a> {
-        match &self.connection.link {
-            Wire::Network(client) => match write(client, self.operations) {
+        let Self { connection, operations } = self;
+        let reply: PendingMulti<'a> = match &connection.link {
+            Wire::Network(client) => match write(client, operations) {
                 Ok(mut writer) => Box::pin(writer.commit()),
                 Err(source) => Box::pin(async { Err(MultiError::RequestFailed { source }) }),
             },
             Wire::Simulated(link) => {
-                let reply = link.send(Request::Multi(self.operations));
+                let reply = link.send(Request::Multi(operations));
                 Box::pin(async {
                     match reply.await? {
                         Reply::Multi(Ok(results)) => Ok(results),
@@ -335,7 +367,11 @@ impl<'a> Multi<'a> {
                     }
                 })
             }
-        }
+        };
+        Box::pin(async move {
+            let reply = async { Ok::<_, Error>(reply.await) };
+            connection.limited(Box::pin(reply)).await?
+        })
     }
 }
 

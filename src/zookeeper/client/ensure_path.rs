@@ -17,6 +17,8 @@ pub(crate) async fn create_ancestors(client: &Connection, path: &str, acl: &Acl)
             Ok(_) | Err(Error::NodeExists) if end == path.len() => return Ok(()),
             Ok(_) | Err(Error::NodeExists) => end = next_step(path, end),
             Err(Error::NoNode) => end = parent(step).len(),
+            // To create below its parent is forbidden, whether it is there or not.
+            Err(Error::NoAuth) if client.check_stat(step).await?.is_some() => end = next_step(path, end),
             Err(error) => return Err(Fault::from(error).without(Right::Create, parent(step))),
         }
     }

@@ -14,7 +14,7 @@ pub mod four_letter;
 #[cfg_attr(not(feature = "kerberos"), path = "kerberos/absent.rs")]
 pub mod kerberos;
 mod resolve;
+mod socket;
 pub(crate) mod task;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
-pub(crate) mod unanswered;

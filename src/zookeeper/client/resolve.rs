@@ -7,6 +7,8 @@
 //!
 //! Never: a name lost; its addresses may be others tomorrow.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -28,6 +30,13 @@ pub(crate) async fn spread(servers: &str, limit: Duration) -> String {
         spread.push(server.to_owned());
     }
     spread.join(",")
+}
+
+/// The servers in a random order, so that the sessions of many processes spread over them.
+pub(crate) fn shuffled(servers: &str) -> Vec<&str> {
+    let mut servers: Vec<_> = servers.split(',').collect();
+    servers.sort_by_cached_key(|server| RandomState::new().hash_one(server));
+    servers
 }
 
 /// Each once; none if there is only one.

@@ -18,11 +18,11 @@ use std::time::Duration;
 use crate::zookeeper::client::connection::{Error, Watcher};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::core::docket::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
 use history_writer::Unwritten;
@@ -97,7 +97,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
         present.brief();
         drop(present);
         match read {
-            Ok(Ok(watcher)) => drop(watcher.changed().await),
+            Ok(Ok(watcher)) => drop(timeout(LOOK_AGAIN, watcher.changed()).await),
             Ok(Err(fault)) => {
                 office.report_aside("The operators' orders cannot be read", &fault);
                 sleep(RETRY).await;

@@ -12,16 +12,20 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::core::event::{Candidacy, Event};
 use crate::core::order::Slot;
 use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
 use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::election::preempt;
-use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
+use crate::zookeeper::election::shared::Office;
 use crate::zookeeper::schema::paths::Paths;
+
+/// How often we look at what we may not watch.
+const UNWATCHED: Duration = Duration::from_secs(1);
 
 /// Arms what is wanted and not yet armed, and drops what is no longer wanted.
 pub(crate) fn set(contact: &Arc<Contact>, candidacy: Candidacy, wanted: Vec<Watch>) {
@@ -53,10 +57,10 @@ fn spawn(contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) -> AbortHan
 async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
     let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
     let patience = match watch.target {
-        Target::Record(_) => contact.upgrade().and_then(|contact| contact.patience()),
-        Target::Candidate(_) | Target::Own(_) | Target::Base(_) => None,
+        Target::Record(_) => contact.upgrade().map_or(LOOK_AGAIN, |contact| contact.patience()),
+        Target::Candidate(_) | Target::Own(_) | Target::Base(_) => LOOK_AGAIN,
     };
-    let changed = within(patience, AssertUnwindSafe(is_changed(contact, &watch)).catch_unwind()).await;
+    let changed = within(patience, AssertUnwindSafe(is_changed(contact, &office, &watch)).catch_unwind()).await;
     // What could not be watched, because the client library panics on the reply, may change unseen.
     let Some(changed) = changed.map(|changed| changed.unwrap_or(true)) else {
         return office.tell(Event::LineChanged { candidacy });
@@ -71,15 +75,12 @@ async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
 
 /// `None`: nothing came for so long. With several leaders only one record is watched, and its holder may be dead; another
 /// look finds one that lives.
-async fn within<T>(patience: Option<Duration>, changes: impl Future<Output = T>) -> Option<T> {
-    match patience {
-        Some(patience) => timeout(patience, changes).await.ok(),
-        None => Some(changes.await),
-    }
+async fn within<T>(patience: Duration, changes: impl Future<Output = T>) -> Option<T> {
+    timeout(patience, changes).await.ok()
 }
 
 /// Whether there is a reason to look again. `false`: the session ended.
-async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
+async fn is_changed(contact: Weak<Contact>, office: &Office, watch: &Watch) -> bool {
     while let Some(present) = contact.upgrade() {
         let armed = arm(&present, watch).await;
         let over = present.client.state() == State::Over;
@@ -87,9 +88,14 @@ async fn is_changed(contact: Weak<Contact>, watch: &Watch) -> bool {
         let change = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
             Ok(None) => return true,
-            // Not armed, and not known why: whoever looks again arms again. The end of a session is told by itself.
+            // Not armed, and not known why: the next look arms again. The end of a session is told by itself.
             Err(Fault::Unknown(_)) => return !over,
-            Err(_) => return false,
+            // Servers since 3.9.3 refuse a watch on what we may not read (ZOOKEEPER-2590). So we look from time to time.
+            Err(fault) => {
+                office.report_aside("A change may be seen late: a watch was refused", &fault);
+                sleep(UNWATCHED).await;
+                return true;
+            }
         };
         match (change, &watch.target) {
             (None, _) => return false,

@@ -10,9 +10,11 @@ use crate::core::event::SessionNumber;
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connection::{Connection, Error, State};
 use crate::zookeeper::client::task::Task;
-use crate::zookeeper::client::unanswered::Silence;
 use crate::zookeeper::election::session::watches::Watches;
 use crate::zookeeper::election::shared::Office;
+
+/// Without an event, what is watched is read again after this time: an event that was lost must not be missed for ever.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 /// An established session.
 #[derive(Debug)]
@@ -22,7 +24,6 @@ pub(crate) struct Contact {
     pub number: SessionNumber,
     pub negotiated: Duration,
     pub watches: Watches,
-    pub silence: Silence,
     /// Whether the operators' orders are known.
     pub(crate) briefed: watch::Sender<bool>,
 }
@@ -35,9 +36,9 @@ impl Contact {
         let opening = timeout(asked + connection_timeout(asked), opening);
         let client = opening.await.map_err(|_| Error::Timeout)??;
         let negotiated = client.session_timeout();
-        let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
+        let (office, watches) = (Arc::clone(office), Watches::default());
         let briefed = watch::Sender::new(false);
-        Ok(Self { office, client, number, negotiated, watches, silence, briefed })
+        Ok(Self { office, client, number, negotiated, watches, briefed })
     }
 
     /// As far as the client library knows.
@@ -59,10 +60,11 @@ impl Contact {
         }
     }
 
-    /// With several leaders: for how long the record of one that lives may stay as it is. Two renewal intervals of ours.
-    pub fn patience(&self) -> Option<Duration> {
+    /// For how long the record of a leader that lives may stay as it is: with several leaders, of whom only one is watched, two
+    /// renewal intervals of ours.
+    pub fn patience(&self) -> Duration {
         let settings = &self.office.settings;
-        (settings.leaders > 1).then(|| settings.own_lease(self.negotiated) / 4)
+        if settings.leaders > 1 { settings.own_lease(self.negotiated) / 4 } else { LOOK_AGAIN }
     }
 
     /// The client library's task, which ends when the session does.

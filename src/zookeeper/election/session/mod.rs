@@ -13,7 +13,7 @@ pub(crate) mod watches;
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, State, States};
@@ -160,22 +160,33 @@ async fn keep(
     way: &watch::Sender<Way>,
     news: Vec<Event>,
 ) -> Option<Arc<Contact>> {
-    let (session, negotiated) = (contact.number, contact.negotiated);
+    let session = contact.number;
     let (states, mut service) = (contact.client.states(), contact.service());
-    let must_be_taken_up = office.settings.access.must_be_taken_up();
-    if must_be_taken_up {
-        let states = states.clone();
-        service.stand_still_when(move || states.latest() == State::Lost);
-    }
+    let watched = states.clone();
+    service.stand_still_when(move || watched.latest() == State::Lost);
     let (present, beside) = (Arc::downgrade(&contact), companion.join(&contact));
     way.send_replace(Way::Open(contact));
     for event in news {
         office.tell(event);
     }
+    let silent = {
+        let present = Weak::clone(&present);
+        async move {
+            match present.upgrade().map(|contact| contact.client.silence()) {
+                Some(silence) => silence.notified().await,
+                None => pending().await,
+            }
+        }
+    };
     tokio::select! {
         biased;
-        is_lost = follow(office, session, negotiated, states, must_be_taken_up) => {
+        is_lost = follow(office, session, states) => {
             return present.upgrade().filter(|_| is_lost);
+        }
+        () = silent => {
+            tracing::info!("A request found no answer; the connection is given up");
+            lose(office, session);
+            return present.upgrade();
         }
         () = beside => {}
         // It says so by a state before it ends, unless it ends by a bug.
@@ -185,6 +196,12 @@ async fn keep(
         }
     }
     None
+}
+
+fn lose(office: &Office, session: SessionNumber) {
+    office.settings.access.refresh();
+    tracing::info!("Contact was lost");
+    office.tell(Event::ContactLost { session });
 }
 
 /// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
@@ -210,33 +227,13 @@ async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
 /// Renewed certificates are known before the next connection needs them.
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
-/// Until the session is over, which it tells, or has lost contact (`true`) and the client library is not to restore it. The
-/// watcher keeps the latest state only, so states are compared with what was told before.
-async fn follow(
-    office: &Arc<Office>,
-    session: SessionNumber,
-    negotiated: Duration,
-    mut states: States,
-    must_be_taken_up: bool,
-) -> bool {
-    let mut connected = true;
-    let mut state = states.latest();
+/// Until the session is over, or has lost contact (`true`); says which. Meanwhile renewed certificates are read.
+async fn follow(office: &Office, session: SessionNumber, mut states: States) -> bool {
     loop {
-        match state {
-            State::Lost if connected => {
-                connected = false;
-                office.settings.access.refresh();
-                tracing::info!("Contact was lost");
-                office.tell(Event::ContactLost { session });
-                if must_be_taken_up {
-                    return true;
-                }
-            }
-            State::Connected if !connected => {
-                connected = true;
-                office.reached();
-                tracing::info!("Contact was restored");
-                office.tell(Event::ContactRestored { session });
+        match states.latest() {
+            State::Lost => {
+                lose(office, session);
+                return true;
             }
             // Whether our credentials are bad, the next session shows.
             State::Over => {
@@ -244,30 +241,16 @@ async fn follow(
                 office.tell(Event::SessionOver { session });
                 return false;
             }
-            State::Lost | State::Connected => {}
+            State::Connected => {}
         }
-        state = next(office, &mut states, if connected { None } else { Some(negotiated) }).await;
-    }
-}
-
-/// The next state. Meanwhile renewed certificates are read; and without contact in a session as long as `lost`, the servers are
-/// asked once what they have against us, early enough to be read beside the end of the command.
-async fn next(office: &Arc<Office>, states: &mut States, lost: Option<Duration>) -> State {
-    if let Some(negotiated) = lost {
-        match timeout(negotiated / 4, states.changed()).await {
-            Ok(state) => return state,
-            Err(_) => ask_why(office),
-        }
-    }
-    loop {
-        match timeout(CERTIFICATES_ARE_READ_EVERY, states.changed()).await {
-            Ok(state) => return state,
-            Err(_) => office.settings.access.refresh(),
+        if timeout(CERTIFICATES_ARE_READ_EVERY, states.changed()).await.is_err() {
+            office.settings.access.refresh();
         }
     }
 }
 
-/// The same while the session is being taken up.
+/// Asks the servers once, while the session is being taken up, what they have against us: early enough to be read beside the end
+/// of the command.
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
     ask_why(&lost.office);

@@ -1,36 +1,38 @@
 //! A session that has lost its connection, taken up by a new client: the same session, hence the same candidate and place.
 //!
-//! The client library does this by itself, but asks for its watches ahead of a login by SASL. A new client has no watches,
-//! and so the login comes first. What was watched counts as changed, and is read again.
+//! The client library does this by itself, but doubles its pauses without a limit, gives the session up after 7/5 of its timeout
+//! although no server has expired it, and asks for its watches ahead of a login by SASL. A new client has no watches, and so the
+//! login comes first. What was watched counts as changed, and is read again.
 //!
 //! The lease knows nothing of it: it ends where the last answered renewal has put its end, and only another one moves that.
 //!
 //! Never: two clients of one session; a session closed because it could not be taken up.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::clock;
-use crate::core::backoff::Backoff;
 use crate::core::event::Event;
-use crate::core::lease::connection_timeout;
-use crate::zookeeper::client::unanswered::Silence;
+use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watches;
 
-/// The session in a new client, after the old one was ended. Tries for as long as servers may know the session.
+/// The longest pause between two rounds over all servers: after an outage, the first server that answers is found this soon.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The session in a new client, after the old one was ended. Tries until a server says that the session is over: one that was
+/// down has expired nothing.
 ///
 /// # Errors
-/// The session is over, or nothing is known of it any more.
+/// The session is over.
 pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     lost.watches.close();
     lost.client.task.end();
-    // As long as the client library would have tried.
-    let limit = lost.negotiated * 7 / 5;
-    let client = timeout(limit, reach(lost)).await.unwrap_or(Err(Error::Timeout))?;
+    let client = reach(lost).await?;
     // The new client does not know how far the old one had read, and takes a server that lags behind.
     let synced = timeout(connection_timeout(lost.negotiated), client.sync("/")).await;
     tracing::debug!(?synced, "Session was taken up");
@@ -40,7 +42,6 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         number: lost.number,
         negotiated: lost.negotiated,
         watches: Watches::of(lost.watches.candidacy()),
-        silence: Silence::default(),
         briefed: watch::Sender::new(*lost.briefed.borrow()),
     })
 }
@@ -54,7 +55,7 @@ pub(crate) fn news(lost: &Contact) -> Vec<Event> {
 async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let (office, session) = (&lost.office, lost.client.session());
     let id = lost.client.session_id();
-    let mut backoff = Backoff::new(office.settings.instance);
+    let longest = (office.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
     loop {
         let (servers, pace) = (&office.settings.servers, office.pace());
         let error = match office.settings.access.open(servers, pace, Some(session.clone())).await {
@@ -70,11 +71,12 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
             return Err(error);
         }
         tracing::debug!(%error, "Session could not be taken up");
-        sleep(pause(&mut backoff)).await;
+        sleep(longest / 2 + longest.mul_f64(random() / 2.0)).await;
     }
 }
 
-fn pause(backoff: &mut Backoff) -> Duration {
-    let now = clock::now().lease;
-    now.until(backoff.retry_at(now))
+/// In 0.0..1.0.
+fn random() -> f64 {
+    let bits = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or_default();
+    f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
