@@ -1,4 +1,4 @@
-//! `docs/traps.md` has a row for each trap, `docs/security.md` one for each claim, and both name only tests that exist.
+//! `docs/verification/traps.md` has a row for each trap, `docs/security.md` one for each claim, and both name only tests that exist.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 const TRAPS: usize = 54;
 
 fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/traps.md")).unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/verification/traps.md")).unwrap()
 }
 
 /// The text of every file below `directory` with this ending.
