@@ -19,12 +19,19 @@ fn read(path: &Path) -> String {
 /// Every document, at any depth.
 fn documents() -> Vec<PathBuf> {
     let mut found: Vec<_> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)).into();
+    found.extend(files("md"));
+    found
+}
+
+/// Every file of documents with this ending, at any depth.
+fn files(ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut folders = ["docs", "examples", "packaging", "benches", "tests"].map(|name| root().join(name)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             match entry.extension() {
                 None if entry.is_dir() => folders.push(entry),
-                Some(extension) if extension == "md" => found.push(entry),
+                Some(extension) if extension == ending => found.push(entry),
                 _ => {}
             }
         }
@@ -68,6 +75,17 @@ fn every_link_leads_to_something() {
         }
     }
     assert_eq!(dead, [""; 0]);
+}
+
+#[test]
+fn every_picture_has_a_title_and_colours_for_a_dark_page() {
+    let pictures = files("svg");
+    assert!(pictures.len() >= 5, "{pictures:?}");
+    for picture in pictures {
+        let text = read(&picture);
+        let wanted = ["<title>", "prefers-color-scheme:dark"];
+        assert!(wanted.iter().all(|part| text.contains(part)), "{}: {wanted:?}", picture.display());
+    }
 }
 
 #[test]
