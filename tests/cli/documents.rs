@@ -111,7 +111,7 @@ fn first_word(text: &str) -> &str {
 }
 
 fn table_of_timeouts() -> String {
-    let mut table = "| T | renewed every | outages surely ridden out | SIGTERM at | SIGKILL at | successor after a crash of the host |\n\
+    let mut table = "| T | renewed every | longest tolerated outage | SIGTERM at | SIGKILL at | successor after a crash of the host |\n\
                      |---|---|---|---|---|---|\n"
         .to_owned();
     for timeout in ["4s", "6s", "10s", "15s", "20s", "30s", "40s"] {
