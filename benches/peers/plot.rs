@@ -15,6 +15,9 @@ const FIGURES: f64 = 70.0;
 const ROW: f64 = 22.0;
 const HEAD: f64 = 34.0;
 const GREY: &str = "#666";
+/// For a dark page: the colours above and below that would not be seen on it.
+const STYLE: &str = "<style>@media(prefers-color-scheme:dark){svg{fill:#e6edf3}[fill=\"#fff\"]{fill:#0d1117}\
+[fill=\"#000\"]{fill:#e6edf3}[stroke=\"#000\"]{stroke:#e6edf3}[fill=\"#666\"]{fill:#9da7b3}[stroke=\"#ccc\"]{stroke:#444c56}}</style>";
 
 fn colour(kind: Kind) -> &'static str {
     match kind {
@@ -75,10 +78,10 @@ impl Canvas {
         self.add(format_args!(r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>"#));
     }
 
-    fn page(self, width: f64, height: f64) -> String {
+    fn page(self, title: &str, width: f64, height: f64) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-             font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
+             font-family=\"sans-serif\" font-size=\"11\" role=\"img\">\n<title>{title}</title>\n{STYLE}\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
             self.0
         )
     }
@@ -106,7 +109,7 @@ pub fn bars(latencies: &[Latency]) -> String {
         }
         top += 8.0;
     }
-    canvas.page(WIDTH, height + 24.0)
+    canvas.page("Start and handover: zk-leader-run, its peers and the floor, in ms", WIDTH, height + 24.0)
 }
 
 fn rows(latency: &Latency) -> f64 {
@@ -129,7 +132,7 @@ pub fn crowds(crowds: &[Crowd]) -> String {
     let mut canvas = Canvas::default();
     panel(&mut canvas, 50.0, "Handover on SIGTERM, ms", crowds, |crowd| &crowd.handover);
     panel(&mut canvas, WIDTH / 2.0 + 50.0, "Packets to ZooKeeper", crowds, |crowd| &crowd.packets);
-    canvas.page(WIDTH + LABEL, BOTTOM + 30.0)
+    canvas.page("Many contenders: handover on SIGTERM, and packets to ZooKeeper", WIDTH + LABEL, BOTTOM + 30.0)
 }
 
 /// Of the longest name beside the last point.

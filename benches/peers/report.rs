@@ -21,7 +21,7 @@ const END: &str = "<!-- end of benchmarks -->";
 pub fn write(results: &Results, rounds: usize) -> io::Result<()> {
     let conditions = conditions(rounds)?;
     fill(&root().join("docs/benchmarks.md"), &format!("{conditions}\n\n{}", tables(results)))?;
-    fill(&root().join("README.md"), &format!("{}\n{conditions}\n", summary(results)))?;
+    fill(&root().join("README.md"), &summary(results))?;
     fs::write(root().join("docs/benchmarks.svg"), plot::bars(&results.latencies))?;
     fs::write(root().join("docs/benchmarks-crowd.svg"), plot::crowds(&results.crowds))
 }
@@ -193,29 +193,20 @@ fn crowds(crowds: &[Crowd]) -> String {
     text
 }
 
-/// For the README: one row for each program.
+/// For the README: what a user waits for, and whether both commands ran.
 fn summary(results: &Results) -> String {
-    let titles = results.latencies.iter().map(|latency: &Latency| latency.title.to_owned());
-    let blows = [Blow::Kill, Blow::Stop];
-    let columns: Vec<_> = titles
-        .chain([
-            "`kill -9` of it (T = 4 s): the next runs after".to_owned(),
-            "both commands ran after `kill -9`".to_owned(),
-            "after `kill -STOP`".to_owned(),
-            "private memory".to_owned(),
-        ])
-        .collect();
-    let mut text = format!("| | {} |\n|---{}|\n", columns.join(" | "), "|---".repeat(columns.len()));
+    let shown = ["Start", "Handover on SIGTERM"];
+    let mut text = format!("| | {} | `kill -9` of the program (T = 4 s): next start; overlap |\n", shown.join(" | "));
+    text.push_str("|---|---|---|---|\n");
     for kind in Kind::ALL {
-        let latencies = results.latencies.iter().map(|latency| median(latency.series(kind), " ms"));
-        let outcome = |blow| results.outcomes.iter().find(move |outcome| outcome.kind == kind && outcome.blow == blow);
-        let took = median(outcome(Blow::Kill).map(|outcome| &outcome.took), " ms");
-        let overlaps = blows.map(|blow| outcome(blow).map_or("–".to_owned(), overlap));
-        let footprint = results.footprints.iter().find(|footprint| footprint.kind == kind);
-        let memory = footprint.map_or("–".to_owned(), |footprint| format!("{:.1} MiB", footprint.leader.memory));
-        let cells: Vec<_> = latencies.chain([took]).chain(overlaps).chain([memory]).collect();
+        let latency = |title| results.latencies.iter().find(|latency: &&Latency| latency.title == title);
+        let latencies = shown.map(|title| median(latency(title).and_then(|latency| latency.series(kind)), " ms"));
+        let killed = |outcome: &&Outcome| outcome.kind == kind && outcome.blow == Blow::Kill;
+        let killed = results.outcomes.iter().find(killed).map_or("–".to_owned(), |outcome| {
+            format!("{}; {}", median(Some(&outcome.took), " ms"), overlap(outcome))
+        });
         let name = if kind == Kind::Ours { format!("**{}**", kind.name()) } else { kind.name().to_owned() };
-        writeln!(text, "| {name} | {} |", cells.join(" | ")).unwrap();
+        writeln!(text, "| {name} | {} | {killed} |", latencies.join(" | ")).unwrap();
     }
     text
 }

@@ -51,6 +51,10 @@ const LEGEND: [(&str, &str, f64); 8] = [
         290.0,
     ),
 ];
+/// For a dark page: the colours that would not be seen on it.
+const STYLE: &str = "<style>@media(prefers-color-scheme:dark){svg{fill:#e6edf3}[fill=\"#fff\"]{fill:#0d1117}\
+[fill=\"#000\"]{fill:#fff}[fill=\"#777\"]{fill:#9da7b3}[fill=\"#444\"]{fill:#c9d1d9}[fill=\"#bbb\"]{fill:#6e7681}\
+[fill=\"#f3ecd8\"]{fill:#3a3423}[fill=\"#a02a18\"]{fill:#ff8f7a}[stroke=\"#ddd\"]{stroke:#30363d}}</style>";
 const COLOURS: [&str; 6] = ["#2a78b5", "#d9822b", "#3a9a5b", "#8a5fb0", "#1f9d9d", "#a0722a"];
 
 impl Timeline<'_> {
@@ -60,8 +64,9 @@ impl Timeline<'_> {
         let height = HEAD + f64::from(u32::try_from(rows).unwrap()) * self.row_height() + 6.0;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-             viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"9\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+             viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"9\" role=\"img\">\n\
+             <title>{}</title>\n{STYLE}\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+            self.title
         );
         self.draw_head(&mut svg);
         for row in 0..rows {

@@ -19,12 +19,19 @@ fn read(path: &Path) -> String {
 /// Every document, at any depth.
 fn documents() -> Vec<PathBuf> {
     let mut found: Vec<_> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)).into();
+    found.extend(files("md"));
+    found
+}
+
+/// Every file of documents with this ending, at any depth.
+fn files(ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut folders = ["docs", "examples", "packaging", "benches", "tests"].map(|name| root().join(name)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             match entry.extension() {
                 None if entry.is_dir() => folders.push(entry),
-                Some(extension) if extension == "md" => found.push(entry),
+                Some(extension) if extension == ending => found.push(entry),
                 _ => {}
             }
         }
@@ -71,6 +78,17 @@ fn every_link_leads_to_something() {
 }
 
 #[test]
+fn every_picture_has_a_title_and_colours_for_a_dark_page() {
+    let pictures = files("svg");
+    assert!(pictures.len() >= 5, "{pictures:?}");
+    for picture in pictures {
+        let text = read(&picture);
+        let wanted = ["<title>", "prefers-color-scheme:dark"];
+        assert!(wanted.iter().all(|part| text.contains(part)), "{}: {wanted:?}", picture.display());
+    }
+}
+
+#[test]
 fn every_alert_says_in_the_documents_what_to_do() {
     let rules = read(&root().join("packaging/prometheus/zk-leader-run.rules.yml"));
     let alerts: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
@@ -93,7 +111,7 @@ fn first_word(text: &str) -> &str {
 }
 
 fn table_of_timeouts() -> String {
-    let mut table = "| T | renewed every | outages surely ridden out | SIGTERM at | SIGKILL at | successor after a crash of the host |\n\
+    let mut table = "| T | renewed every | longest tolerated outage | SIGTERM at | SIGKILL at | successor after a crash of the host |\n\
                      |---|---|---|---|---|---|\n"
         .to_owned();
     for timeout in ["4s", "6s", "10s", "15s", "20s", "30s", "40s"] {

@@ -28,14 +28,21 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The pages at the root, and those below `docs` and `examples`.
 fn documents() -> Vec<PathBuf> {
-    let pages = |folder: &Path| {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect::<Vec<_>>()
-    };
-    let examples = fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path());
-    let examples = examples.filter(|path| path.is_dir()).flat_map(|folder| pages(&folder));
-    let mut documents: Vec<_> = pages(root()).into_iter().chain(pages(&root().join("docs"))).chain(examples).collect();
+    fn pages(folder: &Path, is_deep: bool, found: &mut Vec<PathBuf>) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if is_deep && path.is_dir() {
+                pages(&path, true, found);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    let mut documents = Vec::new();
+    pages(root(), false, &mut documents);
+    pages(&root().join("docs"), true, &mut documents);
+    pages(&root().join("examples"), true, &mut documents);
     documents.sort();
     documents
 }
