@@ -7,13 +7,13 @@ step() { # step NAME COMMAND...
     say "$name"
     "$@" || verdict=FAILED
     [ $verdict = ok ] || failed+=("$name")
-    rows+=("$(printf '%-48s %5d s   %s' "$name" $((SECONDS - begun)) $verdict)")
+    rows+=("$(printf '%-58s %5d s   %s' "$name" $((SECONDS - begun)) $verdict)")
 }
 
 finish() { # the table; fails if a step did
     printf '\n'
     printf '%s\n' "${rows[@]}"
-    printf '%-48s %5d s\n' Total $SECONDS
+    printf '%-58s %5d s\n' Total $SECONDS
     if [ ${#failed[@]} -gt 0 ]; then
         say "FAILED: ${#failed[@]} of ${#rows[@]} steps"
         return 1
