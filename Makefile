@@ -6,7 +6,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test bench sim chaos chaos-controls mutants test-3.9 upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
+.PHONY: build check fix test-fast test bench sim chaos chaos-controls mutants test-3.9 upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -16,6 +16,8 @@ check:            ## format and clippy
 	cargo fmt --check && cargo clippy --all-targets -- -D warnings
 fix:              ## format, and rewrite golden files
 	cargo fmt && UPDATE=1 cargo test
+test-fast:        ## what needs no server and no root: the decisions, the command line, the layers; in under a minute
+	cargo test --lib --test machine --test machine_properties --test cli --test architecture
 test:             ## everything that CI runs
 	bash tests/run.sh
 bench:            ## this program, its peers and the floor, side by side; ROUNDS=20

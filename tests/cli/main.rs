@@ -8,6 +8,7 @@ mod file;
 mod man;
 mod meaning;
 mod refusals;
+mod suite;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

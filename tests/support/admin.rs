@@ -123,7 +123,13 @@ impl Admin {
     /// Who may do what with it, as `zkCli.sh` writes it: `world:anyone:cdrwa`.
     #[track_caller]
     pub fn acl(&self, path: &str) -> Vec<String> {
-        let (entries, _) = self.must(path, |client, path| async move { client.get_acl(&path).await });
+        self.find_acl(path).unwrap_or_else(|| panic!("{path} does not exist"))
+    }
+
+    /// The same, if the znode exists.
+    #[track_caller]
+    pub fn find_acl(&self, path: &str) -> Option<Vec<String>> {
+        let (entries, _) = self.absent_as_none(path, |client, path| async move { client.get_acl(&path).await })?;
         let letters = |entry: &Acl| {
             RIGHTS
                 .iter()
@@ -131,7 +137,7 @@ impl Admin {
                 .map(|(letter, _)| *letter)
                 .collect::<String>()
         };
-        entries.iter().map(|entry| format!("{}:{}:{}", entry.scheme(), entry.id(), letters(entry))).collect()
+        Some(entries.iter().map(|entry| format!("{}:{}:{}", entry.scheme(), entry.id(), letters(entry))).collect())
     }
 
     /// Replaces its ACL by this one entry.

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::tamper::Tampering;
+use super::traffic::Request;
 use super::wait;
 
 /// The request types (`ZooDefs.OpCode`) that tests care for.
@@ -69,8 +70,8 @@ struct Line {
     network: watch::Sender<Network>,
     /// How many connections were made, and perhaps reset.
     accepted: AtomicUsize,
-    /// The types of all requests that were forwarded.
-    forwarded: Mutex<Vec<i32>>,
+    /// All requests that were forwarded.
+    forwarded: Mutex<Vec<Request>>,
     tampering: Tampering,
 }
 
@@ -207,6 +208,11 @@ impl Proxy {
 
     /// The types of all requests that were forwarded so far, pings too.
     pub fn forwarded(&self) -> Vec<i32> {
+        self.line.forwarded.lock().unwrap().iter().map(|request| request.kind).collect()
+    }
+
+    /// All requests that were forwarded so far, pings too.
+    pub fn requests(&self) -> Vec<Request> {
         self.line.forwarded.lock().unwrap().clone()
     }
 
@@ -299,7 +305,7 @@ async fn carry_requests(
         send(server, &frame).await?;
         pending = frames.next().await?;
         let Some((xid, kind)) = pending.as_deref().filter(|_| !line.is_blind).and_then(header) else { continue };
-        line.forwarded.lock().unwrap().push(kind);
+        line.forwarded.lock().unwrap().push(Request::new(kind, pending.as_deref().unwrap_or_default()));
         line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
             let _ = swallow.send(Some(xid));

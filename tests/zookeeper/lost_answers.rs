@@ -21,7 +21,7 @@ fn a_lost_answer_to_the_create_leaves_one_candidate() {
         election.diary.until_started(1);
         assert_eq!(link.replies_dropped(), 1);
         assert_eq!(election.candidates().len(), 1, "{recipe}: {:?}", election.candidates());
-        let creates = link.forwarded().into_iter().filter(|kind| CREATE.contains(kind)).count();
+        let creates = link.asked().iter().filter(|request| CREATE.contains(&request.kind)).count();
         assert!(recipe == "single" || creates == 1, "it looked for its candidate before it made another: {creates}");
         let _next = election.host("b").option("--recipe", recipe).spawn();
         host.signal(Signal::SIGTERM);

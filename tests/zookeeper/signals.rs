@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{election, link, millis, secs};
-use crate::support::{Election, Proxy, Running, diary, wait};
+use crate::support::{Election, Proxy, Running, Subject, diary, wait};
 
 const STOPPING: [i32; 3] = [2, 3, 15];
 const TOLD_TO_THE_WITNESS: [i32; 3] = [1, 10, 12];
@@ -33,9 +33,16 @@ fn deliver(host: &Running, signal: i32) -> bool {
     kill.status().unwrap().success()
 }
 
+/// A test run may ignore SIGHUP (`nohup(1)`); whatever it starts would do so, too.
+fn spawn(host: Subject) -> Running {
+    let mut env = Command::new("env");
+    env.arg("--default-signal=HUP");
+    host.spawn_inside(env)
+}
+
 fn leading() -> (Election, Running) {
     let election = election();
-    let host = election.host("a").spawn();
+    let host = spawn(election.host("a"));
     election.diary.until_started(1);
     (election, host)
 }
@@ -148,14 +155,14 @@ const STATES: [(&str, Arrive); 4] = [
 
 fn connecting(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
     link.stall();
-    let host = election.host_behind(link, "a").spawn();
+    let host = spawn(election.host_behind(link, "a"));
     wait::until("it connects", || link.accepted() > 0);
     host
 }
 
 fn backing_off(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
     link.cut();
-    let host = election.host_behind(link, "a").spawn();
+    let host = spawn(election.host_behind(link, "a"));
     wait::until("it was refused twice", || link.accepted() > 1);
     host
 }
@@ -163,7 +170,7 @@ fn backing_off(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Runni
 fn waiting_behind_a_holder(election: &Election, link: &Proxy, others: &mut Vec<Running>) -> Running {
     others.push(election.host("holder").session_timeout("4s").spawn());
     election.until_candidates(1);
-    let host = election.host_behind(link, "a").spawn();
+    let host = spawn(election.host_behind(link, "a"));
     election.until_candidates(2);
     host
 }
@@ -171,7 +178,7 @@ fn waiting_behind_a_holder(election: &Election, link: &Proxy, others: &mut Vec<R
 fn waiting_for_a_lease(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
     election.prepare();
     election.admin.set(&election.path("lease"), "whatever this is, it may be held");
-    let host = election.host_behind(link, "a").spawn();
+    let host = spawn(election.host_behind(link, "a"));
     wait::until("it has taken the record over", || election.admin.read(&election.path("lease")).contains("\"a\""));
     host
 }

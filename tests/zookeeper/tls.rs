@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -14,7 +15,7 @@ use crate::support::ensemble::Build;
 use crate::support::pki::{Authority, Issued};
 use crate::support::ports::Port;
 use crate::support::subject::is_alive;
-use crate::support::{Election, Ensemble, Subject, wait};
+use crate::support::{Election, Ensemble, Subject, diary, wait};
 
 /// A server with a plain and a secure port, certified for `localhost` only, and our own certificate.
 pub(super) struct Site {
@@ -272,14 +273,17 @@ impl Renewal {
         host.option("--tls-cert", &self.path("cert")).option("--tls-key", &self.path("key"))
     }
 
-    /// The server starts again, and from now on it is signed by that one, and trusts nobody else.
-    pub fn restart_server(&self, authority: &Authority) {
+    /// The server starts again, and from now on it is signed by that one, and trusts nobody else. When the old one was gone.
+    pub fn restart_server(&self, authority: &Authority) -> Duration {
         let server = authority.issue("server", "DNS:localhost");
         // The files that it was told of stay where they are.
         let old = &self.site.authority;
         fs::copy(&server.both, old.certificate().with_file_name("server.both")).unwrap();
         fs::copy(authority.certificate(), old.certificate()).unwrap();
+        self.site.ensemble.server(0).kill();
+        let gone_at = diary::now();
         self.site.ensemble.server(0).restart();
+        gone_at
     }
 }
 

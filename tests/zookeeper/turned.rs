@@ -116,8 +116,11 @@ fn servers_that_were_away_and_then_refuse_us_are_asked_again() {
     let election = worn.renewal.site.election();
     let host = worn.host(&election, "a").spawn();
     election.diary.until_started(1);
+    // It may have taken several tries to begin with.
+    let unreached = "Ensemble was not reached again";
+    let before = host.log().matches(unreached).count();
     worn.link.cut();
-    host.until_logged("Ensemble was not reached again");
+    host.until_logged_times(unreached, before + 1);
     assert!(!host.log().contains("cannot be spoken with"), "{}", host.log());
     worn.publish(&Authority::new().issue("stranger", "DNS:client"));
     worn.link.heal();
@@ -148,9 +151,8 @@ fn servers_that_have_another_authority_end_the_term_in_time_and_with_on_loss_exi
     let mut leaver = renewal.host(&other, "a").option("--on-loss", "exit").spawn();
     election.diary.until_started(1);
     other.diary.until_started(1);
-    let cut_at = diary::now();
-    renewal.restart_server(&Authority::new());
-    is_ended_in_time(&election, &mut host, cut_at);
+    let gone_at = renewal.restart_server(&Authority::new());
+    is_ended_in_time(&election, &mut host, gone_at);
     host.until_logged("is not signed by an authority in --tls-ca");
     assert_eq!(leaver.code(), 76, "{}", leaver.log());
 }

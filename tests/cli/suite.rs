@@ -1,0 +1,29 @@
+//! How the whole suite (`tests/run.sh`) goes on after a step that fails.
+
+use std::process::Command;
+
+/// Runs these steps as `tests/run.sh` does.
+fn suite(steps: &str) -> (Option<i32>, String) {
+    let script = format!(". tests/prerequisites.sh; . tests/steps.sh; {steps}; finish");
+    let output = Command::new("bash").args(["-euo", "pipefail", "-c", &script]).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// The words of a line of the table at the end.
+fn row<'a>(said: &'a str, name: &str) -> Vec<&'a str> {
+    let row = said.lines().rfind(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no row of {name}:\n{said}"));
+    row[name.len()..].split_whitespace().collect()
+}
+
+#[test]
+fn a_suite_runs_to_its_end_and_fails_at_the_end_if_a_step_did() {
+    let (code, said) = suite("step Red false; step Green echo still tested; step Absent no-such-program 2>&1");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("\nstill tested\n"), "{said}");
+    assert_eq!([row(&said, "Red")[2], row(&said, "Green")[2], row(&said, "Absent")[2]], ["FAILED", "ok", "FAILED"]);
+    assert!(said.lines().last().unwrap().contains("FAILED: 2 of 3 steps"), "{said}");
+
+    let (code, said) = suite("step Green true");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.lines().last().unwrap().contains("All tests passed"), "{said}");
+}
