@@ -19,7 +19,7 @@ use super::unfenced::to_fence;
 use super::watches::Watch;
 use super::{layout, slots};
 use crate::core::action::Conditions;
-use crate::core::event::{Candidacy, Event, Place, Record};
+use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::order::Slot;
 
 /// How often what is missing is created and read again within one request. Peers that race create it too.
@@ -50,30 +50,28 @@ impl From<Event> for Answer {
     }
 }
 
-/// Reads the record, with one watch on it.
+/// Reads the record, with one watch on it; a record that is gone is a conflict.
 pub(super) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
     let lease = &contact.office.paths.of(slot).lease;
-    for _ in 0..ROUNDS {
-        // A watch that is armed since before this read reports all that comes after it.
-        let read = if contact.watches.has_record(candidacy, slot) {
-            contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
-        } else {
-            let read = contact.client.get_and_watch_data(lease).await;
-            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
-        };
-        match read {
-            Ok((data, stat, watches)) => {
-                let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
-                if let Some(disagreement) = disagreement.filter(|_| record.held) {
-                    contact.office.report_disagreement(&disagreement);
-                }
-                return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
+    // A watch that is armed since before this read reports all that comes after it.
+    let read = if contact.watches.has_record(candidacy, slot) {
+        contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
+    } else {
+        let read = contact.client.get_and_watch_data(lease).await;
+        read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
+    };
+    match read {
+        Ok((data, stat, watches)) => {
+            let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
+            if let Some(disagreement) = disagreement.filter(|_| record.held) {
+                contact.office.report_disagreement(&disagreement);
             }
-            Err(Error::NoNode) => repair(&contact).await?,
-            Err(error) => return Err(Fault::from(error).without(Right::Read, lease)),
+            Ok(Answer { event: Event::Observed { candidacy, record }, watches })
         }
+        // It is made again with a look; whoever holds it must know at once.
+        Err(Error::NoNode) => Err(Fault::Denied(Denial::Conflict)),
+        Err(error) => Err(Fault::from(error).without(Right::Read, lease)),
     }
-    Err(too_many_rounds())
 }
 
 /// The term and the record of one slot.

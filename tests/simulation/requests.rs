@@ -193,11 +193,7 @@ impl World {
 
     fn observe(&mut self, call: usize, candidacy: Candidacy) {
         let session = self.calls[call].session;
-        let mut state = self.visible(call);
-        if state.record.is_none() {
-            self.ensemble.bootstrap(self.own_lease(self.calls[call].instance));
-            state = self.ensemble.seen_by(session, 0);
-        }
+        let state = self.visible(call);
         match state.record {
             Some(stored) => {
                 self.ensemble.watch(session, candidacy.0, Watched::Record, &state);

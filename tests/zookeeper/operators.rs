@@ -27,6 +27,26 @@ fn a_leader_whose_candidate_is_deleted_stops_at_once_and_its_successor_waits_for
     election.until_candidates(2);
 }
 
+/// As a recursive delete of the shell does it: each znode by itself, the candidate before the record. Under a new base nobody
+/// waits for a lease.
+#[test]
+fn a_base_that_is_deleted_znode_by_znode_kills_the_command_at_once() {
+    let election = election();
+    let host = election.host("a").session_timeout("20s").witness(&election.diary, &["ignore-term"]).spawn();
+    let start = election.diary.until_started(1);
+    election.admin.delete(&election.first());
+    election.diary.until_noted("signal=15");
+    // The record, which is still its own.
+    host.until_logged("request=Observe");
+    let deleted_at = diary::now();
+    election.admin.delete_tree(&format!("/zk-leader-run/{}", election.name));
+    let next = election.diary.until_started(2);
+    let lived = election.diary.end_of(start.token).saturating_sub(deleted_at);
+    assert!(lived < secs(10), "the lease was good for 17 s and more; lived for {lived:?}");
+    assert!(next.token > start.token);
+    election.diary.assert_no_overlap();
+}
+
 /// T18
 #[test]
 fn an_election_directory_that_is_deleted_is_made_again_and_somebody_leads() {

@@ -25,12 +25,31 @@ impl Machine {
     /// A requested stop is not short of time: the lease goes on being renewed. `kill_at` is the guard's.
     pub(super) fn stopping_deadline(&self, now: Now) -> Timestamp {
         let renewal = if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at(now) };
-        renewal.min(self.start_by)
+        let can_ask = self.runs_out() && self.pending.is_none() && self.timing().is_some();
+        let retry = self.standing.retry_at.filter(|_| can_ask).unwrap_or(Timestamp::NEVER);
+        renewal.min(retry).min(self.start_by)
     }
 
     pub(super) fn pass_stopping(&mut self, now: Now) {
         if !self.lapsed() {
             self.renew_when_due(now);
+        } else if self.runs_out() && self.standing.retry_at.is_some_and(|at| now.lease >= at) {
+            self.observe_again();
+        }
+    }
+
+    /// The tree is being stopped, its lease runs out, and a successor waits for that.
+    pub(super) fn runs_out(&self) -> bool {
+        self.lapsed() && !self.at_least_once()
+    }
+
+    /// Reads the record and watches it, until the tree is gone: if the whole base is deleted, znode by znode, nobody waits
+    /// for our lease under a new one.
+    pub(super) fn observe_again(&mut self) {
+        self.standing.stale = self.pending.is_some() && self.runs_out();
+        if self.pending.is_none() && self.timing().is_some() {
+            self.standing.retry_at = None;
+            self.observe();
         }
     }
 

@@ -149,6 +149,9 @@ impl Machine {
     /// Is the record still ours? A renewal tells at once; who may not renew only reads: while the record waits, and under
     /// at-least-once without the first place.
     pub(super) fn reassure(&mut self, now: Now) {
+        if self.runs_out() {
+            return self.observe_again();
+        }
         let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
         let has_lease = self.deadlines().is_some();
         if has_lease && (is_first || !self.at_least_once()) {
@@ -233,9 +236,9 @@ impl Machine {
         let ours = record.nonce == tenure.nonce;
         match self.phase {
             Phase::Releasing { .. } if ours && !record.held => self.released(now),
-            // Whoever took it over from us waits for our lease. Versions only grow, except with the whole base.
+            // The successor waits for our lease. Versions only grow, except with the whole base.
             Phase::Stopping { lapsed: true, .. }
-                if !ours && record.held && record.version > tenure.conditions.record => {}
+                if !ours && self.is_waited_for(record) && record.version > tenure.conditions.record => {}
             // Nothing to adopt, and yet a conflict: the term is another one's.
             _ if !ours || !record.held || tenure.conflict == Some(record.version) => self.deposed(now),
             _ => self.adopt(now, record, tenure.conditions.term),
@@ -244,6 +247,9 @@ impl Machine {
 
     /// A hint that came while a holder's request was under way, and was not answered by it.
     pub(super) fn look_at_what_changed(&mut self) {
+        if self.runs_out() && self.standing.stale && self.pending.is_none() {
+            return self.observe_again();
+        }
         let holds_on = match self.phase {
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => !self.at_least_once(),
             Phase::Following | Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => false,
@@ -251,6 +257,11 @@ impl Machine {
         if holds_on && self.standing.stale && self.pending.is_none() {
             self.look_again();
         }
+    }
+
+    /// Its holder starts nothing before our lease is over; under at-least-once nobody waits for it.
+    fn is_waited_for(&self, record: Record) -> bool {
+        record.held && (record.waiting_on.is_some() || self.at_least_once())
     }
 
     fn holds(&self, record: Record) -> bool {
@@ -289,6 +300,7 @@ impl Machine {
                     self.standing.view = None;
                     self.phase = Phase::Stopping { after, lapsed: true };
                     self.hasten_stop(now, Why::CandidateGone);
+                    self.observe_again();
                 }
                 _ => self.seat_lost(now, Why::CandidateGone),
             },
@@ -300,8 +312,11 @@ impl Machine {
             self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
         }
         let pause = self.timing().map_or(Duration::ZERO, |timing| timing.renewal_interval / RETRIES_PER_RENEWAL);
+        let again_at = now.lease.after(pause);
+        if self.runs_out() {
+            self.standing.retry_at = Some(again_at);
+        }
         if let Some(tenure) = &mut self.tenure {
-            let again_at = now.lease.after(pause);
             if request == Request::Mark {
                 tenure.mark_at = again_at;
             } else {
@@ -333,8 +348,7 @@ impl Machine {
         }
         if !self.at_least_once() {
             self.stop_tree(now, why, self.stop_by(now));
-            // Is the candidate alone gone, or the whole base with it? Under a new one nobody waits for our lease.
-            return self.observe();
+            return self.observe_again();
         }
         if self.phase == Phase::Leading {
             self.pause(now, why);
