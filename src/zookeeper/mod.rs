@@ -211,7 +211,9 @@ impl Desk {
             if self.office.board.has_terms() {
                 sleep(COURTESY).await;
             }
-            let _ = timeout(within.min(LAST_WORDS), in_peace(chronicle::put(&contact))).await;
+            if timeout(within.min(LAST_WORDS), in_peace(chronicle::put(&contact))).await.is_err() {
+                tracing::debug!("The history was not written in time");
+            }
         }
         self.retire();
         let closed = async {
@@ -272,7 +274,10 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What becomes of it is nobody's business any more.
 async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
-    let _ = AssertUnwindSafe(work).catch_unwind().await;
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    if !matches!(done, Ok(Ok(()))) {
+        tracing::debug!("The history was not written");
+    }
 }
 
 /// Puts a request to whom there is contact with, once there is.

@@ -72,7 +72,8 @@ impl Service {
 
     /// As soon as contact is lost, the task does nothing more. Somebody must [`Service::end`] it then.
     pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
-        let _ = self.leash.0.set(Box::new(lost));
+        let was_free = self.leash.0.set(Box::new(lost)).is_ok();
+        debug_assert!(was_free, "one session, one leash");
     }
 
     /// Ends it as it stands, without a word to the server.

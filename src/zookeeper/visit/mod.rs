@@ -252,7 +252,9 @@ impl Visit {
         let Self { client, service, .. } = self;
         drop(client);
         if let Some(mut service) = service {
-            let _ = timeout(PATIENCE, service.over()).await;
+            if timeout(PATIENCE, service.over()).await.is_err() {
+                tracing::debug!("Closing the session was not confirmed; it is left to expiry");
+            }
         }
     }
 
