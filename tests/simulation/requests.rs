@@ -197,7 +197,8 @@ impl World {
         match state.record {
             Some(stored) => {
                 self.ensemble.watch(session, candidacy.0, Watched::Record, &state);
-                self.answer(call, Event::Observed { candidacy, record: read(stored) });
+                let term_version = state.term.map_or(0, |term| term.version);
+                self.answer(call, Event::Observed { candidacy, record: read(stored), term_version });
             }
             None => self.deny(call, Denial::Conflict),
         }
