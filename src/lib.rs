@@ -16,14 +16,34 @@
 pub mod core;
 
 pub mod clock;
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "a signal to a process that is gone has done its work; what lives on is seen, and tried again"
+)]
 pub mod guard;
 pub mod zookeeper;
 
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
+)]
 pub mod observe;
 pub mod supervisor;
 
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
+)]
 pub mod budget;
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
+)]
 pub mod cli;
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
+)]
 pub mod commands;
 pub mod config;
 pub mod exit;

@@ -34,8 +34,9 @@ use crate::zookeeper::election::release_orphaned::Orphaned;
 /// variables are, too (`PR_SET_DUMPABLE(2const)`). Children inherit it until they execute something, so the command keeps its own.
 pub fn keep_secrets(access: &Access) {
     if access.holds_secrets() {
-        // It cannot fail.
-        let _ = set_dumpable(false);
+        if let Err(error) = set_dumpable(false) {
+            tracing::warn!(%error, "Whoever has our rights may look into our memory");
+        }
     }
 }
 

@@ -239,13 +239,13 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        let _ = kill(Pid::from_raw(-self.pid()), Signal::SIGKILL);
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        kill(Pid::from_raw(-self.pid()), Signal::SIGKILL).ok();
+        self.process.kill().ok();
+        self.process.wait().ok();
     }
 }
 
 /// The process may be gone.
 pub fn send(pid: i32, signal: Signal) {
-    let _ = kill(Pid::from_raw(pid), signal);
+    kill(Pid::from_raw(pid), signal).ok();
 }

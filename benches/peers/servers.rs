@@ -102,8 +102,8 @@ impl Servers {
 impl Drop for Servers {
     fn drop(&mut self) {
         for process in &mut self.processes {
-            let _ = process.kill();
-            let _ = process.wait();
+            process.kill().ok();
+            process.wait().ok();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::event::{Candidacy, Grounds, Nonce, SessionNumber};
+use super::event::{Candidacy, Grounds, LastRun, Nonce, SessionNumber};
 use super::lease::TimingError;
 use super::order::{ChildStatus, Grant, Order, Slot};
 
@@ -14,9 +14,9 @@ pub struct Entry {
     pub token: Option<i64>,
     /// The lease that may be running under it: ours, or, in a record that waits, the inherited one.
     pub lease: Duration,
-    /// Whose end we wait for, as [`Record::last_run_under`](super::event::Record::last_run_under) says; `None` once
-    /// the wait is over: it is ours to run under.
-    pub waiting_on: Option<i64>,
+    /// Whose end we wait for, as [`Record::last_run`](super::event::Record::last_run) says; `None` once the wait is
+    /// over: it is ours to run under.
+    pub waiting_on: Option<LastRun>,
 }
 
 /// The versions that a write is conditional on, and of which slot they are: one slot's say nothing about another's.
@@ -37,7 +37,7 @@ pub enum Action {
     /// Read the term, the record, then the line; watch the two candidates before ours (and our own),
     /// and the record if we are first or next.
     Look { candidacy: Candidacy },
-    /// Read the record of this slot and watch it.
+    /// Read the term and the record of this slot, in this order, and watch the record.
     Observe { candidacy: Candidacy, slot: Slot },
     /// One multi: check the candidate, set the term, set the record. `longest`: the longest lease of the term, which it
     /// keeps in case that the record is lost.
@@ -89,6 +89,8 @@ pub enum Why {
     Confirming,
     /// The record was free, or the previous lease is over.
     Elected,
+    /// The leader that we waited for has seen its tree empty, and freed the record.
+    WaitSpared,
     /// No renewal was acknowledged for two intervals, or the client reported a disconnect.
     ContactLost,
     /// The same session answered in time.
@@ -141,6 +143,8 @@ pub enum Why {
     TreeEmpty,
     /// The guard ended the tree at its deadline.
     DeadlineKill,
+    /// Processes survive SIGKILL.
+    Stuck,
     /// The guard process died.
     GuardGone,
     /// The record was freed and the candidate deleted.

@@ -38,6 +38,14 @@ pub enum Place {
     Behind(u32),
 }
 
+/// The last version of the record under which a command may have run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LastRun {
+    pub mzxid: i64,
+    /// Whose it was; [`Nonce::UNKNOWN`] if that is not said.
+    pub nonce: Nonce,
+}
+
 /// The lease record as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
@@ -49,9 +57,9 @@ pub struct Record {
     pub mzxid: i64,
     /// `false`: the last holder released it with an empty tree.
     pub held: bool,
-    /// It says that its holder waits for an earlier holder's lease to end: the mzxid of the last version under which a
-    /// command may have run. `None`: a command may run under this very version, or it is free.
-    pub waiting_on: Option<i64>,
+    /// It says that its holder waits for an earlier holder's lease to end. `None`: a command may run under this very
+    /// version, or it is free.
+    pub waiting_on: Option<LastRun>,
     /// The lease that may still be running under it: the earlier holder's, while the present one waits.
     pub lease: Duration,
     pub nonce: Nonce,
@@ -60,10 +68,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// The mzxid of the last version under which a command may have run: what a successor's wait counts from. A holder
-    /// that waits does not change it, so that one wait is enough, however many successors die in it.
+    /// What a successor's wait counts from. A holder that waits does not change it, so that one wait is enough, however many
+    /// successors die in it.
+    pub fn last_run(&self) -> LastRun {
+        self.waiting_on.unwrap_or(LastRun { mzxid: self.mzxid, nonce: self.nonce })
+    }
+
+    /// The mzxid of the last version under which a command may have run.
     pub fn last_run_under(&self) -> i64 {
-        self.waiting_on.unwrap_or(self.mzxid)
+        self.last_run().mzxid
     }
 }
 
@@ -160,8 +173,8 @@ pub enum Event {
 
     /// `Enter` or `Look` was answered.
     Seen { candidacy: Candidacy, view: View },
-    /// `Observe` was answered.
-    Observed { candidacy: Candidacy, record: Record },
+    /// `Observe` was answered; the term was read before the record.
+    Observed { candidacy: Candidacy, record: Record, term_version: i32 },
     /// A watch fired on one of the candidates before ours, or on our own.
     LineChanged { candidacy: Candidacy },
     /// A watch fired on the lease record.

@@ -103,6 +103,7 @@ const fn level(why: Why) -> Level {
         | Why::Deposed
         | Why::CandidateGone
         | Why::SessionOver
+        | Why::Stuck
         | Why::ClockJumped
         | Why::DeadlineKill
         | Why::CrashLoop
@@ -115,6 +116,7 @@ const fn level(why: Why) -> Level {
         Why::TookOver
         | Why::Confirming
         | Why::Elected
+        | Why::WaitSpared
         | Why::Revoked
         | Why::ContactRestored
         | Why::StopRequested

@@ -33,6 +33,7 @@ impl Effects {
     }
 
     /// In order; the reason to exit, if that was the last of them.
+    #[must_use]
     pub(super) fn carry_out_all(&mut self, actions: &[Action]) -> Option<ExitReason> {
         let mut exit = None;
         for action in actions {
@@ -41,6 +42,7 @@ impl Effects {
         exit
     }
 
+    #[must_use]
     fn carry_out(&mut self, action: Action) -> Option<ExitReason> {
         match action {
             Action::Connect { session } => self.desk.connect(session),
@@ -133,7 +135,10 @@ fn log_report(report: Report) {
         Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
         Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
         Report::Stuck { survivors, .. } => {
-            tracing::error!(survivors, "Processes survive SIGKILL (uninterruptible sleep?); the lease is not released");
+            tracing::error!(
+                survivors,
+                "Processes survive SIGKILL (uninterruptible sleep?); the lease is left to run out, and is not released"
+            );
         }
         Report::TreeEnded { cause, .. } => tracing::debug!(?cause, "Tree ended"),
     }

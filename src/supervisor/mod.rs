@@ -79,21 +79,18 @@ pub async fn run(
     let effects = Effects::new(desk, guard, errands.guards());
     let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
     let mut stage = Stage { machine, lookout, effects, errands, docket, preemption, reporter: Reporter::default() };
-    for event in stage.errands.opening() {
-        stage.play(clock::now(), event);
-    }
-    let mut event = Event::Ticked;
+    let mut events: Vec<Event> = stage.errands.opening().chain([Event::Ticked]).collect();
     loop {
         let now = clock::now();
         if suspend.jumped() {
-            stage.play(now, Event::ClockJumped);
+            events.insert(0, Event::ClockJumped);
         }
-        if let Some(reason) = stage.play(now, event) {
+        if let Some(reason) = events.drain(..).find_map(|event| stage.play(now, event)) {
             stage.close(&mut signals).await;
             return Ok(reason);
         }
         let until_deadline = stage.until_deadline(clock::now());
-        event = tokio::select! {
+        events.push(tokio::select! {
             biased;
             event = signals.next() => event,
             event = stage.effects.guard_event() => event,
@@ -103,7 +100,7 @@ pub async fn run(
             event = stage.errands.next() => event,
             () = rest(until_deadline) => Event::Ticked,
             () = stage.lookout.pulse().asked() => Event::Ticked,
-        };
+        });
     }
 }
 
@@ -120,6 +117,7 @@ struct Stage {
 
 impl Stage {
     /// One event and what follows from it, the orders to the guard before everything else; the reason to exit, if it is one.
+    #[must_use]
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let mut exit = self.turn(now, event);
         let token = self.machine.snapshot().tenure.map(|held| held.grant.token);
@@ -145,6 +143,7 @@ impl Stage {
         Event::Ticked
     }
 
+    #[must_use]
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let actions = self.lookout.watch(&mut self.machine, now, event);
         if !waiting::waits(self.machine.phase()) {

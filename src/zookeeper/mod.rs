@@ -178,7 +178,10 @@ impl Desk {
             if self.publisher.has_terms() {
                 sleep(COURTESY).await;
             }
-            let _ = timeout(within.min(LAST_WORDS), in_peace(self.publisher.write_history(&contact))).await;
+            let writing = in_peace(self.publisher.write_history(&contact));
+            if timeout(within.min(LAST_WORDS), writing).await.is_err() {
+                tracing::debug!("The history was not written in time");
+            }
         }
         self.retire();
         let closed = async {
@@ -232,7 +235,10 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What becomes of it is nobody's business any more.
 async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
-    let _ = AssertUnwindSafe(work).catch_unwind().await;
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    if !matches!(done, Ok(Ok(()))) {
+        tracing::debug!("The history was not written");
+    }
 }
 
 /// Puts a request to whom there is contact with, once there is.

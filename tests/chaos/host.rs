@@ -256,7 +256,7 @@ impl Host {
             self.state.lock().unwrap().stopped = true;
         }
         // It may have ended meanwhile.
-        let _ = kill(Pid::from_raw(pid), signal);
+        kill(Pid::from_raw(pid), signal).ok();
     }
 }
 

@@ -63,7 +63,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         drop(self.watchdog.stdin.take());
-        let _ = self.watchdog.wait();
+        self.watchdog.wait().ok();
     }
 }
 
@@ -109,7 +109,7 @@ impl Node {
             .spawn()
             .unwrap_or_else(|error| panic!("{HELP}: {error}"));
         // A tool that reads nothing has closed its end.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
         child.wait_with_output().unwrap()
     }
 

@@ -66,7 +66,7 @@ fn no_two_commands_ever_run_at_once_whatever_breaks() {
 }
 
 fn run(settings: &Settings) -> Story {
-    let _ = fs::remove_dir_all(&settings.report);
+    fs::remove_dir_all(&settings.report).ok();
     fs::create_dir_all(&settings.report).unwrap();
     let running = World::start(settings);
     let world = &running.world;

@@ -108,7 +108,7 @@ impl Operator {
     pub fn write_on(&self, mut goes_on: impl FnMut() -> bool + Send) {
         self.errand_within(Duration::MAX, |client| async move {
             let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-            let _ = client.create("/chaos-was-here", b"", &options).await;
+            client.create("/chaos-was-here", b"", &options).await.ok();
             while tokio::time::timeout(LIMIT, client.set_data("/chaos-was-here", b"", None))
                 .await
                 .is_ok_and(|set| set.is_ok())

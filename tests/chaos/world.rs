@@ -222,7 +222,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.world.finished.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            let _ = thread.join();
+            thread.join().ok();
         }
     }
 }

@@ -121,7 +121,7 @@ fn the_screens_of_status_disable_and_handover_are_as_they_were_reviewed() {
     for (words, last) in asked {
         let typed = [&words[..1], &[election.name.as_str()], &words[1..]].concat();
         let screen = Terminal::shows(&typed).until_shown(last);
-        let _ = write!(screens, "$ zk-leaderctl {}\n{}\n", words.join(" "), alike(&screen, &election));
+        write!(screens, "$ zk-leaderctl {}\n{}\n", words.join(" "), alike(&screen, &election)).ok();
     }
     is_as_kept("ctl-screens.txt", &screens);
 }

@@ -71,7 +71,7 @@ impl Process {
 
     pub fn signal(&self, signal: Signal) {
         // One that has ended needs no signal.
-        let _ = pidfd_send_signal(&self.pidfd, signal);
+        pidfd_send_signal(&self.pidfd, signal).ok();
     }
 
     /// Copies of all its sockets.
@@ -306,8 +306,8 @@ impl Subject {
 /// The guard ends what lives when its driver is gone, also after a failure; then it ends itself.
 impl Drop for Subject {
     fn drop(&mut self) {
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
+        self.driver.kill().ok();
+        self.driver.wait().ok();
         self.guard.signal(Signal::CONT);
         let give_up_at = now().after(AT_MOST);
         while self.guard.is_alive() && now() < give_up_at {

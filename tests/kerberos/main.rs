@@ -200,7 +200,7 @@ fn who_cannot_log_in_ends_with_77_and_learns_why() {
         let mut host = host.env("KRB5_CLIENT_KTNAME", keytab).spawn();
         assert_eq!(host.code(), 77, "{why}: {}", host.log());
         assert!(host.log().contains(why), "{why}: {}", host.log());
-        let _ = fs::remove_file(realm.tickets("nobody"));
+        fs::remove_file(realm.tickets("nobody")).ok();
     }
     assert!(election.diary.starts().is_empty());
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zk_leader_run::core::event::{Bar, Denial, Event, Grounds, Nonce, Place, Record, Request, View};
+use zk_leader_run::core::event::{Bar, Denial, Event, Grounds, LastRun, Nonce, Place, Record, Request, View};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
@@ -152,7 +152,10 @@ fn of_election(said: &Phrase, memory: &Memory) -> Option<Event> {
             };
             Event::Seen { candidacy, view }
         }
-        "observed" => Event::Observed { candidacy, record: record(said, memory) },
+        "observed" => {
+            let term_version = said.number("term").unwrap_or(memory.term);
+            Event::Observed { candidacy, record: record(said, memory), term_version }
+        }
         "line-changed" => Event::LineChanged { candidacy },
         "record-changed" => Event::RecordChanged { candidacy },
         "took-over" => {
@@ -205,7 +208,10 @@ fn record(said: &Phrase, memory: &Memory) -> Record {
         version,
         mzxid: said.number("mzxid").unwrap_or(100 + i64::from(version)),
         held: owner != "free" && said.value("state") != Some("free"),
-        waiting_on: said.number("waiting-on"),
+        waiting_on: said.number("waiting-on").map(|mzxid| {
+            let sending = said.number("waiting-for").unwrap_or_default();
+            LastRun { mzxid, nonce: Nonce { instance: if sending > 0 { INSTANCE } else { 9 }, sending } }
+        }),
         lease: said.duration("lease").unwrap_or(Duration::from_secs(4)),
         nonce,
         agrees: said.value("agrees") != Some("no"),

@@ -65,7 +65,7 @@ fn written(what: &str, candidacy: u32, conditions: Conditions, entry: &Entry) ->
     let Conditions { slot, record, term } = conditions;
     let (sending, lease) = (entry.nonce.sending, length(entry.lease));
     let slot = of(slot);
-    let waiting = entry.waiting_on.map_or(String::new(), |mzxid| format!(" waiting-on={mzxid}"));
+    let waiting = entry.waiting_on.map_or(String::new(), |last| format!(" waiting-on={}", last.mzxid));
     format!("{what} candidacy={candidacy}{slot} record={record} term={term} nonce={sending} lease={lease}{waiting}")
 }
 

@@ -131,6 +131,7 @@ const EVENTS: &[&str] = &[
     "observed record=5 other",
     "observed record=6 other",
     "observed record=7 other",
+    "observed record=7 waiting-on=106 other",
     "observed record=7 other agrees=no",
     "observed record=7 free",
     "line-changed",

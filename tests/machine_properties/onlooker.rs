@@ -177,7 +177,9 @@ impl Onlooker {
             Action::Exit(_) => true,
             _ => false,
         };
-        if let Some((run, _)) = self.alive.filter(|_| leaves) {
+        // What survives SIGKILL is not waited for with our place in line, once its lease is over.
+        let is_stuck = |deadlines: Deadlines| matches!(action, Action::Connect { .. }) && now.lease > deadlines.kill_at;
+        if let Some((run, _)) = self.alive.filter(|(_, deadlines)| leaves && !is_stuck(*deadlines)) {
             self.breach("I4", format!("{action:?} while the tree of {run:?} may live"));
         }
     }
@@ -226,8 +228,8 @@ impl Onlooker {
     /// While another's lease may run, the record says so, and how long it is; after that it says how long ours is.
     fn sees_entry(&mut self, now: Now, entry: Entry) {
         let waits = self.guarantee == Guarantee::AtMostOne && now.observer < self.not_before;
-        let theirs = self.sighting.map(|(record, _)| (record.lease, record.last_run_under()));
-        let said = entry.waiting_on.map(|version| (entry.lease, version));
+        let theirs = self.sighting.map(|(record, _)| (record.lease, record.last_run()));
+        let said = entry.waiting_on.map(|last_run| (entry.lease, last_run));
         if said != theirs.filter(|_| waits) {
             self.breach("waits", format!("{entry:?} is written, and the wait is over at {:?}", self.not_before));
         }

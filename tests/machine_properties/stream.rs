@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use zk_leader_run::core::event::{
-    Bar, Candidacy, Denial, Event, Grounds, Nonce, Place, Record, Request, SessionNumber, View,
+    Bar, Candidacy, Denial, Event, Grounds, LastRun, Nonce, Place, Record, Request, SessionNumber, View,
 };
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::time::Timestamp;
@@ -84,7 +84,7 @@ fn success(ids: &Ids, request: Request, record: u8, now: Timestamp) -> Event {
     let sent_at = ids.sent_at.unwrap_or(now);
     match request {
         Request::Enter | Request::Look => Event::Seen { candidacy, view: view(ids, record, 0) },
-        Request::Observe => Event::Observed { candidacy, record: of(ids, record) },
+        Request::Observe => Event::Observed { candidacy, record: of(ids, record), term_version: 0 },
         Request::TakeOver => {
             let nonce = Nonce { instance: INSTANCE, sending: ids.sending };
             Event::TookOver { candidacy, nonce, sent_at, version, token: i64::from(version), term: 1 }
@@ -109,7 +109,10 @@ fn of(ids: &Ids, choice: u8) -> Record {
         version,
         mzxid: 1_000 * i64::from(version) + i64::from(choice),
         held: choice % 5 != 0,
-        waiting_on: (choice % 7 == 0).then(|| 1_000 * i64::from(ids.version) - i64::from(choice & 8)),
+        waiting_on: (choice % 7 == 0).then(|| LastRun {
+            mzxid: 1_000 * i64::from(ids.version) - i64::from(choice & 8),
+            nonce: if choice & 1 == 1 { Nonce { instance: INSTANCE, sending: ids.sending } } else { Nonce::UNKNOWN },
+        }),
         lease: Duration::from_secs([4, 1, 40, 4][usize::from(choice >> 2 & 3)]),
         nonce,
         agrees: choice != 255,

@@ -16,6 +16,10 @@ pub fn tidy(rules: &Rules, world: &mut World) {
             record.untouched = false;
         }
     }
+    // Who has left does not free it any more.
+    world.records().filter(|record| matches!(record.waits_for, Nonce::FinishedOf(_))).for_each(|record| {
+        record.waits_for = Nonce::Stranger;
+    });
     world.late.sort_unstable();
 }
 

@@ -47,7 +47,9 @@ impl Rules {
 
     /// Whether a release may be sent for a record that does not carry the own nonce.
     pub fn frees_what_is_not_its_own(&self) -> bool {
-        self.is(Mutation::FreedWithoutNonce) || self.is(Mutation::ReleaserKnowsTheTermOnly)
+        self.is(Mutation::FreedWithoutNonce)
+            || self.is(Mutation::ReleaserKnowsTheTermOnly)
+            || self.is(Mutation::FreedWhoeverIsWaitedFor)
     }
 
     /// Whether nothing that names these versions can ever be applied.

@@ -61,7 +61,8 @@ pub fn take_over(rules: &Rules, world: &mut World, host: usize) {
         (Some((lease, _)), State::Held) if rules.protocols[host] == Protocol::Held => lease.max(own),
         _ => own,
     };
-    let puts = Record { state, nonce: Nonce::Of(host), lease, untouched: false };
+    let waits_for = if state == State::Waiting { known.record.last_run() } else { Nonce::Stranger };
+    let puts = Record { state, nonce: Nonce::Of(host), lease, waits_for, untouched: false };
     let write = Write { sort: Sort::TakeOver, puts, condition: known.condition };
     let waits = inherited.is_some() && rules.is(Mutation::CountFromTheReply);
     // One that puts *waiting* gives no lease, whenever it was sent.
@@ -103,7 +104,7 @@ pub fn renew(rules: &Rules, world: &mut World, host: usize) {
     } else {
         own
     };
-    let puts = Record { state: State::Held, nonce: Nonce::Of(host), lease, untouched: false };
+    let puts = Record { state: State::Held, nonce: Nonce::Of(host), lease, ..Record::BLANK };
     let write = Write { sort: Sort::Renewal, puts, condition: tenure.condition };
     let sending = Sending { age: 0, not_before: 0, waits: false };
     world.hosts[host].request = Some(Request { write, applied: false, sending });
@@ -188,7 +189,10 @@ pub fn can_adopt(rules: &Rules, world: &World, host: usize) -> bool {
             Role::Holding(tenure) => ours && record.state != State::Free && unknown(&tenure.condition),
             Role::Releasing(condition) => {
                 let term_is_ours = rules.is(Mutation::ReleaserKnowsTheTermOnly) && condition.term;
-                let checked = ours || term_is_ours || rules.is(Mutation::FreedWithoutNonce);
+                // A successor that waits for this very term: nobody runs under its record.
+                let waits = record.state == State::Waiting;
+                let for_us = record.last_run() == Nonce::Of(host) || rules.is(Mutation::FreedWhoeverIsWaitedFor);
+                let checked = ours || waits && for_us || term_is_ours || rules.is(Mutation::FreedWithoutNonce);
                 checked && record.state != State::Free && unknown(condition)
             }
         }
@@ -271,7 +275,7 @@ fn forget(world: &mut World, host: usize) {
 pub fn recreate(rules: &Rules, world: &mut World, host: usize) {
     let own = rules.leases[host];
     let lease = if rules.is(Mutation::RecreatedWithOwnLease) { own } else { own.max(world.term_lease) };
-    let puts = Record { state: State::Held, nonce: Nonce::Stranger, lease, untouched: true };
+    let puts = Record { state: State::Held, lease, untouched: true, ..Record::BLANK };
     let condition = Condition { record: Version::Past { zero: false }, term: true };
     world.late.push(Write { sort: Sort::Creation, puts, condition });
 }

@@ -59,6 +59,7 @@ pub enum Mutation {
     WaitingCarriesOwnLease,
     HeldBeforeTheWaitIsOver,
     WaitingCountsAsFree,
+    FreedWhoeverIsWaitedFor,
     // Harmless, at least as long as nobody deletes the record:
     CountFromTheReply,
     LateRenewalsCount,

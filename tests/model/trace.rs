@@ -19,13 +19,14 @@ pub fn trace(rules: &Rules, way: &[(Move, World)]) -> String {
         time += usize::from(matches!(step, Move::Tick(_)));
         let hosts: Vec<_> =
             rules.hosts().map(|host| format!("{} {}", NAMES[host], state_of(&after.hosts[host]))).collect();
-        let _ = writeln!(
+        writeln!(
             text,
             "{time:>3}  {:<58} | {:<24} | {}",
             sentence(rules, &before, *step),
             record(after.record),
             hosts.join(" | ")
-        );
+        )
+        .ok();
         before = after.clone();
     }
     text

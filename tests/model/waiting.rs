@@ -1,9 +1,11 @@
 //! Decision 6: a record that says *waiting* until the previous lease is over, so that a successor that dies while it waits
 //! does not make the next one wait from the start.
 
+use crate::properties::Property;
 use crate::rules::Mutation::*;
 use crate::rules::{Protocol, Rules};
-use crate::verdict::{breaks, holds, holds_within_bounds};
+use crate::verdict::{breaks, happens, holds, holds_within_bounds};
+use crate::world::{Condition, Nonce, Role, State, World};
 
 const TWO_LEASES: Rules = Rules::new([1, 2, 0]).proposed();
 
@@ -88,4 +90,22 @@ fn what_is_wrong_without_decision_6_is_wrong_with_it() {
     ] {
         breaks(TWO_LEASES.but(mutation));
     }
+}
+
+/// A holder that lost its place frees the record of a successor that waits, but only of one that waits for itself.
+#[test]
+fn a_waiting_record_that_is_freed_though_another_is_waited_for_is_caught() {
+    breaks(Rules::new([1, 1, 1]).proposed().but(FreedWhoeverIsWaitedFor));
+}
+
+#[test]
+fn a_record_that_waits_for_an_ended_term_is_freed_by_who_held_that() {
+    let never = |rules: &Rules, world: &World| {
+        let spares = |host: usize| matches!(world.hosts[host].role, Role::Releasing(condition) if condition == Condition::PRESENT);
+        let waits_for = |host: usize| {
+            world.record.is_some_and(|record| record.state == State::Waiting && record.waits_for == Nonce::Of(host))
+        };
+        !rules.hosts().any(|host| spares(host) && waits_for(host))
+    };
+    happens(TWO_LEASES, Property { name: "nobody is spared", holds: never });
 }

@@ -29,6 +29,8 @@ pub struct Record {
     pub nonce: Nonce,
     /// The longest lease that may be running under it.
     pub lease: u8,
+    /// Of *waiting*: whose *held* version the wait counts from. Else nobody.
+    pub waits_for: Nonce,
     /// Its data version is 0: nobody has written it since it was created.
     pub untouched: bool,
 }
@@ -175,7 +177,13 @@ impl Former {
 }
 
 impl Record {
-    pub const BLANK: Self = Self { state: State::Free, nonce: Nonce::Stranger, lease: 0, untouched: false };
+    pub const BLANK: Self =
+        Self { state: State::Free, nonce: Nonce::Stranger, lease: 0, waits_for: Nonce::Stranger, untouched: false };
+
+    /// Whose version under which a tree may live was the last.
+    pub fn last_run(&self) -> Nonce {
+        if self.state == State::Waiting { self.waits_for } else { self.nonce }
+    }
 }
 
 impl World {
@@ -203,13 +211,16 @@ impl World {
 
     /// Everything that says whose a record is.
     fn nonces(&mut self) -> impl Iterator<Item = &mut Nonce> {
+        self.records().flat_map(|record| [&mut record.nonce, &mut record.waits_for])
+    }
+
+    pub fn records(&mut self) -> impl Iterator<Item = &mut Record> {
         let hosts = self.hosts.iter_mut().flat_map(|host| {
-            let known = host.known.as_mut().map(|known| &mut known.record.nonce);
-            known.into_iter().chain(host.request.as_mut().map(|request| &mut request.write.puts.nonce))
+            let known = host.known.as_mut().map(|known| &mut known.record);
+            known.into_iter().chain(host.request.as_mut().map(|request| &mut request.write.puts))
         });
-        let late = self.late.iter_mut().map(|write| &mut write.puts.nonce);
-        let records = self.record.iter_mut().chain([&mut self.former.record]);
-        hosts.chain(late).chain(records.map(|record| &mut record.nonce))
+        let late = self.late.iter_mut().map(|write| &mut write.puts);
+        hosts.chain(late).chain(self.record.iter_mut()).chain([&mut self.former.record])
     }
 
     /// From now on `nonce` is known as `now`.

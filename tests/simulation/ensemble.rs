@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use zk_leader_run::core::action::{Conditions, Entry};
-use zk_leader_run::core::event::{Denial, Nonce, Place};
+use zk_leader_run::core::event::{Denial, LastRun, Nonce, Place};
 use zk_leader_run::core::settings::Recipe;
 
 use crate::runs::Marker;
@@ -36,7 +36,7 @@ pub struct StoredRecord {
     pub version: i32,
     pub mzxid: i64,
     pub held: bool,
-    pub waiting_on: Option<i64>,
+    pub waiting_on: Option<LastRun>,
     pub lease: Duration,
     pub nonce: Nonce,
     /// Whose it is, if it is held and says so.
@@ -327,7 +327,8 @@ impl Ensemble {
         self.commit(|state| {
             state.record = Some(StoredRecord::new(state, conditions.record + 1, false, entry));
             state.candidates.retain(|candidate| {
-                keeps_candidate || !single && (candidate.owner != session || candidate.candidacy != candidacy)
+                let named = single || candidate.candidacy == candidacy;
+                keeps_candidate || candidate.owner != session || !named
             });
         });
         self.caught_up(session);

@@ -98,6 +98,12 @@ impl World {
                     self.request_stop(instance);
                 }
             }
+            Fault::Unkillable(length) => {
+                let until = self.now + length;
+                if let Some(tree) = self.instances[instance].tree.as_mut().filter(|tree| tree.lives()) {
+                    tree.unkillable_until = until;
+                }
+            }
             Fault::Signal => self.tell(instance, Event::SignalReceived { signal: 1 }, 0),
             Fault::DeleteCandidate => {
                 let session = self.instances[instance].client.and_then(|client| client.key);

@@ -108,6 +108,7 @@ impl World {
             kill_at: deadlines.kill_at,
             kill_latency: slack / 2,
             overslept: false,
+            unkillable_until: 0,
         };
         self.oracle.spawned(&self.instances, &self.hosts, instance, &tree, self.now, self.script.guarantee);
         self.instances[instance].tree = Some(tree);
@@ -138,8 +139,12 @@ impl World {
     }
 
     fn kill_tree(&mut self, instance: usize) {
-        let Some(tree) = self.instances[instance].tree else { return };
-        let delay = self.rng(instance).below(tree.kill_latency);
+        let now = self.now;
+        let Some(tree) = self.instances[instance].tree.as_mut() else { return };
+        // A stated limit, which excuses no release.
+        tree.overslept = tree.overslept || now < tree.unkillable_until;
+        let tree = *tree;
+        let delay = self.rng(instance).below(tree.kill_latency).max(tree.unkillable_until.saturating_sub(now));
         self.push(self.now + delay, Occurrence::TreeDies { instance, run: tree.run });
     }
 

@@ -75,6 +75,8 @@ pub struct Tree {
     pub kill_latency: Real,
     /// It slept through its deadline with the whole host: a stated limit.
     pub overslept: bool,
+    /// SIGKILL takes effect then.
+    pub unkillable_until: Real,
 }
 
 impl Tree {

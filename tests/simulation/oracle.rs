@@ -106,6 +106,8 @@ impl Oracle {
             Action::Guard(Order::Start { .. }) if lives => {
                 self.fail(format!("I3: instance {instance} orders a second tree"));
             }
+            // What survives SIGKILL is not waited for, once its lease is over.
+            Action::Connect { .. } if this.tree.as_ref().is_some_and(|tree| now.lease > tree.kill_at) => {}
             Action::Connect { .. } | Action::Release { .. } | Action::Exit(_) if lives && at_most_once => {
                 self.fail(format!("I4: instance {instance} withdraws while its tree lives: {action:?}"));
             }

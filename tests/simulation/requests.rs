@@ -193,15 +193,12 @@ impl World {
 
     fn observe(&mut self, call: usize, candidacy: Candidacy) {
         let session = self.calls[call].session;
-        let mut state = self.visible(call);
-        if state.record.is_none() {
-            self.ensemble.bootstrap(self.own_lease(self.calls[call].instance));
-            state = self.ensemble.seen_by(session, 0);
-        }
+        let state = self.visible(call);
         match state.record {
             Some(stored) => {
                 self.ensemble.watch(session, candidacy.0, Watched::Record, &state);
-                self.answer(call, Event::Observed { candidacy, record: read(stored) });
+                let term_version = state.term.map_or(0, |term| term.version);
+                self.answer(call, Event::Observed { candidacy, record: read(stored), term_version });
             }
             None => self.deny(call, Denial::Conflict),
         }

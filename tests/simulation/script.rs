@@ -99,6 +99,8 @@ pub enum Fault {
     RequestStop {
         twice: bool,
     },
+    /// What runs survives SIGKILL, for so long.
+    Unkillable(Real),
     Signal,
     DeleteCandidate,
     DeleteElection,
@@ -361,6 +363,6 @@ fn draw_fault(rng: &mut Rng, hosts: usize, longest: Real) -> Fault {
             Fault::HandOver { to: rng.pick(&[None, Some(host)]), lasts: length }
         }
         24 => Fault::Disable(length),
-        _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord]),
+        _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord, Fault::Unkillable(length)]),
     }
 }

@@ -79,3 +79,24 @@ fn one_wait_is_enough_though_the_successor_dies_in_it() {
         Chain { recipe, hosts: 3, deaths: 1, crashes: true }.costs_one_wait();
     }
 }
+
+/// SIGTERM to the leader, whose tree survives SIGKILL: the lease runs out after `--stop-timeout`, and its place in line is given
+/// away. Nothing is released before the tree is gone after all: the oracle sees to that.
+#[test]
+fn a_tree_that_survives_sigkill_costs_its_successor_the_stop_timeout_and_a_lease() {
+    for recipe in [Recipe::Sequential, Recipe::Single] {
+        let script = Chain { recipe, hosts: 2, deaths: 0, crashes: false }.script();
+        let stop_timeout = script.hosts[0].settings.stop_timeout.as_nanos() as Real;
+        let faults = [Fault::Unkillable(60 * SECOND), Fault::RequestStop { twice: false }];
+        let when = When::After { mark: Mark::Started, count: 1, delay: MILLI };
+        let steps = faults.map(|fault| Step { when, target: Target::Holder, fault });
+        let mut world = World::new(&Script { steps: steps.to_vec(), healed_at: 120 * SECOND, ..script }, true);
+        world.run_until(stop_timeout + LEASE / 2);
+        assert_eq!(world.oracle.starts, 1, "{recipe:?}: the lease runs");
+        // Both started within a second; what survives SIGKILL is given one, too, and so is our place in line.
+        world.run_until(SECOND + stop_timeout + LEASE + LEASE / 100 + 3 * SECOND);
+        let log = world.log.take().unwrap_or_default().join("\n");
+        assert_eq!((world.oracle.starts, &world.oracle.violation), (2, &None), "{log}\n{recipe:?}");
+        assert!(!log.contains("=> Release"), "{log}\n{recipe:?}");
+    }
+}

@@ -279,8 +279,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         for child in [&mut self.java, &mut self.watchdog] {
-            let _ = child.kill();
-            let _ = child.wait();
+            child.kill().ok();
+            child.wait().ok();
         }
     }
 }

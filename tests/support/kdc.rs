@@ -130,8 +130,8 @@ impl Kdc {
 impl Drop for Kdc {
     fn drop(&mut self) {
         for child in [&mut self.daemon, &mut self.watchdog] {
-            let _ = child.kill();
-            let _ = child.wait();
+            child.kill().ok();
+            child.wait().ok();
         }
     }
 }

@@ -29,6 +29,7 @@ pub mod resources;
 pub mod subject;
 pub mod systemd_box;
 pub mod tamper;
+pub mod tracer;
 pub mod traffic;
 pub mod wait;
 

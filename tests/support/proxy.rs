@@ -274,18 +274,18 @@ struct Flow {
 impl Flow {
     async fn requests(&mut self) {
         let number = self.number;
-        let _ = self.network.wait_for(|network| network.requests_flow && number >= network.stranded_below).await;
+        self.network.wait_for(|network| network.requests_flow && number >= network.stranded_below).await.ok();
     }
 
     async fn replies(&mut self) {
         let number = self.number;
-        let _ = self.network.wait_for(|network| network.replies_flow && number >= network.stranded_below).await;
+        self.network.wait_for(|network| network.replies_flow && number >= network.stranded_below).await.ok();
     }
 }
 
 /// Closes with RST instead of FIN (`socket(7)`, `SO_LINGER`).
 fn reset(stream: TcpStream) {
-    let _ = setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 });
+    setsockopt(&stream, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 }).ok();
     drop(stream);
 }
 
@@ -308,7 +308,7 @@ async fn carry_requests(
         line.forwarded.lock().unwrap().push(Request::new(kind, pending.as_deref().unwrap_or_default()));
         line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
-            let _ = swallow.send(Some(xid));
+            swallow.send(Some(xid)).ok();
             network.requests().await;
             send(server, pending.as_deref().unwrap_or_default()).await?;
             return std::future::pending().await;

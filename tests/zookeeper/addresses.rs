@@ -12,8 +12,8 @@ use crate::support::ports::Port;
 /// Passes on what comes to `listener`, for as long as the test runs.
 fn pass_on(listener: TcpListener, to: SocketAddr) {
     fn pipe(mut from: TcpStream, mut to: TcpStream) {
-        let _ = copy(&mut from, &mut to);
-        let _ = to.flush().and_then(|()| to.shutdown(Shutdown::Both));
+        copy(&mut from, &mut to).ok();
+        to.flush().and_then(|()| to.shutdown(Shutdown::Both)).ok();
     }
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use nix::sys::signal::Signal;
 
 use super::{LEASE, election, link, millis};
+use crate::support::tracer::Tracer;
 use crate::support::{diary, subject};
 
 const WAYS: [&str; 4] = ["auto", "cgroup", "subreaper", "pid-namespace"];
@@ -147,4 +148,24 @@ fn a_command_of_another_user_is_ended_with_all_that_it_left() {
         let lived = diary::now().saturating_sub(cut_at);
         assert!(lived < LEASE + millis(4000), "{contain}: {lived:?} after its last renewal: {}", host.log());
     }
+}
+
+/// T40: what cannot be proven dead is not released, and not renewed for either; nor does it keep our place in line.
+#[test]
+fn a_process_that_survives_sigkill_delays_its_successor_by_the_stop_timeout_and_a_lease() {
+    let election = election();
+    let host = election.host("a").session_timeout("4s").option("--stop-timeout", "1s").option("--contain", "subreaper");
+    let mut first = host.spawn();
+    let start = election.diary.until_started(1);
+    let _second = election.host("b").session_timeout("4s").spawn();
+    election.until_candidates(2);
+    let tracer = Tracer::of(start.pid);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(election.diary.until_started(2).id, "b");
+    assert!(subject::is_alive(first.pid()), "it waits for the end of its tree");
+    assert!(!first.log().contains("-> releasing"), "{}", first.log());
+    election.until_candidates(1);
+    drop(tracer);
+    first.status();
+    election.diary.assert_no_overlap();
 }

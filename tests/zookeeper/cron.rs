@@ -252,3 +252,20 @@ fn a_run_within_half_a_period_before_a_call_makes_it_a_duplicate() {
     assert_eq!(ids, ["a", "d"]);
     let _ = secs(0);
 }
+
+/// Whoever may write a marker may write any number into it, also one that no calendar has.
+#[test]
+fn a_run_whose_times_are_nonsense_is_told_of_and_a_duplicate_all_the_same() {
+    let election = election();
+    assert_eq!(job(&election, "a", "noon").spawn().code(), 0);
+    for marker in [election.path("runs/slot-noon"), election.path("runs/last")] {
+        let mut json: Value = serde_json::from_str(&election.admin.read(&marker)).unwrap();
+        assert!(json["run"]["started_ms"].is_i64(), "{json}");
+        json["run"]["started_ms"] = i64::MAX.into();
+        election.admin.set(&marker, &json.to_string());
+    }
+    let mut again = job(&election, "b", "noon").spawn();
+    assert_eq!(again.code(), 0, "{}", again.log());
+    assert!(again.log().contains("after the year 9999"), "{}", again.log());
+    assert_eq!(election.diary.starts().len(), 1);
+}

@@ -29,8 +29,8 @@ impl Service {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 log.lock().unwrap().push(diary::now());
-                let _ = stream.read(&mut [0; 1024]);
-                let _ = write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{id}");
+                stream.read(&mut [0; 1024]).ok();
+                write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{id}").ok();
             }
         });
         Self { address, asked_at }
@@ -52,7 +52,7 @@ impl Balancer {
         let port = Port::reserve();
         let mut servers = String::from("    stats enable\n    stats uri /haproxy\n");
         for (name, service, health) in hosts {
-            let _ = writeln!(servers, "    server {name} {service} check addr {} port {}", health.ip(), health.port());
+            writeln!(servers, "    server {name} {service} check addr {} port {}", health.ip(), health.port()).ok();
         }
         let settings = include_str!("../../examples/haproxy/haproxy.cfg");
         let (head, _) = settings.split_once("    server ").unwrap();

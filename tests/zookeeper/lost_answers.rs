@@ -97,3 +97,20 @@ fn an_answer_that_is_read_after_a_hang_starts_nothing() {
     assert!(start.id == "a" && start.at > woken_at);
     election.diary.assert_no_overlap();
 }
+
+/// The answer to the take-over is waited for, and what it took is freed: else nobody would hold the record, and the next leader
+/// would wait for that.
+#[test]
+fn a_stop_during_the_take_over_leaves_the_record_free() {
+    let election = election();
+    election.prepare();
+    let link = link();
+    link.hold_replies_from(&MULTI);
+    let mut host = election.host_behind(&link, "a").session_timeout("10s").spawn();
+    wait::until("the take-over is applied", || election.state() == "held");
+    host.signal(Signal::SIGTERM);
+    link.heal();
+    host.status();
+    assert_eq!((election.state().as_str(), election.diary.starts().len()), ("free", 0), "{}", host.log());
+    assert_eq!(election.candidates(), [""; 0]);
+}

@@ -122,7 +122,8 @@ async fn a_lost_record_is_held_by_unknown_for_the_longer_of_two_leases() {
     }
     admin.set(TERM, "not json");
     admin.delete(LEASE);
-    assert_eq!(host.observe().await.unwrap().lease, LEASE_LONGEST);
+    assert_eq!(host.observe().await, Err(No::Denied(Denial::Conflict)), "a look makes it again");
+    assert_eq!(host.look(FIRST).await.unwrap().record.lease, LEASE_LONGEST);
 }
 
 #[tokio::test]

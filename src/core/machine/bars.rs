@@ -12,7 +12,6 @@ use super::phase::{After, Link, Phase};
 use super::{Machine, Standing};
 use crate::core::action::{Action, ExitReason, PhaseName, Transition, Why};
 use crate::core::event::{Bar, Request};
-use crate::core::order::Order;
 use crate::core::time::{Now, Timestamp};
 
 /// What bars us now.
@@ -85,7 +84,7 @@ impl Machine {
     pub(super) fn id_taken(&mut self, now: Now) {
         let exit = After::Exit(ExitReason::IdTaken);
         match self.phase {
-            Phase::Following => self.leave(now, exit, Why::Misconfigured),
+            Phase::Following => self.depart(now, ExitReason::IdTaken, Why::Misconfigured),
             Phase::Waiting => self.begin_release(now, exit, Why::Misconfigured),
             Phase::Preparing { .. }
             | Phase::Leading
@@ -112,8 +111,8 @@ impl Machine {
     /// Gives way, the tree first, with the lease renewed meanwhile.
     pub(super) fn yield_seat(&mut self, now: Now, after: After, why: Why) {
         match self.run {
-            Some(run) => {
-                self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });
+            Some(_) => {
+                self.order_stop(now.lease.after(self.settings.stop_timeout));
                 self.begin_stop(now, after, why, false);
             }
             None => self.begin_release(now, after, why),
@@ -138,12 +137,17 @@ impl Machine {
             self.enter_anew();
         } else if self.pending != Some(Request::TakeOver) {
             self.announce_in_line(self.bars.why());
-            self.candidacy.0 += 1;
-            self.pending = None;
-            self.standing = Standing::default();
-            self.link = Link::Down { retry_at: now.lease };
-            self.reconnect_when_due(now);
+            self.leave_line(now);
         }
+    }
+
+    /// By a new session, in which we stay out of it for now.
+    pub(super) fn leave_line(&mut self, now: Now) {
+        self.candidacy.0 += 1;
+        self.pending = None;
+        self.standing = Standing { is_out: true, ..Standing::default() };
+        self.link = Link::Down { retry_at: now.lease };
+        self.reconnect_when_due(now);
     }
 
     /// First in line, but nobody may run the command.

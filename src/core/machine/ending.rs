@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Machine;
-use super::phase::{After, Link, Phase};
+use super::phase::{After, Departure, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::{Denial, Grounds, Place, Request};
 use crate::core::order::{Cause, ChildStatus, Order, RunId};
@@ -13,6 +13,9 @@ use crate::core::time::{Now, Timestamp};
 
 /// A release that is not confirmed within this is left to expiry (T40).
 const RELEASE_LIMIT: Duration = Duration::from_secs(1);
+/// A tree that still lives so long after SIGKILL survives it: the lease is not renewed for it; and, as long after the end of
+/// that, our place in line is not kept for it.
+const KILL_LIMIT: Duration = Duration::from_secs(1);
 
 /// What follows the end of a tree.
 enum Next {
@@ -22,15 +25,67 @@ enum Next {
 }
 
 impl Machine {
-    /// A requested stop is not short of time: the lease goes on being renewed. `kill_at` is the guard's.
+    /// A requested stop is not short of time: the lease goes on being renewed, until the tree must be dead. `kill_at` is the
+    /// guard's.
     pub(super) fn stopping_deadline(&self, now: Now) -> Timestamp {
-        let renewal = if self.lapsed() { Timestamp::NEVER } else { self.renewal_due_at(now) };
-        renewal.min(self.start_by)
+        let survives_at = self.dead_by.after(KILL_LIMIT);
+        let renewal = if self.lapsed() { self.withdraws_at() } else { self.renewal_due_at(now).min(survives_at) };
+        let retry = if self.runs_out() { self.look_due_at() } else { Timestamp::NEVER };
+        renewal.min(retry).min(self.start_by)
     }
 
     pub(super) fn pass_stopping(&mut self, now: Now) {
+        if now.lease >= self.dead_by.after(KILL_LIMIT) {
+            self.lapse();
+        }
         if !self.lapsed() {
             self.renew_when_due(now);
+        } else if now.lease >= self.withdraws_at() {
+            self.leave_line(now);
+        } else if self.runs_out() && now.lease >= self.look_due_at() {
+            self.observe_again();
+        }
+    }
+
+    /// The lease is left to run out.
+    pub(super) fn lapse(&mut self) {
+        if let Phase::Stopping { after, .. } = self.phase {
+            self.phase = Phase::Stopping { after, lapsed: true };
+            self.dead_by = self.deadlines().map_or(self.dead_by, |deadlines| deadlines.kill_at.min(self.dead_by));
+        }
+    }
+
+    /// SIGKILL was sent a while ago, and processes are still there.
+    pub(super) fn tree_is_stuck(&mut self, now: Now) {
+        self.dead_by = self.dead_by.min(now.lease);
+        self.begin_stop(now, self.after_loss(), Why::Stuck, true);
+        self.lapse();
+    }
+
+    /// When somebody else shall have our place in line, though the tree still lives: its lease is over, and SIGKILL does not
+    /// end it.
+    fn withdraws_at(&self) -> Timestamp {
+        let lease_over = self.deadlines().filter(|_| !self.at_least_once()).map(|deadlines| deadlines.kill_at);
+        let stands_in_line = matches!(self.link, Link::Open(_)) && !self.standing.is_out && self.run.is_some();
+        if stands_in_line {
+            self.dead_by.max(lease_over.unwrap_or(Timestamp::ZERO)).after(KILL_LIMIT)
+        } else {
+            Timestamp::NEVER
+        }
+    }
+
+    /// The tree is being stopped, its lease runs out, and a successor waits for that.
+    pub(super) fn runs_out(&self) -> bool {
+        self.lapsed() && !self.at_least_once()
+    }
+
+    /// Reads the record and watches it, until the tree is gone: if the whole base is deleted, znode by znode, nobody waits
+    /// for our lease under a new one.
+    pub(super) fn observe_again(&mut self) {
+        self.standing.stale = self.pending.is_some() && self.runs_out();
+        if self.pending.is_none() && self.timing().is_some() {
+            self.standing.retry_at = None;
+            self.observe();
         }
     }
 
@@ -40,10 +95,23 @@ impl Machine {
 
     /// The lease will not be prolonged: the stop signal now, SIGKILL at `by`.
     pub(super) fn stop_tree(&mut self, now: Now, why: Why, by: Timestamp) {
+        self.order_stop(by);
+        self.begin_stop(now, self.after_loss(), why, true);
+    }
+
+    /// The stop signal now, SIGKILL at `by`.
+    pub(super) fn order_stop(&mut self, by: Timestamp) {
         if let Some(run) = self.run {
             self.order(Order::Stop { run, by });
+            self.dead_by = self.dead_by.min(by);
         }
-        self.begin_stop(now, self.after_loss(), why, true);
+    }
+
+    fn order_kill(&mut self, now: Now) {
+        if let Some(run) = self.run {
+            self.order(Order::Kill { run });
+            self.dead_by = self.dead_by.min(now.lease);
+        }
     }
 
     /// When a tree that is stopped before its lease runs out is killed: with the lease, but the pause that
@@ -54,9 +122,7 @@ impl Machine {
     }
 
     pub(super) fn kill_tree(&mut self, now: Now, why: Why) {
-        if let Some(run) = self.run {
-            self.order(Order::Kill { run });
-        }
+        self.order_kill(now);
         self.begin_stop(now, self.after_loss(), why, true);
     }
 
@@ -75,6 +141,7 @@ impl Machine {
     /// The guard was first to see `stop_at`, and has sent the stop signal.
     pub(super) fn guard_began_to_stop(&mut self, now: Now) {
         self.begin_stop(now, self.after_loss(), Why::LeaseEnding, true);
+        self.lapse();
     }
 
     pub(super) fn begin_stop(&mut self, now: Now, after: After, why: Why, lapsed: bool) {
@@ -96,24 +163,27 @@ impl Machine {
         let again = std::mem::replace(&mut self.stop_requested, true);
         let exit = After::Exit(ExitReason::StopRequested(None));
         match self.phase {
-            Phase::Following => self.leave(now, exit, Why::StopRequested),
+            Phase::Following => self.depart(now, ExitReason::StopRequested(None), Why::StopRequested),
             Phase::Waiting | Phase::Preparing { .. } => self.begin_release(now, exit, Why::StopRequested),
             Phase::Leading | Phase::Paused { .. } => {
-                if let Some(run) = self.run {
-                    self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });
-                }
+                self.order_stop(now.lease.after(self.settings.stop_timeout));
                 self.begin_stop(now, exit, Why::StopRequested, false);
             }
-            Phase::Stopping { .. } if again => {
-                if let Some(run) = self.run {
-                    self.order(Order::Kill { run });
-                }
-            }
+            Phase::Stopping { .. } if again => self.order_kill(now),
             Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
                 self.phase = Phase::Releasing { until, after: exit }
             }
             Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => {}
         }
+    }
+
+    /// Ends the process, with no record of ours. A take-over that is under way is answered first, and what it took is freed:
+    /// else nobody would hold the record, and the next leader would wait for it. Asked again, we wait no longer.
+    pub(super) fn depart(&mut self, now: Now, reason: ExitReason, why: Why) {
+        if self.pending != Some(Request::TakeOver) || self.departure.is_some() {
+            return self.leave(now, After::Exit(reason), why);
+        }
+        self.departure = Some(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
     }
 
     /// Ends the process for `reason`, the tree first.
@@ -149,6 +219,7 @@ impl Machine {
             return self.begin_release(now, exit, Why::GuardGone);
         }
         self.actions.push(Action::EndOrphans);
+        self.dead_by = self.dead_by.min(now.lease);
         self.begin_stop(now, exit, Why::GuardGone, true);
         self.phase = Phase::Stopping { after: exit, lapsed: true };
     }
@@ -176,9 +247,11 @@ impl Machine {
 
     /// `--timeout`: a stop like a requested one.
     pub(super) fn end_run(&mut self, now: Now) {
-        let Some(run) = self.run else { return };
+        if self.run.is_none() {
+            return;
+        }
         self.timed_out = self.run;
-        self.order(Order::Stop { run, by: now.lease.after(self.settings.stop_timeout) });
+        self.order_stop(now.lease.after(self.settings.stop_timeout));
         let after = match self.settings.on_exit {
             OnExit::Exit => After::Exit(ExitReason::TimedOut),
             OnExit::Rejoin | OnExit::Restart => After::Rejoin,
@@ -188,7 +261,8 @@ impl Machine {
 
     fn tree_is_empty(&mut self, now: Now) {
         self.run = None;
-        (self.start_by, self.run_until) = (Timestamp::NEVER, Timestamp::NEVER);
+        (self.start_by, self.run_until, self.dead_by) = (Timestamp::NEVER, Timestamp::NEVER, Timestamp::NEVER);
+        self.standing.is_out &= self.bars.keep_out();
         self.finished = self.tenure.filter(|tenure| tenure.wait_is_over(now)).map(|tenure| tenure.nonce);
     }
 

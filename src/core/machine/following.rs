@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Machine;
-use super::phase::{After, Link, Phase};
+use super::phase::{After, Departure, Link, Phase};
 use super::tenure::{Sending, Tenure};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
@@ -38,6 +38,9 @@ impl Machine {
             Link::Opening | Link::Open(_) => Timestamp::NEVER,
         };
         let retry = self.standing.retry_at.filter(|_| self.pending.is_none() && self.timing().is_some());
+        if let Some(Departure { by, .. }) = self.departure {
+            return retry.unwrap_or(Timestamp::NEVER).min(by);
+        }
         let connect = if self.was_connected() { Timestamp::NEVER } else { self.connect_by };
         let stand_back = self.bars.stand_back_until.unwrap_or(Timestamp::NEVER);
         link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(stand_back).min(self.give_up_at())
@@ -47,11 +50,17 @@ impl Machine {
         if !self.was_connected() && now.lease >= self.connect_by.min(self.give_up_at()) {
             return self.leave(now, After::Exit(ExitReason::Unreachable), Why::Unreachable);
         }
-        if now.lease >= self.give_up_at() {
+        if let Some(Departure { reason, why, by }) = self.departure {
+            if now.lease >= by {
+                return self.leave(now, After::Exit(reason), why);
+            }
+        } else if now.lease >= self.give_up_at() {
             let (reason, why) = self.impatience();
-            return self.leave(now, After::Exit(reason), why);
+            return self.depart(now, reason, why);
         }
-        self.heed_bars_in_line(now);
+        if self.departure.is_none() {
+            self.heed_bars_in_line(now);
+        }
         self.reconnect_when_due(now);
         if self.standing.retry_at.is_some_and(|at| now.lease >= at) {
             self.look_again();
@@ -89,7 +98,9 @@ impl Machine {
     pub(super) fn enter_anew(&mut self) {
         self.candidacy.0 += 1;
         self.pending = None;
-        self.standing = Standing { is_out: self.bars.keep_out(), ..Standing::default() };
+        // Whoever comes next shall not wait for a tree that survives SIGKILL.
+        let is_stuck = matches!(self.phase, Phase::Stopping { .. });
+        self.standing = Standing { is_out: self.bars.keep_out() || is_stuck, ..Standing::default() };
         if self.timing().is_some() && !self.standing.is_out {
             self.request(Request::Enter, Action::Enter { candidacy: self.candidacy });
         }
@@ -168,7 +179,9 @@ impl Machine {
         if differs(view.record) {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
-        if view.place == Place::First && self.bars.disabled {
+        if self.departure.is_some() {
+            self.settle_departure(now, view);
+        } else if view.place == Place::First && self.bars.disabled {
             self.heed_disabled(now);
         } else if view.place == Place::First {
             self.claim(now, view);
@@ -177,10 +190,10 @@ impl Machine {
         }
     }
 
-    pub(super) fn observed(&mut self, now: Now, record: Record) {
+    pub(super) fn observed(&mut self, now: Now, record: Record, term_version: i32) {
         self.sightings.note(record, now.observer);
         if self.tenure.is_some() {
-            self.observed_as_holder(now, record);
+            self.observed_as_holder(now, record, term_version);
             if self.standing.stale && self.at_least_once() {
                 self.look_again();
             }
@@ -202,12 +215,8 @@ impl Machine {
 
     /// First in line: take the record over, or recognise that a take-over of ours was applied though its reply was lost.
     fn claim(&mut self, now: Now, view: View) {
-        if let Some(sending) = self.standing.sending.filter(|sent| view.record.held && sent.nonce == view.record.nonce)
-        {
-            // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's. Its version is not
-            // taken from the view: the term was read first, perhaps before the take-over was applied.
-            let conditions = Conditions { slot: view.record.slot, record: view.record.version, term: sending.term };
-            return self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
+        if self.recognises(now, view) {
+            return;
         }
         let inherited = self.inherited(view.record);
         let delay = self.settings.service.takeover_delay;
@@ -219,7 +228,7 @@ impl Machine {
         let waits = now.observer < self.start_from(not_before);
         // While we wait, the record says whose lease runs, and we have none: whoever comes after us waits for that one.
         let lease = if waits { view.record.lease } else { timing.lease };
-        let waiting_on = waits.then(|| view.record.last_run_under());
+        let waiting_on = waits.then(|| view.record.last_run());
         self.sendings += 1;
         let nonce = Nonce { instance: self.settings.instance, sending: self.sendings };
         let term = view.term_version.wrapping_add(1);
@@ -232,6 +241,31 @@ impl Machine {
             longest: lease.max(timing.lease),
         };
         self.request(Request::TakeOver, action);
+    }
+
+    /// Whether a take-over of ours was applied though its reply was lost; then it begins.
+    fn recognises(&mut self, now: Now, view: View) -> bool {
+        let ours = |sent: &Sending| view.record.held && sent.nonce == view.record.nonce;
+        let Some(sending) = self.standing.sending.filter(ours) else { return false };
+        // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's. Its version is not
+        // taken from the view: the term was read first, perhaps before the take-over was applied.
+        let conditions = Conditions { slot: view.record.slot, record: view.record.version, term: sending.term };
+        self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
+        true
+    }
+
+    /// Nobody waits for an answer any more: what the record says is what became of our take-over.
+    fn settle_departure(&mut self, now: Now, view: View) {
+        if !self.recognises(now, view) {
+            self.go(now);
+        }
+    }
+
+    /// Nothing is under way any more that would hold up the end of this process, if it is to end.
+    fn go(&mut self, now: Now) {
+        if let Some(Departure { reason, why, .. }) = self.departure {
+            self.leave(now, After::Exit(reason), why);
+        }
     }
 
     /// The lease that may still run under the record, and since when we know that it was not renewed.
@@ -291,7 +325,9 @@ impl Machine {
 
     /// The record is ours: what now?
     fn settle_in(&mut self, now: Now, sending: &Sending, starts_at_once: bool) {
-        if self.bars.is_any() {
+        if let Some(Departure { reason, why, .. }) = self.departure {
+            self.begin_release(now, After::Exit(reason), why);
+        } else if self.bars.is_any() {
             self.resign(now);
         } else if self.standing.view.is_some_and(|view| view.is_revoked) {
             self.yield_seat(now, After::Rejoin, Why::Revoked);
@@ -308,6 +344,7 @@ impl Machine {
         match (self.phase, denial) {
             (Phase::Releasing { .. }, _) => self.release_denied(now, request, denial),
             (_, Denial::Forbidden(grounds)) => self.forbidden(now, grounds),
+            (Phase::Following, _) if self.departure.is_some() => self.go(now),
             (Phase::Following, Denial::Conflict) => self.look_again(),
             (Phase::Following, Denial::CandidateGone) => self.enter_later(now),
             (Phase::Done, _) => {}
@@ -340,7 +377,8 @@ impl Machine {
             Phase::Leading | Phase::Paused { .. } => self.seat_lost(now, Why::SessionOver),
             // The tree is being ended already, by a deadline that needs no session.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),
-            Phase::Following | Phase::Done => {}
+            Phase::Following => self.go(now),
+            Phase::Done => {}
             Phase::Releasing { after, .. } => self.leave(now, after, Why::ReleaseUnconfirmed),
         }
     }

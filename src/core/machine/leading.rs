@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Machine;
 use super::phase::{Link, Phase};
 use super::preparing::Step;
+use super::tenure::Tenure;
 use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::order::{Order, RunId};
@@ -18,7 +19,18 @@ impl Machine {
     pub(super) fn waiting_deadline(&self, now: Now) -> Timestamp {
         let Some(tenure) = &self.tenure else { return now.lease };
         let kill_at = tenure.deadlines.map_or(Timestamp::NEVER, |deadlines| deadlines.kill_at);
-        self.renewal_due_at(now).min(kill_at).min(self.give_up_at())
+        self.renewal_due_at(now).min(kill_at).min(self.give_up_at()).min(self.look_due_at())
+    }
+
+    /// When a look that was not answered is repeated.
+    pub(super) fn look_due_at(&self) -> Timestamp {
+        self.standing.retry_at.filter(|_| self.pending.is_none() && self.timing().is_some()).unwrap_or(Timestamp::NEVER)
+    }
+
+    pub(super) fn look_when_due(&mut self, now: Now) {
+        if now.lease >= self.look_due_at() {
+            self.look_again();
+        }
     }
 
     pub(super) fn leading_deadline(&self, now: Now) -> Timestamp {
@@ -28,13 +40,12 @@ impl Machine {
             (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
             _ => Timestamp::NEVER,
         };
-        let retry = self.standing.retry_at.filter(|_| self.pending.is_none()).unwrap_or(Timestamp::NEVER);
         let reconnect = match self.link {
             Link::Down { retry_at } if self.at_least_once() => retry_at,
             _ => Timestamp::NEVER,
         };
         let limits = deadlines.stop_at.min(self.start_by).min(self.run_until);
-        contact.min(limits).min(self.renewal_due_at(now)).min(retry).min(reconnect)
+        contact.min(limits).min(self.renewal_due_at(now)).min(self.look_due_at()).min(reconnect)
     }
 
     pub(super) fn pass_waiting(&mut self, now: Now) {
@@ -43,6 +54,7 @@ impl Machine {
             let (reason, why) = self.impatience();
             return self.begin_release(now, super::After::Exit(reason), why);
         }
+        self.look_when_due(now);
         let Some(deadlines) = tenure.deadlines else { return self.renew_when_due(now) };
         if now.lease >= deadlines.kill_at {
             self.lose_tenure(now, Why::LeaseEnding);
@@ -78,9 +90,7 @@ impl Machine {
         if self.at_least_once() {
             self.reconnect_when_due(now);
         }
-        if self.standing.retry_at.is_some_and(|at| now.lease >= at) {
-            self.look_again();
-        }
+        self.look_when_due(now);
         self.renew_when_due(now);
     }
 
@@ -149,6 +159,9 @@ impl Machine {
     /// Is the record still ours? A renewal tells at once; who may not renew only reads: while the record waits, and under
     /// at-least-once without the first place.
     pub(super) fn reassure(&mut self, now: Now) {
+        if self.runs_out() {
+            return self.observe_again();
+        }
         let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
         let has_lease = self.deadlines().is_some();
         if has_lease && (is_first || !self.at_least_once()) {
@@ -211,6 +224,10 @@ impl Machine {
 
     pub(super) fn seen_as_holder(&mut self, now: Now, view: View) {
         let stale = std::mem::take(&mut self.standing.stale);
+        if self.phase == Phase::Waiting && !view.record.held {
+            self.lose_tenure(now, Why::WaitSpared);
+            return self.seen(now, view);
+        }
         if !self.holds(view.record) {
             return self.deposed(now);
         }
@@ -227,15 +244,17 @@ impl Machine {
         }
     }
 
-    pub(super) fn observed_as_holder(&mut self, now: Now, record: Record) {
+    pub(super) fn observed_as_holder(&mut self, now: Now, record: Record, term_version: i32) {
         // What another slot's record says is no news of ours.
         let Some(tenure) = self.tenure.filter(|tenure| tenure.conditions.slot == record.slot) else { return };
         let ours = record.nonce == tenure.nonce;
         match self.phase {
             Phase::Releasing { .. } if ours && !record.held => self.released(now),
-            // Whoever took it over from us waits for our lease. Versions only grow, except with the whole base.
+            // The successor waits for our very term, whose tree is empty: the record is as good as ours to free.
+            Phase::Releasing { .. } if !ours && self.waits_for_us(record) => self.adopt(now, record, term_version),
+            // The successor waits for our lease. Versions only grow, except with the whole base.
             Phase::Stopping { lapsed: true, .. }
-                if !ours && record.held && record.version > tenure.conditions.record => {}
+                if !ours && self.is_waited_for(record) && record.version > tenure.conditions.record => {}
             // Nothing to adopt, and yet a conflict: the term is another one's.
             _ if !ours || !record.held || tenure.conflict == Some(record.version) => self.deposed(now),
             _ => self.adopt(now, record, tenure.conditions.term),
@@ -244,6 +263,9 @@ impl Machine {
 
     /// A hint that came while a holder's request was under way, and was not answered by it.
     pub(super) fn look_at_what_changed(&mut self) {
+        if self.runs_out() && self.standing.stale && self.pending.is_none() {
+            return self.observe_again();
+        }
         let holds_on = match self.phase {
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => !self.at_least_once(),
             Phase::Following | Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => false,
@@ -251,6 +273,18 @@ impl Machine {
         if holds_on && self.standing.stale && self.pending.is_none() {
             self.look_again();
         }
+    }
+
+    /// Its holder waits for this very term of ours, and for nobody else.
+    fn waits_for_us(&self, record: Record) -> bool {
+        let last_run = record.waiting_on.map(|last_run| last_run.nonce);
+        let fits = |tenure: &Tenure| last_run == Some(tenure.nonce) && tenure.conflict != Some(record.version);
+        record.held && self.tenure.as_ref().is_some_and(fits)
+    }
+
+    /// Its holder starts nothing before our lease is over; under at-least-once nobody waits for it.
+    fn is_waited_for(&self, record: Record) -> bool {
+        record.held && (record.waiting_on.is_some() || self.at_least_once())
     }
 
     fn holds(&self, record: Record) -> bool {
@@ -285,10 +319,11 @@ impl Machine {
                     self.lose_tenure(now, Why::CandidateGone);
                     self.enter_later(now);
                 }
-                Phase::Stopping { after, .. } => {
+                Phase::Stopping { .. } => {
                     self.standing.view = None;
-                    self.phase = Phase::Stopping { after, lapsed: true };
+                    self.lapse();
                     self.hasten_stop(now, Why::CandidateGone);
+                    self.observe_again();
                 }
                 _ => self.seat_lost(now, Why::CandidateGone),
             },
@@ -300,8 +335,11 @@ impl Machine {
             self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
         }
         let pause = self.timing().map_or(Duration::ZERO, |timing| timing.renewal_interval / RETRIES_PER_RENEWAL);
+        let again_at = now.lease.after(pause);
+        if self.runs_out() || request == Request::Look && !self.at_least_once() {
+            self.standing.retry_at = Some(again_at);
+        }
         if let Some(tenure) = &mut self.tenure {
-            let again_at = now.lease.after(pause);
             if request == Request::Mark {
                 tenure.mark_at = again_at;
             } else {
@@ -333,8 +371,7 @@ impl Machine {
         }
         if !self.at_least_once() {
             self.stop_tree(now, why, self.stop_by(now));
-            // Is the candidate alone gone, or the whole base with it? Under a new one nobody waits for our lease.
-            return self.observe();
+            return self.observe_again();
         }
         if self.phase == Phase::Leading {
             self.pause(now, why);

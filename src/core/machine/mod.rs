@@ -30,7 +30,7 @@ pub use bars::Bars;
 pub use snapshot::{Held, Snapshot};
 
 use following::Standing;
-use phase::{After, Link, Phase};
+use phase::{After, Departure, Link, Phase};
 use preparing::Step;
 use sightings::Sightings;
 use tenure::Tenure;
@@ -76,6 +76,8 @@ pub struct Machine {
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
+    /// By when its tree must be dead, by what the guard was ordered. What lives on then survives SIGKILL.
+    dead_by: Timestamp,
     /// The last run that `--timeout` has ended.
     timed_out: Option<RunId>,
     history: History,
@@ -91,6 +93,7 @@ pub struct Machine {
     /// The last release was to leave our candidate in its place.
     keeps_candidate: bool,
     stop_requested: bool,
+    departure: Option<Departure>,
     guard_gone: bool,
     elect_by: Timestamp,
     too_late_at: Timestamp,
@@ -117,6 +120,7 @@ impl Machine {
             runs: 0,
             start_by: Timestamp::NEVER,
             run_until: Timestamp::NEVER,
+            dead_by: Timestamp::NEVER,
             timed_out: None,
             history: History::default(),
             rest_until: Timestamp::ZERO,
@@ -126,6 +130,7 @@ impl Machine {
             finished: None,
             keeps_candidate: false,
             stop_requested: false,
+            departure: None,
             guard_gone: false,
             // `--wait 0` looks once; how long that look may take is the connect timeout's business.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
@@ -233,7 +238,9 @@ impl Machine {
             Event::LineChanged { .. } => self.line_changed(now),
             Event::RecordChanged { .. } => self.record_changed(now),
             Event::Seen { view, .. } if self.answers(&[Request::Enter, Request::Look]) => self.seen(now, view),
-            Event::Observed { record, .. } if self.answers(&[Request::Observe]) => self.observed(now, record),
+            Event::Observed { record, term_version, .. } if self.answers(&[Request::Observe]) => {
+                self.observed(now, record, term_version);
+            }
             Event::TookOver { nonce, sent_at, version, token, term, .. } if self.answers(&[Request::TakeOver]) => {
                 self.took_over(now, nonce, sent_at, (version, token, term));
             }
@@ -273,6 +280,7 @@ impl Machine {
             Report::CommandEnded { run, status } if self.run == Some(run) => self.status = Some(status),
             Report::Stopping { run } if self.run == Some(run) => self.guard_began_to_stop(now),
             Report::Started { run, .. } if self.run == Some(run) => self.start_by = Timestamp::NEVER,
+            Report::Stuck { run, .. } if self.run == Some(run) => self.tree_is_stuck(now),
             Report::Started { .. }
             | Report::Stuck { .. }
             | Report::TreeEnded { .. }

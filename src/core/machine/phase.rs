@@ -1,7 +1,7 @@
 //! Where a machine stands.
 
 use super::preparing::Step;
-use crate::core::action::{ExitReason, PhaseName};
+use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::lease::Timing;
 use crate::core::time::Timestamp;
 
@@ -56,6 +56,14 @@ impl Phase {
             Self::Done => PhaseName::Done,
         }
     }
+}
+
+/// The process is to end, but a take-over is under way: what became of it is to be known before, for so long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Departure {
+    pub reason: ExitReason,
+    pub why: Why,
+    pub by: Timestamp,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

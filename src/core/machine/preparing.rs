@@ -65,7 +65,7 @@ impl Machine {
             Phase::Preparing { step: Step::Mark } if self.pending.is_none() => tenure.mark_at,
             _ => Timestamp::NEVER,
         };
-        step.min(self.renewal_due_at(now)).min(deadlines.kill_at).min(self.give_up_at())
+        step.min(self.renewal_due_at(now)).min(deadlines.kill_at).min(self.give_up_at()).min(self.look_due_at())
     }
 
     pub(super) fn pass_preparing(&mut self, now: Now) {
@@ -79,6 +79,7 @@ impl Machine {
             return self.look_again();
         }
         self.renew_when_due(now);
+        self.look_when_due(now);
         match self.phase {
             Phase::Preparing { step: Step::Mark } => self.mark_when_due(now),
             Phase::Preparing { step: Step::Backoff | Step::Ready } if self.next_step(now) == Step::Ready => {

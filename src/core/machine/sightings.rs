@@ -56,7 +56,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::core::event::Nonce;
+    use crate::core::event::{LastRun, Nonce};
 
     fn record(slot: u16, mzxid: i64) -> Record {
         let (slot, lease, nonce) = (Slot(slot), Duration::from_secs(4), Nonce::UNKNOWN);
@@ -95,7 +95,7 @@ mod tests {
     fn a_record_that_waits_keeps_the_count() {
         let mut sightings = Sightings::default();
         sightings.note(record(0, 5), at(1));
-        let waits = Record { waiting_on: Some(5), ..record(0, 9) };
+        let waits = Record { waiting_on: Some(LastRun { mzxid: 5, nonce: Nonce::UNKNOWN }), ..record(0, 9) };
         sightings.note(waits, at(2));
         assert_eq!(sightings.of(waits), Some(at(1)));
         assert_eq!(sightings.of(Record { waiting_on: None, ..waits }), None);

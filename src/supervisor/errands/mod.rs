@@ -220,7 +220,9 @@ impl Errands {
                 runner.dismiss().await;
             }
         };
-        let _ = tokio::time::timeout(limit, dismissed).await;
+        if tokio::time::timeout(limit, dismissed).await.is_err() {
+            tracing::debug!("The guards of auxiliary commands took too long to go; they end with us");
+        }
     }
 }
 

@@ -121,8 +121,10 @@ impl Runner {
 
     /// SIGKILL to the whole tree of the present run, if there is one; its end is told as ever.
     pub(super) fn stop(&self) {
-        // If its guard is gone, that is told, too.
-        let _ = self.guard.send(&Order::Kill { run: self.last });
+        if let Err(error) = self.guard.send(&Order::Kill { run: self.last }) {
+            // If its guard is gone, that is told, too.
+            tracing::debug!(%error, "The guard of {} took no order", self.name);
+        }
     }
 
     /// The end of the present run; while there is none, nothing. Cancel-safe.

@@ -248,7 +248,9 @@ impl Visit {
         const PATIENCE: Duration = Duration::from_millis(500);
         let mut task = self.client.task.clone();
         drop(self);
-        let _ = timeout(PATIENCE, task.over()).await;
+        if timeout(PATIENCE, task.over()).await.is_err() {
+            tracing::debug!("Closing the session was not confirmed; it is left to expiry");
+        }
     }
 
     async fn commit(&self, multi: Multi<'_>, steps: &[Step<'_>]) -> Result<Written, Failure> {

@@ -2,7 +2,6 @@
 //!
 //! Never: a part in opening a session; what is found out here is for people, and for the decision not to try for ever.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -59,7 +58,7 @@ fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diag
             }
         };
         let between = if diagnosis.text.is_empty() { "" } else { "; " };
-        let _ = write!(diagnosis.text, "{between}{server}: {why}");
+        diagnosis.text.extend([between, server, ": ", why.as_str()]);
     }
     (!diagnosis.text.is_empty()).then_some(diagnosis)
 }

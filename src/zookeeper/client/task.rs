@@ -81,7 +81,10 @@ impl Task {
     /// As soon as contact is lost, the task does nothing more. Somebody must [`Task::end`] it then.
     pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
         match &self.0 {
-            Kind::Spawned { leash, .. } => drop(leash.0.set(Box::new(lost))),
+            Kind::Spawned { leash, .. } => {
+                let was_free = leash.0.set(Box::new(lost)).is_ok();
+                debug_assert!(was_free, "one session, one leash");
+            }
             // A simulated link never connects again by itself.
             Kind::Simulated { .. } => {}
         }

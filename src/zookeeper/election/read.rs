@@ -12,7 +12,7 @@ use crate::zookeeper::client::connection::{Error, Stat, Watcher};
 use futures_util::future::join_all;
 
 use crate::core::action::Conditions;
-use crate::core::event::{Candidacy, Event, Place, Record};
+use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::{Fault, Right};
 use crate::zookeeper::election::session::contact::Contact;
@@ -50,30 +50,31 @@ impl From<Event> for Answer {
     }
 }
 
-/// Reads the record, with one watch on it.
+/// Reads the record, with one watch on it; a record that is gone is a conflict.
 pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
-    let lease = &contact.office.paths.of(slot).lease;
-    for _ in 0..ROUNDS {
-        // A watch that is armed since before this read reports all that comes after it.
-        let read = if contact.watches.has_record(candidacy, slot) {
-            contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
-        } else {
-            let read = contact.client.get_and_watch_data(lease).await;
-            read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
-        };
-        match read {
-            Ok((data, stat, watches)) => {
-                let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
-                if let Some(disagreement) = disagreement.filter(|_| record.held) {
-                    contact.office.report_disagreement(&disagreement);
-                }
-                return Ok(Answer { event: Event::Observed { candidacy, record }, watches });
+    let of_slot = contact.office.paths.of(slot);
+    let lease = &of_slot.lease;
+    let term = contact.client.check_stat(&of_slot.term);
+    // A watch that is armed since before this read reports all that comes after it.
+    let read = if contact.watches.has_record(candidacy, slot) {
+        contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
+    } else {
+        let read = contact.client.get_and_watch_data(lease).await;
+        read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
+    };
+    let term_version = term.await.map_err(|error| Fault::from(error).without(Right::Read, &of_slot.term))?;
+    match (read, term_version) {
+        (Ok((data, stat, watches)), Some(Stat { version: term_version, .. })) => {
+            let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
+            if let Some(disagreement) = disagreement.filter(|_| record.held) {
+                contact.office.report_disagreement(&disagreement);
             }
-            Err(Error::NoNode) => repair(&contact).await?,
-            Err(error) => return Err(Fault::from(error).without(Right::Read, lease)),
+            Ok(Answer { event: Event::Observed { candidacy, record, term_version }, watches })
         }
+        // It is made again with a look; whoever holds it must know at once.
+        (Err(Error::NoNode), _) | (Ok(_), None) => Err(Fault::Denied(Denial::Conflict)),
+        (Err(error), _) => Err(Fault::from(error).without(Right::Read, lease)),
     }
-    Err(too_many_rounds())
 }
 
 /// The term and the record of one slot.

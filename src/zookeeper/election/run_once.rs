@@ -260,10 +260,14 @@ fn story(run: &Run) -> String {
     format!("a run by {} on {}{start}, {end}{end_at}", run.id, run.host)
 }
 
-/// By `ZooKeeper`'s clock.
+/// By `ZooKeeper`'s clock; but whoever may write a marker may write any number into it.
 fn time(ms: i64) -> String {
-    let at = UNIX_EPOCH + Duration::from_millis(u64::try_from(ms).unwrap_or_default());
-    humantime::format_rfc3339_millis(at).to_string()
+    /// The last that the formatter can say; it panics at later ones.
+    const END_OF_9999: u64 = 253_402_300_799_999;
+    match u64::try_from(ms).unwrap_or_default() {
+        ms @ 0..=END_OF_9999 => humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string(),
+        _ => "after the year 9999".to_owned(),
+    }
 }
 
 /// Deletes the markers of the oldest slots, as far as they are too many.
@@ -284,4 +288,18 @@ async fn trim(contact: Arc<Contact>, keep: usize) {
     let deleted: Vec<_> = versions.map(|(slot, stat)| client.delete(&paths.run(slot), Some(stat.version))).collect();
     let deleted = join_all(deleted).await;
     tracing::debug!(trimmed = deleted.iter().filter(|deleted| deleted.is_ok()).count(), "Old slots were trimmed");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_that_a_marker_may_hold_is_told_as_a_time() {
+        assert_eq!(time(i64::MIN), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
+        for late in [253_402_300_800_000, i64::MAX] {
+            assert_eq!(time(late), "after the year 9999");
+        }
+    }
 }

@@ -119,7 +119,7 @@ impl Office {
 
     /// The supervisor may be gone; then nobody needs to know.
     pub fn tell(&self, event: Event) {
-        let _ = self.events.send(event);
+        self.events.send(event).ok();
     }
 
     /// The candidate of this candidacy in this session; a new UUID for a new one.

@@ -8,7 +8,7 @@ use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
 
 use crate::core::action::Entry;
-use crate::core::event::{Nonce, Record};
+use crate::core::event::{LastRun, Nonce, Record};
 use crate::core::lease::LEASE_LONGEST;
 use crate::core::order::Slot;
 use crate::core::settings::Guarantee;
@@ -50,6 +50,9 @@ struct LeaseJson {
     /// Only of a holder that waits: the mzxid of the last version under which a command may have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting_on: Option<i64>,
+    /// The nonce of the holder of that version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<String>,
     #[serde(default)]
     token: Option<i64>,
     #[serde(default)]
@@ -100,10 +103,12 @@ pub(crate) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -
         Ok(json) => {
             let held = json.state == State::Held;
             let disagreement = disagreement(&json, settings);
+            let nonce = json.waiting_for.as_deref().and_then(parse_nonce).unwrap_or(Nonce::UNKNOWN);
+            let last_run = |mzxid| LastRun { mzxid, nonce };
             let record = Record {
                 held,
                 // Nobody waits for a version that is yet to come.
-                waiting_on: json.waiting_on.filter(|&mzxid| held && 0 < mzxid && mzxid < stat.mzxid),
+                waiting_on: json.waiting_on.filter(|&mzxid| held && 0 < mzxid && mzxid < stat.mzxid).map(last_run),
                 lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
                 nonce: json.holder.as_ref().and_then(|holder| parse_nonce(&holder.nonce)).unwrap_or(Nonce::UNKNOWN),
                 agrees: disagreement.is_none(),
@@ -130,7 +135,8 @@ pub(crate) fn lease_of_term(data: &[u8]) -> Option<Duration> {
 pub(crate) fn held(entry: &Entry, candidate: &str, settings: &Settings) -> Vec<u8> {
     let holder = Holder { candidate: Some(candidate.to_owned()), ..holder(entry.nonce, settings) };
     encode(&LeaseJson {
-        waiting_on: entry.waiting_on,
+        waiting_on: entry.waiting_on.map(|last_run| last_run.mzxid),
+        waiting_for: entry.waiting_on.map(|last_run| nonce_text(last_run.nonce)),
         ..lease_json(State::Held, Some(holder), entry.lease, entry.token, settings)
     })
 }
@@ -210,6 +216,7 @@ fn lease_json(
         holder,
         lease_ms: milliseconds(lease),
         waiting_on: None,
+        waiting_for: None,
         token,
         guarantee: Some(guarantee_text(settings.guarantee).to_owned()),
         recipe: Some(recipe::text(settings.recipe).to_owned()),

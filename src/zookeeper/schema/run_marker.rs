@@ -9,7 +9,6 @@
 //!
 //! Never: a clock; a host's own time.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::Stat;
@@ -206,7 +205,7 @@ pub(crate) fn slot_name(key: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.:+@=,".contains(&byte) {
             name.push(char::from(byte));
         } else {
-            let _ = write!(name, "%{byte:02X}");
+            name.push_str(&format!("%{byte:02X}"));
         }
     }
     name

@@ -47,12 +47,14 @@ fn the_json_is_the_documented_one() {
 
 #[test]
 fn a_holder_that_waits_says_on_which_version_and_is_held_for_whoever_does_not_know_that() {
-    let waiting = held(&Entry { waiting_on: Some(stat().mzxid - 1), ..ENTRY }, CANDIDATE, &settings());
+    let last_run = LastRun { mzxid: stat().mzxid - 1, nonce: Nonce { instance: 0xfeed_0000_0000_0002, sending: 3 } };
+    let waiting = held(&Entry { waiting_on: Some(last_run), ..ENTRY }, CANDIDATE, &settings());
     let text = String::from_utf8(waiting.clone()).unwrap();
     assert!(text.contains(r#""state":"held""#) && text.contains(r#""lease_ms":15000,"waiting_on":76,"#), "{text}");
+    assert!(text.contains(r#""waiting_for":"feed000000000002-3","#), "{text}");
     let record = read(&waiting).record;
     assert!(record.held);
-    assert_eq!((record.waiting_on, record.last_run_under()), (Some(stat().mzxid - 1), stat().mzxid - 1));
+    assert_eq!((record.waiting_on, record.last_run_under()), (Some(last_run), stat().mzxid - 1));
     let record = read(&held(&ENTRY, CANDIDATE, &settings())).record;
     assert_eq!((record.waiting_on, record.last_run_under()), (None, stat().mzxid));
 }
@@ -63,7 +65,10 @@ fn nobody_waits_for_a_version_that_is_yet_to_come_nor_for_a_free_record() {
         let text = format!(r#"{{"v":1,"state":"held","lease_ms":5,"waiting_on":{waiting_on}}}"#);
         assert_eq!(read(text.as_bytes()).record.last_run_under(), stat().mzxid, "{text}");
     }
-    let text = format!(r#"{{"v":1,"state":"free","lease_ms":5,"waiting_on":{}}}"#, stat().mzxid - 1);
+    let text = format!(r#"{{"v":1,"state":"held","lease_ms":5,"waiting_on":{}}}"#, stat().mzxid - 1);
+    let nobody = LastRun { mzxid: stat().mzxid - 1, nonce: Nonce::UNKNOWN };
+    assert_eq!(read(text.as_bytes()).record.waiting_on, Some(nobody), "an earlier version does not say for whom");
+    let text = text.replace("held", "free");
     assert_eq!(read(text.as_bytes()).record.waiting_on, None);
 }
 
@@ -170,6 +175,7 @@ fn likenesses() -> impl Strategy<Value = String> {
         "state",
         "lease_ms",
         "waiting_on",
+        "waiting_for",
         "holder",
         "leader",
         "token",
