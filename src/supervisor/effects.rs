@@ -129,6 +129,7 @@ impl Effects {
 
 fn log_report(report: Report) {
     match report {
+        Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
         Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
         Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
         Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),

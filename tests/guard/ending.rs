@@ -50,7 +50,10 @@ pub fn a_command_that_honours_the_stop_signal_ends_by_it(contain: Contain) {
     let (reports, status, cause) = subject.ends();
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
-    assert!(matches!(reports[..], [Report::Started { .. }, Report::CommandEnded { status: TERMINATED, .. }]));
+    assert!(matches!(
+        reports[..],
+        [Report::Taken { .. }, Report::Started { .. }, Report::CommandEnded { status: TERMINATED, .. }]
+    ));
 }
 
 pub fn a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop(contain: Contain) {

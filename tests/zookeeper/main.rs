@@ -55,6 +55,7 @@ mod services;
 mod shared;
 mod shutdown;
 mod signals;
+mod slow_start;
 mod strangers;
 mod successive_waits;
 mod switch_over;

@@ -72,7 +72,7 @@ pub struct Machine {
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
-    /// By when a start that was ordered and not yet reported must be: after that the guard would refuse it.
+    /// By when the guard must have reported that it took the order to start: after that it would refuse it.
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
@@ -258,7 +258,7 @@ impl Machine {
         answered
     }
 
-    /// The guard would refuse the start by now, and has not reported it. Judged when nothing else is to be heard: after a
+    /// The guard would refuse the start by now, and has not reported that it took the order. Judged when nothing else is to be heard: after a
     /// hang of ours, its reports are there to be read, and come first.
     fn end_silent_guard(&mut self, now: Now) {
         if now.lease >= self.start_by {
@@ -272,8 +272,11 @@ impl Machine {
             Report::TreeEnded { run, status, cause } if self.run == Some(run) => self.tree_ended(now, status, cause),
             Report::CommandEnded { run, status } if self.run == Some(run) => self.status = Some(status),
             Report::Stopping { run } if self.run == Some(run) => self.guard_began_to_stop(now),
-            Report::Started { run, .. } if self.run == Some(run) => self.start_by = Timestamp::NEVER,
-            Report::Started { .. }
+            Report::Taken { run } | Report::Started { run, .. } if self.run == Some(run) => {
+                self.start_by = Timestamp::NEVER;
+            }
+            Report::Taken { .. }
+            | Report::Started { .. }
             | Report::Stuck { .. }
             | Report::TreeEnded { .. }
             | Report::CommandEnded { .. }

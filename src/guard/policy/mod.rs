@@ -287,6 +287,7 @@ impl Policy {
             status: None,
             survivors: 0,
         });
+        steps.push(Step::Report(Report::Taken { run }));
         steps.push(Step::Spawn(grant));
     }
 

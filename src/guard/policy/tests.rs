@@ -19,7 +19,7 @@ impl Guard {
     fn started() -> Self {
         let mut guard = Self(Policy::new());
         let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
-        assert_eq!(guard.order(1_000, start), [Step::Spawn(GRANT)]);
+        assert_eq!(guard.order(1_000, start), [report(Report::Taken { run: RUN }), Step::Spawn(GRANT)]);
         assert_eq!(guard.at(1_001, Input::Executed { pid: 42 }), [report(Report::Started { run: RUN, pid: 42 })]);
         guard
     }
@@ -188,7 +188,7 @@ fn i6_a_run_is_started_once_even_if_its_start_is_read_again() {
     assert_eq!(guard.at(1_101, Input::TreeEmpty).len(), 1);
     assert_eq!(guard.order(1_102, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
     let next = Order::Start { run: RunId(8), deadlines: LEASE, grant: GRANT };
-    assert_eq!(guard.order(1_103, next), [Step::Spawn(GRANT)]);
+    assert_eq!(guard.order(1_103, next), [report(Report::Taken { run: RunId(8) }), Step::Spawn(GRANT)]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_command_that_cannot_be_executed_says_why() {
     assert_eq!(guard.at(1_004, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)]);
 
     let mut guard = Guard(Policy::new());
-    assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 1);
+    assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 2);
     let status = ChildStatus::NotExecuted(11);
     assert_eq!(guard.at(1_001, Input::NotSpawned { errno: 11 }), [tree_ended(status, Cause::ItsOwn)]);
 }
