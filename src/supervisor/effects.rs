@@ -2,6 +2,7 @@
 //!
 //! Never: a wait; a decision.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use crate::core::action::{Action, ExitReason};
@@ -81,7 +82,8 @@ impl Effects {
     fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");
         if self.guard_state == GuardState::Alive {
-            if let Err(error) = self.guard.send(order) {
+            // One that is gone says so itself.
+            if let Err(error) = self.guard.send(order).or_else(unless_gone) {
                 self.end_guard(&format!("took no order ({error})"));
             }
         }
@@ -124,6 +126,13 @@ impl Effects {
         }
         let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;
         tracing::debug!(?dismissed, "Guard was dismissed");
+    }
+}
+
+fn unless_gone(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Ok(()),
+        _ => Err(error),
     }
 }
 

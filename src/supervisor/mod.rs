@@ -89,8 +89,11 @@ pub async fn run(
             stage.play(now, Event::ClockJumped);
         }
         if let Some(reason) = stage.play(now, event) {
-            stage.close(&mut signals).await;
-            return Ok(reason);
+            let asked_to_stop = stage.close(&mut signals).await;
+            return Ok(match reason {
+                ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
+                reason => reason,
+            });
         }
         let until_deadline = stage.until_deadline(clock::now());
         event = tokio::select! {
@@ -160,17 +163,21 @@ impl Stage {
     }
 
     /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
-    /// stop cuts them short.
-    async fn close(mut self, signals: &mut SignalStream) {
+    /// stop cuts them short; whether there was one.
+    async fn close(mut self, signals: &mut SignalStream) -> bool {
         let stop = async { while signals.next().await != Event::StopRequested {} };
         let last_hooks = async {
             tokio::select! {
-                () = self.errands.finish() => {}
-                () = stop => tracing::info!("We were asked again to stop; what is left of the hooks is left out"),
+                () = self.errands.finish() => false,
+                () = stop => {
+                    tracing::info!("We were asked again to stop; what is left of the hooks is left out");
+                    true
+                }
             }
         };
-        tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
+        let ((), asked_to_stop) = tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
         self.errands.dismiss(CLOSE_LIMIT).await;
+        asked_to_stop
     }
 }
 

@@ -56,6 +56,7 @@ mod shared;
 mod shutdown;
 mod signals;
 mod slow_start;
+mod standstill;
 mod strangers;
 mod successive_waits;
 mod switch_over;

@@ -13,6 +13,7 @@ mod phase;
 mod preparing;
 mod sightings;
 mod snapshot;
+mod standstill;
 mod tenure;
 
 use std::time::Duration;
@@ -33,6 +34,7 @@ use following::Standing;
 use phase::{After, Link, Phase};
 use preparing::Step;
 use sightings::Sightings;
+use standstill::Standstill;
 use tenure::Tenure;
 
 /// SIGHUP: the number is the same on every Linux.
@@ -92,6 +94,7 @@ pub struct Machine {
     keeps_candidate: bool,
     stop_requested: bool,
     guard_gone: bool,
+    standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
     connect_by: Timestamp,
@@ -127,6 +130,7 @@ impl Machine {
             keeps_candidate: false,
             stop_requested: false,
             guard_gone: false,
+            standstill: Standstill::new(now),
             // `--wait 0` looks once; how long that look may take is the connect timeout's business.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
             too_late_at: by(settings.service.start_deadline),
@@ -138,9 +142,11 @@ impl Machine {
 
     /// What to do about `event`, in order.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        self.notice_standstill(now);
         self.let_time_pass(now);
         self.note(now, event);
         self.let_time_pass(now);
+        self.end_turn(now);
         std::mem::take(&mut self.actions)
     }
 
