@@ -89,11 +89,7 @@ pub async fn run(
             stage.play(now, Event::ClockJumped);
         }
         if let Some(reason) = stage.play(now, event) {
-            let asked_to_stop = stage.close(&mut signals).await;
-            return Ok(match reason {
-                ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
-                reason => reason,
-            });
+            return Ok(stage.close(&mut signals, reason).await);
         }
         let until_deadline = stage.until_deadline(clock::now());
         event = tokio::select! {
@@ -163,8 +159,8 @@ impl Stage {
     }
 
     /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
-    /// stop cuts them short; whether there was one.
-    async fn close(mut self, signals: &mut SignalStream) -> bool {
+    /// stop cuts them short, and a start anew.
+    async fn close(mut self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
         let stop = async { while signals.next().await != Event::StopRequested {} };
         let last_hooks = async {
             tokio::select! {
@@ -177,7 +173,10 @@ impl Stage {
         };
         let ((), asked_to_stop) = tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
         self.errands.dismiss(CLOSE_LIMIT).await;
-        asked_to_stop
+        match reason {
+            ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
+            reason => reason,
+        }
     }
 }
 

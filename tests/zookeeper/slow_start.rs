@@ -50,7 +50,8 @@ fn a_command_that_takes_longer_than_a_lease_to_be_executed_is_started_all_the_sa
     let witness = witness_of(&election);
     let held = Held::on(&witness);
     let command = [witness.to_str().unwrap(), election.diary.path().to_str().unwrap()].map(str::to_owned);
-    let mut host = election.host("a").command(&command.each_ref().map(String::as_str)).option("--slot", "today").spawn();
+    let mut host =
+        election.host("a").command(&command.each_ref().map(String::as_str)).option("--slot", "today").spawn();
     wait::until("the record is there", || election.admin.exists(&election.path("term")));
     let (first, taken_at) = (election.record_version(), diary::now());
     wait::until("it was renewed for longer than a lease", || {
