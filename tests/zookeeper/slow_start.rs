@@ -9,7 +9,7 @@ use crate::support::{Election, diary, wait};
 
 const HELP: &str = "this test holds a file lease: apt-get install perl";
 
-/// A write lease on a file (`fcntl(2)`, F_SETLEASE): whoever opens the file, and be it to execute it, waits until it is dropped.
+/// A write lease on a file (`fcntl(2)`, `F_SETLEASE`): whoever opens the file, and be it to execute it, waits until it is dropped.
 struct Held(Child);
 
 impl Held {
