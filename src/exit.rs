@@ -106,7 +106,8 @@ pub fn status(reason: &ExitReason, choices: Choices) -> u8 {
         ExitReason::Forbidden(_) => Status::NoPermission.code(),
         ExitReason::BadTiming(_) | ExitReason::Disagreement => Status::Configuration.code(),
         ExitReason::IdTaken => Status::Usage.code(),
-        ExitReason::GuardGone => Status::Software.code(),
+        // Only if we could not be started anew.
+        ExitReason::GuardGone | ExitReason::StoodStill => Status::Software.code(),
     }
 }
 
@@ -141,6 +142,7 @@ pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
         | ExitReason::TooLate
         | ExitReason::Duplicate
         | ExitReason::LeadershipLost
+        | ExitReason::StoodStill
         | ExitReason::Unreachable => false,
     }
 }
@@ -169,6 +171,7 @@ pub fn sentence(reason: &ExitReason) -> String {
                 .into()
         }
         ExitReason::GuardGone => "the guard process died".into(),
+        ExitReason::StoodStill => "rejoining: leadership was lost while this host stood still".into(),
     }
 }
 

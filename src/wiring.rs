@@ -3,20 +3,23 @@
 //! Never: a check or a default; the configuration has been through both.
 
 use std::ffi::OsString;
+use std::io;
 use std::iter::once;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
-use nix::sys::prctl::set_dumpable;
+use nix::sys::prctl::{set_dumpable, set_name};
 use nix::unistd::gethostname;
 use uuid::Uuid;
 
-use crate::cli::RELEASER;
+use crate::cli::{REJOINED, RELEASER};
 use crate::config::Config;
 use crate::config::errands::Errands;
 use crate::config::refusal::{Refusal, quoted};
 use crate::core::machine;
 use crate::core::order::Slot;
-use crate::core::settings::{Guarantee, Preparations};
+use crate::core::settings::{Guarantee, Preparations, Service};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
@@ -82,17 +85,38 @@ pub fn orphaned() -> Option<Orphaned> {
     (name == RELEASER).then_some(Orphaned { slot, token, candidate, session })
 }
 
+/// Whether we have led under this process id already, and lost leadership with our guard.
+pub fn has_rejoined() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == REJOINED)
+}
+
+/// Starts this program anew in this process, as it was called. Returns only what went wrong.
+pub fn start_anew() -> io::Error {
+    Command::new("/proc/self/exe").arg0(REJOINED).args(std::env::args_os().skip(1)).exec()
+}
+
+/// What `/proc/self/exe` is called, instead of `exe`.
+pub fn keep_name() {
+    if has_rejoined() {
+        if let Err(error) = set_name(c"zk-leader-run") {
+            tracing::debug!(%error, "The process keeps its old name");
+        }
+    }
+}
+
 pub fn machine(config: &Config, instance: u64) -> machine::Settings {
+    let is_first = !has_rejoined();
     machine::Settings {
         wishes: config.wishes,
         guarantee: config.guarantee,
         on_pause: config.on_pause,
         on_exit: config.on_exit,
         on_loss: config.on_loss,
-        wait: config.wait,
-        connect_timeout: config.connect_timeout,
+        // They were limits on the first election.
+        wait: config.wait.filter(|_| is_first),
+        connect_timeout: config.connect_timeout.filter(|_| is_first),
         stop_timeout: config.stop_timeout,
-        service: config.service,
+        service: Service { start_deadline: config.service.start_deadline.filter(|_| is_first), ..config.service },
         preparations: Preparations { fences: config.errands.fence.is_some(), marks: config.once.is_some() },
         instance,
     }

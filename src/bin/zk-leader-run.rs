@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Err(stop) => return stop.print(),
     };
     wiring::keep_secrets(&config.access);
+    wiring::keep_name();
     if config.dry_run {
         return Stop::answer(budget::text(&config)).print();
     }
@@ -51,6 +52,11 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     }
     tracing::info!("Containment: {}", guards.command.containment());
     match supervise(config, guards, onlookers) {
+        Ok(ExitReason::StoodStill) => {
+            tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
+            tracing::error!("The program could not be started anew: {}", wiring::start_anew());
+            ExitCode::from(Status::Software.code())
+        }
         Ok(reason) => {
             if exit::wants_a_remedy(&reason) {
                 tracing::error!("{}", exit::sentence(&reason));

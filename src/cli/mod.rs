@@ -69,6 +69,9 @@ impl From<Refusal> for Stop {
 /// The program name of a releaser, which is told by options what the file said when its supervisor started.
 pub const RELEASER: &str = "zk-leader-run-releaser";
 
+/// The program name of a process that led, stood still for longer than its lease, and started itself anew to contend again.
+pub const REJOINED: &str = "zk-leader-run-rejoined";
+
 /// Reads the command line (with the program's name first), the environment and the configuration file.
 ///
 /// # Errors

@@ -20,7 +20,9 @@ pub fn parse_or(given: &Given, words: &[&'static str]) -> Result<i32, Refusal> {
         let known = words.iter().copied().chain(Signal::iterator().map(plain_name));
         let choices = if words.is_empty() { String::new() } else { format!("{}, ", words.join(", ")) };
         given.refused(format_args!(
-            "is not a signal; write {choices}a name like TERM, INT or USR1, or a number from 1 to 31{}",
+            "is not a signal; write {choices}a name like TERM, USR1 or RTMIN+3, or a number from 1 to 31 or {} to {}{}",
+            libc::SIGRTMIN(),
+            libc::SIGRTMAX(),
             suggestion(name, known)
         ))
     })
@@ -76,8 +78,8 @@ mod tests {
     fn what_is_no_signal_is_refused_and_the_nearest_name_suggested() {
         assert_eq!(
             parsed("SIGTREM").unwrap_err(),
-            "--stop-signal: 'SIGTREM' is not a signal; write a name like TERM, INT or USR1, or a number from 1 to 31; did you \
-             mean TERM?"
+            "--stop-signal: 'SIGTREM' is not a signal; write a name like TERM, USR1 or RTMIN+3, or a number from 1 to 31 or 34 \
+             to 64; did you mean TERM?"
         );
         for text in ["", "SIG", "0", "-9", "65", "32", "RTMIN+99", "RTMAX+1", "RTMIN-1", "TERM ", "9999999999"] {
             assert!(parsed(text).is_err(), "{text}");

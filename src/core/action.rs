@@ -147,6 +147,8 @@ pub enum Why {
     Stuck,
     /// The guard process died.
     GuardGone,
+    /// This host stood still for so long that the kernel killed the guard, and the command with it, for the lease's sake.
+    StoodStill { length: Duration },
     /// The record was freed and the candidate deleted.
     Released,
     /// The release could not be confirmed and is left to expiry.
@@ -198,4 +200,6 @@ pub enum ExitReason {
     /// Another live participant has our id.
     IdTaken,
     GuardGone,
+    /// Leadership was lost while this host stood still, and the guard with it: start anew, and contend again.
+    StoodStill,
 }

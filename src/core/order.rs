@@ -136,6 +136,8 @@ pub enum ChildStatus {
 /// What the guard tells the supervisor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Report {
+    /// The order to start was taken; from now on the guard keeps its deadlines, however long `execve(2)` takes.
+    Taken { run: RunId },
     /// `execve(2)` succeeded; `pid` as seen from the supervisor.
     Started { run: RunId, pid: i32 },
     /// The guard sent the stop signal by itself, because `stop_at` came.

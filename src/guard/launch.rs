@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, execvpe, getpid, getppid, pipe2, read, setpgid, setsid, write};
 
 use super::briefing::Briefing;
+use super::directory::Directory;
 use super::environment::{self, Identity};
 use super::streams;
 use super::sys;
@@ -29,6 +30,7 @@ pub struct Launch {
     arguments: Vec<CString>,
     passed_on: Vec<CString>,
     identity: Identity,
+    directory: Directory,
     pub foreground: Option<Foreground>,
     /// For an errand: what the next run of it is told.
     errand: Option<Briefing>,
@@ -63,6 +65,7 @@ impl Launch {
             arguments,
             passed_on: environment::passed_on(std::env::vars_os()),
             identity,
+            directory: Directory::default(),
             foreground,
             errand: None,
         })
@@ -75,6 +78,11 @@ impl Launch {
     pub fn errand(command: Vec<OsString>) -> io::Result<Self> {
         let nobody = Identity { id: String::new(), path: String::new() };
         Ok(Self { errand: Some(Briefing::default()), ..Self::new(command, nobody, None)? })
+    }
+
+    /// Where the command stands, whatever becomes of us.
+    pub fn stand_in(&mut self, directory: Directory) {
+        self.directory = directory;
     }
 
     /// Whether this is an errand's; if so, the next run of it is told this.
@@ -98,7 +106,7 @@ impl Launch {
 
     /// Turns the calling process into the command, looked up like `execvp(3)` does. Returns only what went wrong.
     pub fn become_command(&self, surroundings: &Surroundings) -> Errno {
-        if let Err(errno) = self.leave_our_group(surroundings.takes_terminal) {
+        if let Err(errno) = self.directory.enter().and_then(|()| self.leave_our_group(surroundings.takes_terminal)) {
             return errno;
         }
         sys::default_every_signal();

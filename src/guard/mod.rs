@@ -9,6 +9,7 @@
 pub mod briefing;
 pub mod children;
 pub mod contain;
+mod directory;
 pub mod environment;
 pub mod handle;
 mod launch;
@@ -33,6 +34,7 @@ use nix::unistd::{Pid, setpgid};
 
 use children::Children;
 use contain::Containment;
+use directory::Directory;
 use launch::Launch;
 use poll_loop::{Farewell, PollLoop};
 use releaser::Releaser;
@@ -55,9 +57,15 @@ const EX_SOFTWARE: i32 = 70;
 /// kernel kills the command, and the supervisor the rest.
 fn run(mut guard: Guard) -> ! {
     let releaser = guard.releaser.take();
+    let directory = Directory::leave();
+    guard.launch.stand_in(directory.clone());
     let status = match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
         Ok(Ok(farewell)) => match releaser.zip(farewell.release) {
-            Some((releaser, grant)) => releaser.replace_this_process(&grant) as i32,
+            Some((releaser, grant)) => {
+                // Paths that it was given may be relative. If it cannot be entered, the releaser says what it misses.
+                let _ = directory.enter();
+                releaser.replace_this_process(&grant) as i32
+            }
             None => 0,
         },
         Ok(Err(_)) | Err(_) => EX_SOFTWARE,

@@ -115,6 +115,13 @@ impl PollLoop {
             let outcome = self.tree.sweep();
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             self.step(outcome)?;
+        } else if self.tree.is_stopping_rest() {
+            if self.tree.is_all_but_gone() {
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            }
+            if let Some(outcome) = self.tree.look_for_rest() {
+                self.step(outcome)?;
+            }
         }
         self.send_reports();
         Ok(())
@@ -138,6 +145,10 @@ impl PollLoop {
                 }
             }
             Step::Signal(signal) => self.tree.signal(signal),
+            Step::StopRest => {
+                self.pause = SHORTEST_PAUSE;
+                self.tree.stop_rest();
+            }
             Step::KillTree => {
                 self.pause = SHORTEST_PAUSE;
                 self.tree.kill();
@@ -199,7 +210,7 @@ impl PollLoop {
 
     fn sleep(&mut self) -> Result<Ready, Errno> {
         let mut pause = self.policy.sleep(clock::now().lease);
-        if self.tree.is_killing() {
+        if self.tree.is_killing() || self.tree.is_all_but_gone() {
             pause = Some(pause.map_or(self.pause, |pause| pause.min(self.pause)));
         }
         match pause {

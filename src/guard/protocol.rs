@@ -76,6 +76,9 @@ pub fn encode_report(report: &Report) -> [u8; REPORT_SIZE] {
         Report::Stuck { run, survivors } => {
             record.tag(5).run(run).put(survivors.to_ne_bytes());
         }
+        Report::Taken { run } => {
+            record.tag(6).run(run);
+        }
     }
     record.bytes
 }
@@ -88,6 +91,7 @@ pub fn decode_report(record: &[u8]) -> Option<Report> {
         3 => Report::CommandEnded { run: record.run()?, status: record.status()? },
         4 => Report::TreeEnded { run: record.run()?, status: record.status()?, cause: record.cause()? },
         5 => Report::Stuck { run: record.run()?, survivors: u32::from_ne_bytes(record.take()?) },
+        6 => Report::Taken { run: record.run()? },
         _ => return None,
     };
     record.is_spent().then_some(report)
@@ -292,6 +296,7 @@ mod tests {
         let cause =
             prop_oneof![Just(Cause::ItsOwn), Just(Cause::Ordered), Just(Cause::Deadline), Just(Cause::SupervisorGone)];
         prop_oneof![
+            run().prop_map(|run| Report::Taken { run }),
             (run(), any::<i32>()).prop_map(|(run, pid)| Report::Started { run, pid }),
             run().prop_map(|run| Report::Stopping { run }),
             (run(), status()).prop_map(|(run, status)| Report::CommandEnded { run, status }),

@@ -75,6 +75,14 @@ pub fn kill(pid: i32, signal: c_int) -> Result<(), Errno> {
     Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
+/// `pidfd_send_signal(2)` with any signal number.
+pub fn kill_by_pidfd(process: BorrowedFd<'_>, signal: c_int) -> Result<(), Errno> {
+    let (info, flags) = (std::ptr::null::<libc::siginfo_t>(), 0);
+    // SAFETY: no siginfo_t is passed: the kernel fills in what kill(2) would.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, info, flags) };
+    Errno::result(sent).map(drop)
+}
+
 /// Every signal back to its default disposition: `execve(2)` keeps what is ignored, and Rust ignores SIGPIPE.
 pub fn default_every_signal() {
     for signal in 1..=libc::SIGRTMAX() {
@@ -126,9 +134,12 @@ pub fn reap(pid: i32) -> Result<Option<(i32, ChildStatus)>, Errno> {
     wait(Child::Pid(pid), libc::WEXITED)
 }
 
-/// Whether this child was stopped by a signal since we last asked.
-pub fn was_stopped(pid: i32) -> bool {
-    matches!(wait(Child::Pid(pid), libc::WSTOPPED), Ok(Some(_)))
+/// The signal by which this child was stopped since we last asked.
+pub fn stopped_by(pid: i32) -> Option<c_int> {
+    match wait(Child::Pid(pid), libc::WSTOPPED) {
+        Ok(Some((_, ChildStatus::Signaled(signal)))) => Some(signal.into()),
+        _ => None,
+    }
 }
 
 /// nix's `waitid` loses a child that was killed by a real-time signal (it has no name for it), rustix's loses its pid.

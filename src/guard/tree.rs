@@ -12,11 +12,12 @@ use nix::unistd::{ForkResult, Pid, getpid};
 use super::briefing::Briefing;
 use super::children::Children;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, children_of};
+use super::contain::{Containment, children_of, tell_all};
 use super::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, Surroundings};
 use super::policy::{CommandSignal, Input};
 use super::sweep;
 use super::sys::{self, Child};
+use super::terminal::{self, Terminal};
 use crate::core::order::{ChildStatus, Grant};
 
 /// One pass after another while each reaps something; then the loop looks at its clock again.
@@ -31,6 +32,9 @@ pub struct Tree {
     children: Children,
     command: Option<Command>,
     is_killing: bool,
+    /// The command has ended, and what it left behind is given time to end, too.
+    stops_rest: bool,
+    /// It stands still by order: frozen, or stopped by a signal that was passed on.
     is_frozen: bool,
 }
 
@@ -38,6 +42,8 @@ pub struct Tree {
 #[derive(Debug)]
 struct Command {
     pid: i32,
+    /// The group of the command, as it is seen from here; as long as it is not known, the process that was started.
+    group: i32,
     link: Link,
     is_init: bool,
     has_ended: bool,
@@ -55,7 +61,8 @@ enum Link {
 
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
-        Self { launch, stop_signal, containment, children, command: None, is_killing: false, is_frozen: false }
+        let (command, is_killing, stops_rest, is_frozen) = (None, false, false, false);
+        Self { launch, stop_signal, containment, children, command, is_killing, stops_rest, is_frozen }
     }
 
     /// What the next run is told, if this is the tree of an errand; else nothing happens.
@@ -68,14 +75,14 @@ impl Tree {
         let surroundings = self.launch.surroundings(grant);
         let command = match self.containment {
             Containment::PidNamespace(namespace) => {
-                let continues_stopped = self.launch.foreground.is_some();
-                let init = init::spawn(namespace, continues_stopped, || self.launch.become_command(&surroundings))?;
-                Command { pid: init.pid, link: Link::Init(init), is_init: true, has_ended: false }
+                let tells_stops = self.launch.foreground.is_some();
+                let init = init::spawn(namespace, tells_stops, || self.launch.become_command(&surroundings))?;
+                Command { pid: init.pid, group: init.pid, link: Link::Init(init), is_init: true, has_ended: false }
             }
             _ => self.fork_command(&surroundings)?,
         };
         self.command = Some(command);
-        (self.is_killing, self.is_frozen) = (false, false);
+        (self.is_killing, self.stops_rest, self.is_frozen) = (false, false, false);
         Ok(())
     }
 
@@ -84,8 +91,8 @@ impl Tree {
         let exec = ExecPipe::new()?;
         match self.containment.fork()? {
             ForkResult::Parent { child } => {
-                let link = Link::Executing(exec.into_reader());
-                Ok(Command { pid: child.as_raw(), link, is_init: false, has_ended: false })
+                let (pid, link) = (child.as_raw(), Link::Executing(exec.into_reader()));
+                Ok(Command { pid, group: pid, link, is_init: false, has_ended: false })
             }
             ForkResult::Child => {
                 let joined =
@@ -128,7 +135,14 @@ impl Tree {
             }
             Link::Init(init) => match init.word()? {
                 // The command is the first child of its init; its id is wanted as it is seen from here.
-                Word::Executed => Some(Input::Executed { pid: *children_of(init.pid).first().unwrap_or(&init.pid) }),
+                Word::Executed => {
+                    command.group = *children_of(init.pid).first().unwrap_or(&init.pid);
+                    Some(Input::Executed { pid: command.group })
+                }
+                Word::Stopped(signal) => {
+                    self.command_stopped(signal);
+                    None
+                }
                 Word::NotExecuted(errno) => Some(Input::NotExecuted { errno }),
                 Word::Ended(status) => {
                     command.has_ended = true;
@@ -147,7 +161,11 @@ impl Tree {
         let command = self.command.as_ref().filter(|command| !command.has_ended)?;
         let pid = command.pid;
         let Ok(Some((_, status))) = sys::peek(Child::Pid(pid)) else {
-            self.continue_if_stopped(pid);
+            // Of the command in a namespace its init tells.
+            let has_terminal = self.launch.foreground.is_some() && !command.is_init;
+            if let Some(signal) = Some(pid).filter(|_| has_terminal).and_then(sys::stopped_by) {
+                self.command_stopped(signal);
+            }
             reap_orphans(pid);
             return None;
         };
@@ -160,32 +178,97 @@ impl Tree {
         Some(Input::CommandEnded(if command.is_init { KILLED } else { status }))
     }
 
-    /// A command in the foreground that Ctrl-Z has stopped would hold the lease for nothing.
-    fn continue_if_stopped(&self, pid: i32) {
-        if self.launch.foreground.is_some() && !self.is_frozen && sys::was_stopped(pid) {
-            let _ = sys::kill(-pid, libc::SIGCONT);
+    fn terminal(&self) -> Option<&Terminal> {
+        self.launch.foreground.as_ref()?.terminal.as_ref()
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(self.command.as_ref().map_or(0, |command| command.group))
+    }
+
+    /// A command in the foreground was stopped, and not by our order.
+    fn command_stopped(&self, signal: i32) {
+        let goes_on = !self.is_frozen
+            && match self.terminal() {
+                Some(terminal) => terminal.outlives_stop(signal, self.group()),
+                // Nobody could continue it.
+                None => !terminal::is_of_background(signal),
+            };
+        if goes_on {
+            let _ = sys::kill(-self.group().as_raw(), libc::SIGCONT);
         }
     }
 
     fn take_terminal_back(&self) {
-        let terminal = self.launch.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
-        if let Some(terminal) = terminal {
-            terminal.take_back_from(Pid::from_raw(self.command.as_ref().map_or(0, |command| command.pid)));
+        if let Some(terminal) = self.terminal() {
+            terminal.take_back_from(self.group());
         }
     }
 
-    /// To the command only. It is our unreaped child, so the id is its own.
-    pub fn signal(&self, signal: CommandSignal) {
-        let number = match signal {
-            CommandSignal::Stop => self.stop_signal,
-            CommandSignal::Forwarded(number) => number,
-        };
+    /// To the command only; but what continues a job in the foreground continues its whole group, as a shell does. The
+    /// command is our unreaped child, or its init's, so the id is its own.
+    pub fn signal(&mut self, signal: CommandSignal) {
+        match signal {
+            // A process that stands still hears nothing else (`signal(7)`).
+            CommandSignal::Stop => [self.stop_signal, libc::SIGCONT].iter().for_each(|&number| self.send(number)),
+            CommandSignal::Forwarded(number @ (libc::SIGSTOP | libc::SIGTSTP)) => {
+                self.is_frozen = true;
+                self.send(number);
+            }
+            CommandSignal::Forwarded(libc::SIGCONT) if self.launch.foreground.is_some() => {
+                self.is_frozen = false;
+                if let Some(terminal) = self.terminal() {
+                    terminal.hand_over(self.group());
+                }
+                if self.command.as_ref().is_some_and(|command| !command.has_ended) {
+                    let _ = sys::kill(-self.group().as_raw(), libc::SIGCONT);
+                }
+            }
+            CommandSignal::Forwarded(number) => self.send(number),
+        }
+    }
+
+    fn send(&self, number: i32) {
         match self.command.as_ref().map(|command| (&command.link, command.pid)) {
             // A signal that cannot be sent any more is for a command that has ended.
             Some((Link::Init(init), _)) => drop(init.pass_on(number)),
             Some((_, pid)) => drop(sys::kill(pid, number)),
             None => {}
         }
+    }
+
+    /// The command has ended: the stop signal to all that it left behind. [`Tree::look_for_rest`] is to follow.
+    pub fn stop_rest(&mut self) {
+        self.stops_rest = true;
+        let signals = [self.stop_signal, libc::SIGCONT];
+        // Whoever cannot be told is killed when the time is over.
+        match self.command.as_ref().map(|command| &command.link) {
+            Some(Link::Init(init)) => {
+                let _ = signals.map(|number| init.pass_on_to_all(number));
+            }
+            _ => drop(tell_all(&self.children, signals)),
+        }
+    }
+
+    /// What is left has been told to end.
+    pub fn is_stopping_rest(&self) -> bool {
+        self.stops_rest
+    }
+
+    /// Only the kernel's word for it is missing, of which no SIGCHLD tells.
+    pub fn is_all_but_gone(&self) -> bool {
+        self.stops_rest && self.command.is_none()
+    }
+
+    /// Reaps what has ended, the command last.
+    pub fn look_for_rest(&mut self) -> Option<Input> {
+        let kept = self.command.as_ref().map(|command| command.pid);
+        let listed = self.children.list().unwrap_or_default();
+        let lives = |pid: &&i32| Some(**pid) != kept && !matches!(sys::reap(**pid), Ok(Some(_)));
+        if listed.iter().filter(lives).count() == 0 {
+            self.reap_command();
+        }
+        (self.command.is_none() && self.is_empty()).then(|| self.emptied())
     }
 
     pub fn freeze(&mut self) {
@@ -201,7 +284,7 @@ impl Tree {
 
     /// The first blow. [`Tree::sweep`] is to follow until the tree is empty.
     pub fn kill(&mut self) {
-        self.is_killing = true;
+        (self.is_killing, self.stops_rest) = (true, false);
         self.strike();
     }
 
@@ -222,12 +305,20 @@ impl Tree {
                 break;
             }
         }
-        if self.command.is_none() && sweep::has_none() && self.containment.is_empty() {
-            self.is_killing = false;
-            self.take_terminal_back();
-            return Input::TreeEmpty;
+        if self.command.is_none() && self.is_empty() {
+            return self.emptied();
         }
         Input::Surviving { survivors: survivors + u32::from(self.command.is_some()) }
+    }
+
+    fn is_empty(&self) -> bool {
+        sweep::has_none() && self.containment.is_empty()
+    }
+
+    fn emptied(&mut self) -> Input {
+        (self.is_killing, self.stops_rest) = (false, false);
+        self.take_terminal_back();
+        Input::TreeEmpty
     }
 
     fn strike(&self) -> sweep::Pass {

@@ -87,9 +87,16 @@ pub fn transition(transition: &Transition) {
 
 fn sentence(transition: &Transition) -> String {
     let Transition { from, to, why, .. } = *transition;
+    let reason = match why {
+        Why::StoodStill { length } => {
+            let length = words::length(length);
+            format!("this host stood still for {length}; the command was killed before its lease ended")
+        }
+        why => words::reason(why).to_owned(),
+    };
     match (words::phase(from), words::phase(to)) {
-        (from, to) if from == to => format!("{from}: {}", words::reason(why)),
-        (from, to) => format!("{from} -> {to}: {}", words::reason(why)),
+        (from, to) if from == to => format!("{from}: {reason}"),
+        (from, to) => format!("{from} -> {to}: {reason}"),
     }
 }
 
@@ -106,6 +113,7 @@ const fn level(why: Why) -> Level {
         | Why::Stuck
         | Why::ClockJumped
         | Why::DeadlineKill
+        | Why::StoodStill { .. }
         | Why::CrashLoop
         | Why::TimedOut
         | Why::TooLate

@@ -29,6 +29,7 @@ pub const fn phase(phase: PhaseName) -> &'static str {
 }
 
 /// A reason for programs: stable, to be matched on.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason")]
 pub const fn reason_code(why: Why) -> &'static str {
     match why {
         Why::TookOver => "took-over",
@@ -63,6 +64,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::TreeEmpty => "tree-empty",
         Why::DeadlineKill => "deadline-kill",
         Why::GuardGone => "guard-gone",
+        Why::StoodStill { .. } => "stood-still",
         Why::Released => "released",
         Why::ReleaseUnconfirmed => "release-unconfirmed",
         Why::WaitOver => "wait-over",
@@ -73,6 +75,7 @@ pub const fn reason_code(why: Why) -> &'static str {
 }
 
 /// A reason for people.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason")]
 pub const fn reason(why: Why) -> &'static str {
     match why {
         Why::TookOver => "first in line; the previous leader's lease must run out first",
@@ -107,6 +110,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TreeEmpty => "every process of the command is gone",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
+        Why::StoodStill { .. } => "this host stood still; the command was killed before its lease ended",
         Why::Released => "the lease is free",
         Why::ReleaseUnconfirmed => "the release was not confirmed in time; the lease is left to run out",
         Why::WaitOver => "not elected within --wait",

@@ -2,6 +2,7 @@
 //!
 //! Never: a wait; a decision.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use crate::core::action::{Action, ExitReason};
@@ -83,7 +84,8 @@ impl Effects {
     fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");
         if self.guard_state == GuardState::Alive {
-            if let Err(error) = self.guard.send(order) {
+            // One that is gone says so itself.
+            if let Err(error) = self.guard.send(order).or_else(unless_gone) {
                 self.end_guard(&format!("took no order ({error})"));
             }
         }
@@ -129,8 +131,16 @@ impl Effects {
     }
 }
 
+fn unless_gone(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Ok(()),
+        _ => Err(error),
+    }
+}
+
 fn log_report(report: Report) {
     match report {
+        Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
         Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
         Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
         Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),

@@ -86,8 +86,7 @@ pub async fn run(
             events.insert(0, Event::ClockJumped);
         }
         if let Some(reason) = events.drain(..).find_map(|event| stage.play(now, event)) {
-            stage.close(&mut signals).await;
-            return Ok(reason);
+            return Ok(stage.close(&mut signals, reason).await);
         }
         let until_deadline = stage.until_deadline(clock::now());
         events.push(tokio::select! {
@@ -159,17 +158,24 @@ impl Stage {
     }
 
     /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
-    /// stop cuts them short.
-    async fn close(mut self, signals: &mut SignalStream) {
+    /// stop cuts them short, and a start anew.
+    async fn close(mut self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
         let stop = async { while signals.next().await != Event::StopRequested {} };
         let last_hooks = async {
             tokio::select! {
-                () = self.errands.finish() => {}
-                () = stop => tracing::info!("We were asked again to stop; what is left of the hooks is left out"),
+                () = self.errands.finish() => false,
+                () = stop => {
+                    tracing::info!("We were asked again to stop; what is left of the hooks is left out");
+                    true
+                }
             }
         };
-        tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
+        let ((), asked_to_stop) = tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
         self.errands.dismiss(CLOSE_LIMIT).await;
+        match reason {
+            ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
+            reason => reason,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
-use crate::subject::{LONG, Process, SHORT, Setting, Subject, deadlines, now, pause};
+use crate::subject::{LONG, News, Process, SHORT, Setting, Subject, deadlines, now, pause, state_of, until};
 
 /// A wrapper shell with a child, and a daemon: forked twice, in a session of its own, deaf to every polite signal.
 const FAMILY: &str = r#"
@@ -50,7 +50,10 @@ pub fn a_command_that_honours_the_stop_signal_ends_by_it(contain: Contain) {
     let (reports, status, cause) = subject.ends();
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
-    assert!(matches!(reports[..], [Report::Started { .. }, Report::CommandEnded { status: TERMINATED, .. }]));
+    assert!(matches!(
+        reports[..],
+        [Report::Taken { .. }, Report::Started { .. }, Report::CommandEnded { status: TERMINATED, .. }]
+    ));
 }
 
 pub fn a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop(contain: Contain) {
@@ -66,6 +69,71 @@ pub fn a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop(c
     let (_, status, cause) = subject.ends();
     assert!(now() >= by && !subject.tree_lives());
     assert_eq!((status, cause), (KILLED, Cause::Ordered));
+}
+
+/// A stopped process handles no signal before it is continued (`signal(7)`).
+pub fn a_command_that_stands_still_hears_the_stop_signal(contain: Contain) {
+    let script = r#"exec 9>"$ALIVE"; trap "echo stop; exit 4" TERM; echo ready; kill -STOP $$; sleep 1000"#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start(LONG);
+    let command = subject.started();
+    subject.says("ready");
+    until("it stands still", || state_of(command) == Some('T'));
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    subject.says("stop");
+    assert_eq!(subject.ends().1, ChildStatus::Exited(4));
+}
+
+/// A shell that waits for a service and ends by the stop signal, and a daemon.
+const SERVICE: &str = r#"
+    exec 9>"$ALIVE"
+    says() { trap "echo $1 stops; sleep 0.2; echo $1 has stopped; exit" TERM; echo ready; while :; do sleep 0.02; done; }
+    daemon='trap "echo the daemon has stopped; exit" TERM; echo ready; while :; do sleep 0.02; done'
+    (setsid sh -c "$daemon" &)
+    (says "the service")
+    true
+"#;
+
+pub fn what_the_first_process_leaves_behind_in_a_stop_is_stopped_and_not_killed(contain: Contain) {
+    let mut subject = Subject::script(contain, SERVICE);
+    let run = subject.start_ready(LONG);
+    subject.says("ready");
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    let mut said: Vec<_> = (0..3).map(|_| subject.line()).collect();
+    said.sort();
+    assert_eq!(said, ["the daemon has stopped", "the service has stopped", "the service stops"]);
+    let (reports, status, cause) = subject.ends();
+    assert!(!subject.tree_lives());
+    assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
+    assert_eq!(reports.last(), Some(&Report::CommandEnded { run, status }));
+}
+
+pub fn what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_command_has_ended(contain: Contain) {
+    let mut subject = Subject::script(contain, FAMILY);
+    for kills in [false, true] {
+        let run = subject.start_ready(LONG);
+        let by = now().after(if kills { LONG } else { Duration::from_millis(500) });
+        subject.order(Order::Stop { run, by });
+        until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
+        if kills {
+            assert!(subject.tree_lives());
+            subject.order(Order::Kill { run });
+        }
+        let (_, status, cause) = subject.ends();
+        assert!((kills || now() >= by) && !subject.tree_lives());
+        assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
+    }
+}
+
+pub fn a_lease_that_ends_while_what_is_left_is_being_stopped_ends_it(contain: Contain) {
+    let mut subject = Subject::script(contain, FAMILY);
+    let lease = deadlines(SHORT);
+    let run = subject.start_under(lease);
+    subject.says("ready");
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    let (_, status, cause) = subject.ends();
+    assert!(now() >= lease.kill_at && !subject.tree_lives());
+    assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
 }
 
 pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {

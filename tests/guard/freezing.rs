@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use zk_leader_run::core::order::{Cause, ChildStatus, Order};
+use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
-use crate::subject::{LONG, Subject, now, until};
+use crate::subject::{LONG, News, Subject, now, until};
 
 /// The command and a daemon of it, both audibly alive.
 const TICKING: &str = r#"
@@ -68,6 +68,9 @@ pub fn a_frozen_tree_is_thawed_to_be_stopped(contain: Contain) {
     let run = subject.run();
     subject.order(Order::Stop { run, by: now().after(LONG) });
     until("the command hears the stop signal", || subject.line() == "stop");
+    // The daemon ignores it, and would be given all the time.
+    until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
+    subject.order(Order::Kill { run });
     let (_, status, cause) = subject.ends();
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (ChildStatus::Exited(3), Cause::Ordered));

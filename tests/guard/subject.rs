@@ -253,6 +253,18 @@ impl Subject {
         }
     }
 
+    /// Waits until the command is executed: its id.
+    pub fn started(&mut self) -> i32 {
+        let mut news = self.news();
+        if matches!(news, News::Report(Report::Taken { .. })) {
+            news = self.news();
+        }
+        match news {
+            News::Report(Report::Started { pid, .. }) => pid,
+            other => panic!("{other:?} instead of the start"),
+        }
+    }
+
     /// What is reported until the tree ended, and how it did.
     pub fn ends(&mut self) -> (Vec<Report>, ChildStatus, Cause) {
         let mut reports = Vec::new();
@@ -354,6 +366,12 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
         }
     });
     lines
+}
+
+/// The letter of `proc_pid_stat(5)`; `None` if there is no such process.
+pub fn state_of(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 pub fn now() -> Timestamp {

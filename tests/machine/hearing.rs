@@ -176,6 +176,7 @@ fn of_election(said: &Phrase, memory: &Memory) -> Option<Event> {
 fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
     let run = said.number("run").map_or(memory.run, RunId);
     let report = match said.name {
+        "taken" => Report::Taken { run },
         "started" => Report::Started { run, pid: 1 },
         "stopping" => Report::Stopping { run },
         "command-ended" => Report::CommandEnded { run, status: status(said.word(0)) },

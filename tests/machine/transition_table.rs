@@ -169,6 +169,7 @@ const EVENTS: &[&str] = &[
     "barred handing-over",
     "unbarred handing-over",
     "id-taken",
+    "taken",
     "started",
     "stopping",
     "command-ended exited:0",
@@ -189,7 +190,7 @@ fn stale(event: &str) -> Option<String> {
     let name = event.split(' ').next().unwrap_or_default();
     let id = match name {
         "connected" | "unreachable" | "rejected" | "contact-lost" | "contact-restored" | "session-over" => "session=0",
-        "started" | "stopping" | "command-ended" | "tree-ended" | "stuck" => "run=0",
+        "taken" | "started" | "stopping" | "command-ended" | "tree-ended" | "stuck" => "run=0",
         "seen" | "observed" | "line-changed" | "record-changed" | "took-over" | "renewed" | "released" | "denied"
         | "unanswered" | "marked" => "candidacy=0",
         "fenced" => "token=0",

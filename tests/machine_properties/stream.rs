@@ -168,7 +168,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         15 => Event::Guard(Report::Stopping { run }),
         16 => Event::Guard(Report::CommandEnded { run, status }),
         17 | 18 => Event::Guard(Report::TreeEnded { run, status, cause: causes[usize::from(place & 3)] }),
-        19 => Event::Guard(Report::Stuck { run, survivors: 1 }),
+        19 => Event::Guard(if record < 128 { Report::Taken { run } } else { Report::Stuck { run, survivors: 1 } }),
         20 => Event::Seen { candidacy, view: view(&old, record, place) },
         21 => Event::Denied { candidacy, request: requests[usize::from(place % 7)], denial: Denial::Conflict },
         22..=25 => preparing(ids, kind, record, place),

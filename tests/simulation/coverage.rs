@@ -116,6 +116,7 @@ fn name_of(event: &Event) -> &'static str {
         Event::Denied { denial: Denial::CandidateGone, .. } => "denied-candidate-gone",
         Event::Denied { denial: Denial::Forbidden(_), .. } => "denied-forbidden",
         Event::Unanswered { .. } => "unanswered",
+        Event::Guard(Report::Taken { .. }) => "guard-taken",
         Event::Guard(Report::Started { .. }) => "guard-started",
         Event::Guard(Report::Stopping { .. }) => "guard-stopping",
         Event::Guard(Report::CommandEnded { .. }) => "guard-command-ended",

@@ -66,6 +66,7 @@ impl World {
             Step::Spawn(grant) => self.spawn(instance, input, grant),
             Step::Signal(CommandSignal::Stop) => self.stop_signalled(instance),
             Step::Signal(CommandSignal::Forwarded(_)) => {}
+            Step::StopRest => self.rest_is_stopped(instance),
             Step::KillTree => self.kill_tree(instance),
             Step::Freeze => self.set_frozen(instance, true),
             Step::Thaw => self.set_frozen(instance, false),
@@ -107,6 +108,7 @@ impl World {
             ends_when_thawed: None,
             kill_at: deadlines.kill_at,
             kill_latency: slack / 2,
+            is_over: false,
             overslept: false,
             unkillable_until: 0,
         };
@@ -148,6 +150,21 @@ impl World {
         self.push(self.now + delay, Occurrence::TreeDies { instance, run: tree.run });
     }
 
+    /// What is left ends, now or later, or not before it is killed.
+    fn rest_is_stopped(&mut self, instance: usize) {
+        let healed = self.healed;
+        let Some(tree) = self.instances[instance].tree else { return };
+        let rng = self.rng(instance);
+        let delay = if !tree.descendants_live {
+            rng.below(MILLI)
+        } else if healed || rng.chance(60) {
+            rng.below(3 * SECOND)
+        } else {
+            return;
+        };
+        self.push(self.now + delay, Occurrence::TreeDies { instance, run: tree.run });
+    }
+
     fn set_frozen(&mut self, instance: usize, frozen: bool) {
         let Some(tree) = self.instances[instance].tree.as_mut() else { return };
         tree.frozen = frozen;
@@ -182,7 +199,8 @@ impl World {
 
     /// SIGKILL has done its work.
     pub fn tree_died(&mut self, instance: usize, run: RunId) {
-        let Some(tree) = self.instances[instance].tree.filter(|tree| tree.run == run) else { return };
+        let Some(tree) = self.instances[instance].tree.filter(|tree| tree.run == run && !tree.is_over) else { return };
+        self.instances[instance].tree.iter_mut().for_each(|tree| tree.is_over = true);
         self.tree_is_gone(instance);
         if tree.command_lives {
             self.guard_told(instance, Input::CommandEnded(KILLED));

@@ -73,6 +73,8 @@ pub struct Tree {
     pub kill_at: Timestamp,
     /// Half of G: how long SIGKILL takes at most.
     pub kill_latency: Real,
+    /// The guard was told, or will be, that nothing of it is left.
+    pub is_over: bool,
     /// It slept through its deadline with the whole host: a stated limit.
     pub overslept: bool,
     /// SIGKILL takes effect then.

@@ -130,11 +130,16 @@ impl World {
         self.run_was_given_up(instance, reason);
         self.note(|| format!("instance {instance} exits"));
         self.close_client(instance);
-        self.supervisor_ends(instance);
+        self.ends(instance, reason == ExitReason::StoodStill);
     }
 
     /// By itself or by a crash: the guard notices.
     pub fn supervisor_ends(&mut self, instance: usize) {
+        self.ends(instance, false);
+    }
+
+    /// `anew`: the program starts itself again.
+    fn ends(&mut self, instance: usize, anew: bool) {
         let this = &mut self.instances[instance];
         this.supervisor = Process::Dead;
         this.inbox.clear();
@@ -145,7 +150,7 @@ impl World {
         }
         let delay = self.hosts[host].rng.below(5 * MILLI);
         self.push(self.now + delay, Occurrence::GuardTold { instance, input: Input::SupervisorGone });
-        if self.script.hosts[host].restarted || self.healed {
+        if self.script.hosts[host].restarted || self.healed || anew {
             let delay = self.hosts[host].rng.between(10 * MILLI, 2 * SECOND);
             self.push(self.now + delay, Occurrence::Restarts { host });
         }

@@ -55,6 +55,8 @@ mod services;
 mod shared;
 mod shutdown;
 mod signals;
+mod slow_start;
+mod standstill;
 mod strangers;
 mod successive_waits;
 mod switch_over;

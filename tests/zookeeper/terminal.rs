@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use super::{election, link};
-use crate::support::{Subject, wait};
+use crate::support::subject::children_of;
+use crate::support::{Election, Subject, wait};
 
 const HELP: &str = "this test looks at a terminal: apt-get install tmux";
 
@@ -26,6 +27,54 @@ impl Terminal {
             terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "60", "env", "NO_COLOR=1", "sh", "-c", &line]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         terminal
+    }
+
+    /// An interactive shell, and in it a script that becomes the host.
+    fn shell(host: &Subject) -> Self {
+        let terminal = Self { directory: tempfile::tempdir().unwrap() };
+        let process = host.to_process();
+        let words = std::iter::once(process.get_program()).chain(process.get_args());
+        let words = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
+        let script = terminal.directory.path().join("job");
+        std::fs::write(&script, format!("exec {words} 2>'{}'\n", terminal.log().display())).unwrap();
+        let directory = terminal.directory.path().to_str().unwrap();
+        let shell = ["env", "PS1=shell> ", "bash", "--norc", "--noprofile", "-i"];
+        let made =
+            terminal.tmux(&[&["new-session", "-d", "-x", "100", "-y", "60", "-c", directory], &shell[..]].concat());
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        terminal.until_shown("shell>");
+        terminal
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    fn enters(&self, line: &str) {
+        self.types(line);
+        self.types("Enter");
+    }
+
+    #[track_caller]
+    fn until_shown(&self, text: &str) {
+        let found = wait::held_within(wait::LIMIT, || self.screen().contains(text));
+        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+        assert!(found, "{text:?} was never shown on\n{}\n{log}", self.screen());
+    }
+
+    /// Waits until the terminal is this program's: what is typed before may be read by another, or in another mode.
+    #[track_caller]
+    fn until_it_is_of(&self, program: &str) {
+        let said =
+            || String::from_utf8(self.tmux(&["display-message", "-p", "#{pane_current_command}"]).stdout).unwrap();
+        let found = wait::held_within(wait::LIMIT, || said().trim() == program);
+        assert!(found, "the terminal is {}'s and never {program}'s:\n{}", said(), self.screen());
+    }
+
+    #[track_caller]
+    fn until_started(&self) {
+        let started = || std::fs::read_to_string(self.log()).is_ok_and(|log| log.contains("Command started"));
+        wait::until("the command starts", started);
     }
 
     fn tmux(&self, words: &[&str]) -> Output {
@@ -105,6 +154,75 @@ fn where_standard_error_is_no_terminal_nothing_is_drawn() {
     waits.until_logged("Session was opened");
     wait::pass(super::millis(2500));
     assert!(!waits.log().contains(['\r', '\x1b']) && !waits.log().contains("waiting "), "{}", waits.log());
+}
+
+const READS: &str = "while read -r line; do echo \"it read $line\"; done";
+
+/// Of a process: how often it went to sleep.
+fn sleeps(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
+fn in_the_foreground(election: &Election, contain: &str) -> Subject {
+    let host = election.host("here").session_timeout("20s").option("--contain", contain).flag("--foreground");
+    host.command(&["sh", "-c", READS])
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back_to_the_shell_and_fg_continues_the_command() {
+    for contain in ["subreaper", "pid-namespace"] {
+        let election = election();
+        let terminal = Terminal::shell(&in_the_foreground(&election, contain));
+        terminal.enters("sh job");
+        terminal.until_started();
+        terminal.until_it_is_of("sh");
+        terminal.enters("one");
+        terminal.until_shown("it read one");
+        for word in ["two", "three"] {
+            terminal.types("C-z");
+            terminal.until_it_is_of("bash");
+            terminal.enters(&format!("echo \"shell, \"{word}"));
+            terminal.until_shown(&format!("shell, {word}"));
+            terminal.enters("fg");
+            terminal.until_it_is_of("sh");
+            terminal.enters(word);
+            terminal.until_shown(&format!("it read {word}"));
+        }
+        terminal.types("C-d");
+        wait::until("the command has ended", || election.state() == "free");
+        terminal.until_it_is_of("bash");
+        terminal.enters("echo \"status \"$?");
+        terminal.until_shown("status 0");
+    }
+}
+
+#[test]
+fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_continues_it() {
+    for contain in ["subreaper", "pid-namespace"] {
+        let election = election();
+        let terminal = Terminal::shell(&in_the_foreground(&election, contain));
+        // The shell says at once what becomes of its jobs.
+        terminal.enters("set -b");
+        terminal.enters("sh job &");
+        terminal.until_started();
+        let member = || election.admin.read(&election.path("members/here"));
+        wait::until("it says who it is", || election.admin.exists(&election.path("members/here")));
+        let host: serde_json::Value = serde_json::from_str(&member()).unwrap();
+        let host = i32::try_from(host["pid"].as_i64().unwrap()).unwrap();
+        terminal.until_shown("Stopped");
+        let guard = children_of(host)[0];
+        let before = sleeps(guard);
+        wait::pass(super::secs(1));
+        assert!(sleeps(guard) - before < 1_000, "the guard is busy");
+        terminal.enters("fg");
+        terminal.until_it_is_of("sh");
+        terminal.enters("a line");
+        terminal.until_shown("it read a line");
+        terminal.types("C-d");
+        wait::until("the command has ended", || election.state() == "free");
+    }
 }
 
 /// Whatever differs from run to run: times of day, lengths of time, ports, sessions, numbers of processes and elections; and

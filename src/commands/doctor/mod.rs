@@ -106,7 +106,8 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
             Said::Serves { version, role } => {
                 serving += 1;
                 versions.push(version.clone());
-                good("server", format!("{address} is a {role}, version {version}"))
+                let article = if role.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+                good("server", format!("{address} is {article} {role}, version {version}"))
             }
             Said::NotAllowed | Said::Mute => {
                 let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";

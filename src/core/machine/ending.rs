@@ -212,22 +212,23 @@ impl Machine {
     }
 
     pub(super) fn guard_gone(&mut self, now: Now) {
-        let exit = After::Exit(ExitReason::GuardGone);
         self.start_by = Timestamp::NEVER;
         self.guard_gone = true;
         if self.run.is_none() {
-            return self.begin_release(now, exit, Why::GuardGone);
+            return self.begin_release(now, After::Exit(ExitReason::GuardGone), Why::GuardGone);
         }
+        let (after, why) = self.after_guard();
         self.actions.push(Action::EndOrphans);
         self.dead_by = self.dead_by.min(now.lease);
-        self.begin_stop(now, exit, Why::GuardGone, true);
-        self.phase = Phase::Stopping { after: exit, lapsed: true };
+        self.begin_stop(now, after, why, true);
+        self.phase = Phase::Stopping { after, lapsed: true };
     }
 
     pub(super) fn orphans_ended(&mut self, now: Now) {
         if let (true, Phase::Stopping { after, .. }) = (self.guard_gone, self.phase) {
+            let (_, why) = self.after_guard();
             self.tree_is_empty(now);
-            self.begin_release(now, after, Why::GuardGone);
+            self.begin_release(now, after, why);
         }
     }
 
@@ -388,6 +389,7 @@ impl Machine {
         self.retire();
         match after {
             After::Exit(reason) => {
+                let reason = self.last_reason(reason);
                 self.enter_phase(now, Phase::Done, why);
                 self.actions.push(Action::Exit(reason));
             }

@@ -109,6 +109,7 @@ impl Machine {
             }
             return;
         }
+        self.standstill.is_survived();
         self.runs += 1;
         let run = RunId(self.runs);
         self.run = Some(run);
@@ -188,6 +189,7 @@ impl Machine {
             | Phase::Stopping { .. } => {}
         }
         let Some(deadlines) = tenure.extend(now, sent_at, &timing) else { return };
+        self.standstill.is_survived();
         if let Some(run) = self.run {
             self.order(Order::Extend { run, deadlines });
         }

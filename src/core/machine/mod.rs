@@ -13,6 +13,7 @@ mod phase;
 mod preparing;
 mod sightings;
 mod snapshot;
+mod standstill;
 mod tenure;
 
 use std::time::Duration;
@@ -33,6 +34,7 @@ use following::Standing;
 use phase::{After, Departure, Link, Phase};
 use preparing::Step;
 use sightings::Sightings;
+use standstill::Standstill;
 use tenure::Tenure;
 
 /// SIGHUP: the number is the same on every Linux.
@@ -72,7 +74,7 @@ pub struct Machine {
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
-    /// By when a start that was ordered and not yet reported must be: after that the guard would refuse it.
+    /// By when the guard must have reported that it took the order to start: after that it would refuse it.
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
@@ -95,6 +97,7 @@ pub struct Machine {
     stop_requested: bool,
     departure: Option<Departure>,
     guard_gone: bool,
+    standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
     connect_by: Timestamp,
@@ -132,6 +135,7 @@ impl Machine {
             stop_requested: false,
             departure: None,
             guard_gone: false,
+            standstill: Standstill::new(now),
             // `--wait 0` looks once; how long that look may take is the connect timeout's business.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
             too_late_at: by(settings.service.start_deadline),
@@ -143,9 +147,11 @@ impl Machine {
 
     /// What to do about `event`, in order.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        self.notice_standstill(now);
         self.let_time_pass(now);
         self.note(now, event);
         self.let_time_pass(now);
+        self.end_turn(now);
         std::mem::take(&mut self.actions)
     }
 
@@ -265,7 +271,7 @@ impl Machine {
         answered
     }
 
-    /// The guard would refuse the start by now, and has not reported it. Judged when nothing else is to be heard: after a
+    /// The guard would refuse the start by now, and has not reported that it took the order. Judged when nothing else is to be heard: after a
     /// hang of ours, its reports are there to be read, and come first.
     fn end_silent_guard(&mut self, now: Now) {
         if now.lease >= self.start_by {
@@ -279,9 +285,12 @@ impl Machine {
             Report::TreeEnded { run, status, cause } if self.run == Some(run) => self.tree_ended(now, status, cause),
             Report::CommandEnded { run, status } if self.run == Some(run) => self.status = Some(status),
             Report::Stopping { run } if self.run == Some(run) => self.guard_began_to_stop(now),
-            Report::Started { run, .. } if self.run == Some(run) => self.start_by = Timestamp::NEVER,
+            Report::Taken { run } | Report::Started { run, .. } if self.run == Some(run) => {
+                self.start_by = Timestamp::NEVER;
+            }
             Report::Stuck { run, .. } if self.run == Some(run) => self.tree_is_stuck(now),
-            Report::Started { .. }
+            Report::Taken { .. }
+            | Report::Started { .. }
             | Report::Stuck { .. }
             | Report::TreeEnded { .. }
             | Report::CommandEnded { .. }

@@ -3,7 +3,7 @@
 //! Never: a judgement. Whether a lease still runs depends on when the snapshot is *read*.
 
 use super::{After, Machine, Phase};
-use crate::core::action::{PhaseName, Why};
+use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::event::{SessionNumber, View};
 use crate::core::lease::Timing;
 use crate::core::order::{Deadlines, Grant, RunId};
@@ -57,8 +57,10 @@ impl Machine {
 
     fn is_ending(&self) -> bool {
         match self.phase {
-            Phase::Stopping { after, .. } | Phase::Releasing { after, .. } => matches!(after, After::Exit(_)),
-            Phase::Done => true,
+            Phase::Stopping { after, .. } | Phase::Releasing { after, .. } => {
+                matches!(after, After::Exit(reason) if reason != ExitReason::StoodStill)
+            }
+            Phase::Done => !self.standstill.starts_anew(),
             Phase::Following | Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
                 false
             }

@@ -1,4 +1,5 @@
-//! Signals to every descendant of this process: the freeze of a tree that has no cgroup of its own. Best effort: what is
+//! Signals to every descendant of this process: the freeze of a tree that has no cgroup of its own, and the stop of what a
+//! command has left behind. Best effort: what is
 //! forked behind our back is looked for again, a few times.
 //!
 //! Never: a signal to a stranger. A pidfd is opened first, then the parent is read, then the parent is seen alive: so
@@ -12,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::guard::children::{Children, parent_of};
+use crate::guard::sys;
 
 /// Processes that fork while they are being stopped are caught in a later round.
 const ROUNDS: usize = 4;
@@ -30,6 +32,33 @@ pub fn stop_all(children: &Children) -> io::Result<()> {
 
 pub fn continue_all(children: &Children) -> io::Result<()> {
     signal_all(children, Signal::CONT).map(drop)
+}
+
+/// Sends these signals, in order, to each process once; also to those that are forked, or change their parent, meanwhile.
+pub fn tell_all(children: &Children, signals: [i32; 2]) -> io::Result<()> {
+    let mut told = Vec::new();
+    for _ in 0..ROUNDS {
+        // All are found before the first is told: whoever ends leaves its children to another parent.
+        let mut found: Vec<Process> = children.list()?.into_iter().filter_map(Process::open).collect();
+        let mut looked_at = 0;
+        while let Some(process) = found.get(looked_at) {
+            let below = process.children();
+            found.extend(below);
+            looked_at += 1;
+        }
+        found.retain(|process| !told.contains(&process.pid));
+        if found.is_empty() {
+            break;
+        }
+        for process in found {
+            for signal in signals {
+                // One that has ended needs no signal; one that we may not signal is seen to survive.
+                let _ = sys::kill_by_pidfd(process.pidfd.as_fd(), signal);
+            }
+            told.push(process.pid);
+        }
+    }
+    Ok(())
 }
 
 /// From the top down, so that a stopped parent can neither fork nor reap.

@@ -1,7 +1,8 @@
-//! PID 1 of a namespace: starts the command, reaps what is orphaned, passes signals on, says how the command ended, and
-//! ends; the kernel then ends all that is left, and lets the guard reap it only when nothing is (`pid_namespaces(7)`).
+//! PID 1 of a namespace: starts the command, reaps what is orphaned, passes signals on, says how the command ended, and ends
+//! with the last of what that left behind. If it is killed, the kernel ends all that is left, and lets the guard reap it only
+//! when nothing is (`pid_namespaces(7)`).
 //!
-//! Never: a life longer than the guard's or the command's.
+//! Never: a life longer than the guard's.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -23,6 +24,8 @@ use crate::guard::sys::{self, Child};
 pub enum Word {
     Executed,
     NotExecuted(i32),
+    /// It was stopped by this signal.
+    Stopped(i32),
     Ended(ChildStatus),
     /// Not a word, but that none will follow: it has closed its end, or died.
     Last,
@@ -35,11 +38,11 @@ pub struct Init {
     socket: OwnedFd,
 }
 
-/// Starts an init, and with it the command: `become_command` runs in the command's process. `continues_stopped`: see
-/// `Tree::continue_if_stopped`.
+/// Starts an init, and with it the command: `become_command` runs in the command's process. `tells_stops`: the
+/// guard wants to know when it is stopped.
 pub fn spawn(
     namespace: PidNamespace,
-    continues_stopped: bool,
+    tells_stops: bool,
     become_command: impl FnOnce() -> Errno,
 ) -> Result<Init, Errno> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -48,7 +51,7 @@ pub fn spawn(
         ForkResult::Parent { child } => Ok(Init { pid: child.as_raw(), socket: ours }),
         ForkResult::Child => {
             drop(ours);
-            if let Err(errno) = run(namespace, &theirs, continues_stopped, become_command) {
+            if let Err(errno) = run(namespace, &theirs, tells_stops, become_command) {
                 tell(&theirs, Word::NotExecuted(errno as i32));
             }
             sys::exit(launch::NOT_EXECUTED)
@@ -71,6 +74,11 @@ impl Init {
         }
     }
 
+    /// Has the init send a signal to everything else in the namespace.
+    pub fn pass_on_to_all(&self, signal: i32) -> Result<(), Errno> {
+        self.pass_on(-signal)
+    }
+
     /// Has the init send a signal to the command: only its parent knows that the id is still the command's.
     pub fn pass_on(&self, signal: i32) -> Result<(), Errno> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
@@ -82,7 +90,7 @@ impl Init {
 fn run(
     namespace: PidNamespace,
     socket: &OwnedFd,
-    continues_stopped: bool,
+    tells_stops: bool,
     become_command: impl FnOnce() -> Errno,
 ) -> Result<(), Errno> {
     set_pdeathsig(Signal::SIGKILL)?;
@@ -100,14 +108,14 @@ fn run(
     };
     let exec = exec.into_reader();
     sys::close_on_exec_now(&[socket.as_fd(), exec.as_fd()]);
-    attend(command, continues_stopped, socket, exec)
+    attend(command, tells_stops, socket, exec)
 }
 
-fn attend(command: i32, continues_stopped: bool, socket: &OwnedFd, exec: launch::ExecReader) -> Result<(), Errno> {
+fn attend(command: i32, tells_stops: bool, socket: &OwnedFd, exec: launch::ExecReader) -> Result<(), Errno> {
     let mut deaths = SigSet::empty();
     deaths.add(Signal::SIGCHLD);
     let deaths = SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let mut exec = Some(exec);
+    let (mut exec, mut has_ended) = (Some(exec), false);
     loop {
         let exec_fd = exec.as_ref().map_or(deaths.as_fd(), AsFd::as_fd);
         let mut fds = [deaths.as_fd(), socket.as_fd(), exec_fd].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
@@ -117,9 +125,9 @@ fn attend(command: i32, continues_stopped: bool, socket: &OwnedFd, exec: launch:
         }
         while let Ok(Some(_)) = deaths.read_signal() {}
         exit_without_guard(socket);
-        pass_signals_on(command, socket);
-        if continues_stopped && sys::was_stopped(command) {
-            let _ = sys::kill(-command, libc::SIGCONT);
+        pass_signals_on(Some(command).filter(|_| !has_ended), socket);
+        if let Some(signal) = Some(command).filter(|_| tells_stops).and_then(sys::stopped_by) {
+            tell(socket, Word::Stopped(signal));
         }
         if let Some(result) = exec.as_ref().and_then(launch::ExecReader::result) {
             exec = None;
@@ -131,11 +139,14 @@ fn attend(command: i32, continues_stopped: bool, socket: &OwnedFd, exec: launch:
                 },
             );
         }
-        if exec.is_none() {
+        if exec.is_none() && !has_ended {
             if let Some(status) = reap_all(command) {
                 tell(socket, Word::Ended(status));
-                sys::exit(0);
+                has_ended = true;
             }
+        }
+        if has_ended && is_alone() {
+            sys::exit(0);
         }
     }
 }
@@ -148,12 +159,23 @@ fn exit_without_guard(socket: &OwnedFd) {
     }
 }
 
-fn pass_signals_on(command: i32, socket: &OwnedFd) {
-    let mut signal = [0; 4];
-    while recv(socket.as_raw_fd(), &mut signal, MsgFlags::MSG_DONTWAIT) == Ok(signal.len()) {
-        // It may have ended, but it is not reaped before this process ends.
-        let _ = sys::kill(command, i32::from_ne_bytes(signal));
+/// A negative number is for everything but us (`kill(2)`), any other for the command, if that is not reaped yet.
+fn pass_signals_on(command: Option<i32>, socket: &OwnedFd) {
+    let mut record = [0; 4];
+    while recv(socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) == Ok(record.len()) {
+        let signal = i32::from_ne_bytes(record);
+        let whom = if signal < 0 { Some(-1) } else { command };
+        // It may have ended.
+        let _ = whom.map(|whom| sys::kill(whom, signal.saturating_abs()));
     }
+}
+
+/// Reaps all that has ended; whether nothing else is left.
+fn is_alone() -> bool {
+    while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
+        let _ = sys::reap(pid);
+    }
+    sys::peek(Child::Any) == Err(Errno::ECHILD)
 }
 
 /// Reaps all but the command; tells how that ended.
@@ -183,6 +205,7 @@ impl Word {
             Self::Ended(ChildStatus::Exited(code)) => (3, i32::from(code)),
             Self::Ended(ChildStatus::Signaled(signal)) => (4, i32::from(signal)),
             Self::Ended(ChildStatus::NotExecuted(errno)) => (5, errno),
+            Self::Stopped(signal) => (6, signal),
         };
         let [a, b, c, d] = value.to_ne_bytes();
         [kind, a, b, c, d]
@@ -198,6 +221,7 @@ impl Word {
             3 => Self::Ended(ChildStatus::Exited(byte.ok()?)),
             4 => Self::Ended(ChildStatus::Signaled(byte.ok()?)),
             5 => Self::Ended(ChildStatus::NotExecuted(value)),
+            6 => Self::Stopped(value),
             _ => return None,
         })
     }

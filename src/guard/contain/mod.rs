@@ -22,7 +22,7 @@ use super::sys;
 use crate::core::settings::Contain;
 
 pub use cgroup::Cgroup;
-pub use descendants::children_of;
+pub use descendants::{children_of, tell_all};
 pub use pid_namespace::PidNamespace;
 
 /// What was chosen; its text says what and why, for the log.

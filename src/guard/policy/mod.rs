@@ -7,6 +7,8 @@
 //!                        └───── Kill, kill_at, the command's end, a jump, no supervisor ────▲   TreeEmpty
 //! ```
 //!
+//! In a stop that was ordered, what the command leaves behind is given the signal, too, and the rest of the time.
+//!
 //! Time passes before an input is read: after a pause of the guard the first step is what the clock demands, whatever
 //! is queued. The cause of an ending is what began it.
 //!
@@ -70,6 +72,8 @@ pub enum Input {
 pub enum Step {
     Spawn(Grant),
     Signal(CommandSignal),
+    /// The stop signal to all that the command has left behind.
+    StopRest,
     /// SIGKILL to the whole tree, and again until it is empty.
     KillTree,
     Freeze,
@@ -287,6 +291,7 @@ impl Policy {
             status: None,
             survivors: 0,
         });
+        steps.push(Step::Report(Report::Taken { run }));
         steps.push(Step::Spawn(grant));
     }
 
@@ -300,7 +305,10 @@ impl Policy {
         let Some(life) = self.life.as_mut().filter(|life| life.status.is_none()) else { return };
         let status = life.not_executed.map_or(status, ChildStatus::NotExecuted);
         life.status = Some(status);
-        life.kill(now, Cause::ItsOwn, steps);
+        match life.stage {
+            Stage::Stopping { lapsed: false, .. } => steps.push(Step::StopRest),
+            _ => life.kill(now, Cause::ItsOwn, steps),
+        }
         steps.push(Step::Report(Report::CommandEnded { run: life.run, status }));
     }
 

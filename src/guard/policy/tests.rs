@@ -19,7 +19,7 @@ impl Guard {
     fn started() -> Self {
         let mut guard = Self(Policy::new());
         let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
-        assert_eq!(guard.order(1_000, start), [Step::Spawn(GRANT)]);
+        assert_eq!(guard.order(1_000, start), [report(Report::Taken { run: RUN }), Step::Spawn(GRANT)]);
         assert_eq!(guard.at(1_001, Input::Executed { pid: 42 }), [report(Report::Started { run: RUN, pid: 42 })]);
         guard
     }
@@ -134,6 +134,34 @@ fn the_stop_signal_is_sent_once_and_a_later_stop_only_brings_the_end_closer() {
 }
 
 #[test]
+fn what_is_left_in_an_ordered_stop_is_told_too_and_given_the_rest_of_the_time() {
+    let ended = Input::CommandEnded(ChildStatus::Signaled(15));
+    let told = [Step::StopRest, report(Report::CommandEnded { run: RUN, status: ChildStatus::Signaled(15) })];
+    for (end, cause) in [(8_000, Cause::Ordered), (3_500, Cause::Ordered)] {
+        let mut guard = Guard::started();
+        assert_eq!(guard.order(2_000, Order::Stop { run: RUN, by: at(end) }), [STOP]);
+        assert_eq!(guard.at(2_100, ended), told);
+        assert_eq!(guard.tick(end.min(4_000) - 1), NOTHING);
+        assert_eq!(guard.tick(end.min(4_000)), [Step::KillTree], "at its own end, or at kill_at");
+        assert_eq!(guard.at(4_001, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(15), cause)]);
+    }
+    let mut guard = Guard::started();
+    guard.order(2_000, Order::Stop { run: RUN, by: at(8_000) });
+    guard.at(2_100, ended);
+    assert_eq!(guard.at(2_200, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(15), Cause::Ordered)]);
+    assert_eq!(guard.0.next_deadline(), None);
+}
+
+#[test]
+fn what_is_left_when_the_lease_lapses_is_killed_with_the_commands_end() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.tick(3_000).len(), 2);
+    let status = ChildStatus::Signaled(15);
+    let ended = [Step::KillTree, report(Report::CommandEnded { run: RUN, status })];
+    assert_eq!(guard.at(3_100, Input::CommandEnded(status)), ended);
+}
+
+#[test]
 fn a_stop_whose_end_has_passed_kills_at_once() {
     let mut guard = Guard::started();
     assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(0) }), [STOP, Step::KillTree]);
@@ -188,7 +216,7 @@ fn i6_a_run_is_started_once_even_if_its_start_is_read_again() {
     assert_eq!(guard.at(1_101, Input::TreeEmpty).len(), 1);
     assert_eq!(guard.order(1_102, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
     let next = Order::Start { run: RunId(8), deadlines: LEASE, grant: GRANT };
-    assert_eq!(guard.order(1_103, next), [Step::Spawn(GRANT)]);
+    assert_eq!(guard.order(1_103, next), [report(Report::Taken { run: RunId(8) }), Step::Spawn(GRANT)]);
 }
 
 #[test]
@@ -211,7 +239,7 @@ fn a_command_that_cannot_be_executed_says_why() {
     assert_eq!(guard.at(1_004, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)]);
 
     let mut guard = Guard(Policy::new());
-    assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 1);
+    assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 2);
     let status = ChildStatus::NotExecuted(11);
     assert_eq!(guard.at(1_001, Input::NotSpawned { errno: 11 }), [tree_ended(status, Cause::ItsOwn)]);
 }
@@ -349,6 +377,7 @@ struct Onlooker {
     /// The latest `kill_at` that any order gave the run that lives.
     granted: u64,
     is_killed: bool,
+    rest_is_stopped: bool,
     stops: u32,
 }
 
@@ -369,11 +398,14 @@ impl Onlooker {
         match step {
             Step::Spawn(_) => {
                 assert!(self.alive.is_none(), "I3: one tree at a time");
-                (self.is_killed, self.stops) = (false, 0);
+                (self.is_killed, self.rest_is_stopped, self.stops) = (false, false, 0);
             }
             Step::KillTree => self.is_killed = true,
-            Step::Signal(_) | Step::Freeze | Step::Thaw if self.is_killed => panic!("{step:?} for a killed tree"),
+            Step::Signal(_) | Step::StopRest | Step::Freeze | Step::Thaw if self.is_killed => {
+                panic!("{step:?} for a killed tree")
+            }
             Step::Signal(CommandSignal::Stop) => self.stops += 1,
+            Step::StopRest => self.rest_is_stopped = true,
             Step::Report(Report::TreeEnded { run, .. }) => {
                 assert!(self.alive.is_none_or(|alive| alive == run));
             }
@@ -394,7 +426,7 @@ proptest! {
             millis += pause;
             // Only a tree that lives has news.
             let is_news = !matches!(input, Input::Ordered(_) | Input::Ticked | Input::ClockJumped | Input::SupervisorGone);
-            let is_early = input == Input::TreeEmpty && !onlooker.is_killed;
+            let is_early = input == Input::TreeEmpty && !onlooker.is_killed && !onlooker.rest_is_stopped;
             if is_news && (onlooker.alive.is_none() || is_early) {
                 continue;
             }

@@ -172,6 +172,7 @@ impl Runner {
                 None
             }
             Report::TreeEnded { .. }
+            | Report::Taken { .. }
             | Report::Started { .. }
             | Report::Stopping { .. }
             | Report::CommandEnded { .. } => None,

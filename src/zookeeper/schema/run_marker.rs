@@ -205,7 +205,7 @@ pub(crate) fn slot_name(key: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.:+@=,".contains(&byte) {
             name.push(char::from(byte));
         } else {
-            name.push_str(&format!("%{byte:02X}"));
+            name += &format!("%{byte:02X}");
         }
     }
     name

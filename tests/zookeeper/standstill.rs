@@ -1,0 +1,69 @@
+//! A host that stands still for longer than its lease: the kernel kills the guard, and with it the command.
+
+use nix::sys::signal::Signal;
+
+use super::election;
+use crate::support::subject::is_alive;
+use crate::support::{Election, Running, wait};
+
+/// Supervisor and guard stand still until the command is dead, and go on.
+fn stands_still(election: &Election, host: &Running) {
+    let guard = host.guard_pid();
+    host.signal(Signal::SIGSTOP);
+    host.signal_guard(Signal::SIGSTOP);
+    election.diary.until_nobody_lives();
+    wait::until("the guard was killed by the kernel", || !is_alive(guard));
+    host.signal(Signal::SIGCONT);
+}
+
+#[test]
+fn a_leader_that_stood_still_for_longer_than_its_lease_says_so_and_contends_again() {
+    let election = election();
+    let marker = election.diary.directory().join("hooks");
+    let hook = format!("echo $ZK_LEADER_EVENT >>{}", marker.display());
+    let host = election.host("a").option("--wait", "10s").option("--hook", &hook).option("--health-cmd", "true");
+    let mut host = host.spawn();
+    for standstill in 1..=2 {
+        election.diary.until_started(standstill);
+        stands_still(&election, &host);
+        host.until_logged_times("this host stood still for ", standstill);
+        host.until_logged_times("rejoining", standstill);
+        assert_eq!(election.diary.until_started(standstill + 1).id, "a");
+        election.diary.until_alive();
+    }
+    assert!(!host.log().contains("the guard process died") && !host.log().contains("took no order"), "{}", host.log());
+    assert_eq!(std::fs::read_to_string(format!("/proc/{}/comm", host.pid())).unwrap(), "zk-leader-run\n");
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert_eq!(election.state(), "free");
+    election.diary.assert_no_overlap();
+    wait::until("the hooks went on", || std::fs::read_to_string(&marker).unwrap().matches("elected").count() >= 3);
+}
+
+#[test]
+fn another_host_leads_meanwhile_and_the_one_that_stood_still_waits_in_line_though_its_wait_is_over() {
+    let election = election();
+    let first = election.host("a").option("--wait", "0").spawn();
+    election.diary.until_started(1);
+    let second = election.host("b").spawn();
+    election.until_candidates(2);
+    first.signal(Signal::SIGSTOP);
+    first.signal_guard(Signal::SIGSTOP);
+    assert_eq!(election.diary.until_started(2).id, "b");
+    first.signal(Signal::SIGCONT);
+    first.until_logged("rejoining");
+    election.until_candidates(2);
+    second.signal(Signal::SIGTERM);
+    assert_eq!(election.diary.until_started(3).id, "a");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn with_on_loss_exit_a_leader_that_stood_still_exits_with_76() {
+    let election = election();
+    let mut host = election.host("a").option("--on-loss", "exit").spawn();
+    election.diary.until_started(1);
+    stands_still(&election, &host);
+    assert_eq!(host.code(), 76, "{}", host.log());
+    assert!(host.log().contains("this host stood still for "), "{}", host.log());
+}
