@@ -33,7 +33,7 @@ impl Status {
     /// Of a guard that could not be started.
     pub fn of_guard(error: &handle::Error) -> Self {
         match error {
-            handle::Error::Containment { .. } => Self::Configuration,
+            handle::Error::Containment { .. } | handle::Error::Prerequisite(_) => Self::Configuration,
             handle::Error::Command(_) => Self::NotExecutable,
             handle::Error::Guard(_) => Self::Software,
         }

@@ -149,9 +149,15 @@ impl Running {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// The guard: the supervisor's only child.
+    /// The guard of the command.
     pub fn guard_pid(&self) -> i32 {
-        wait::for_some("the supervisor has a guard", || children_of(self.pid()).first().copied())
+        wait::for_some("the supervisor has a guard", || guards_of(self.pid()).first().copied())
+    }
+
+    /// The parent of that guard, and the supervisor's first child.
+    pub fn sentinel_pid(&self) -> i32 {
+        self.guard_pid();
+        children_of(self.pid())[0]
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -218,7 +224,7 @@ impl Drop for Running {
         if std::thread::panicking() {
             eprintln!("--- log of {} ---\n{}", self.pid(), self.log());
         }
-        for pid in [children_of(self.pid()), vec![self.pid()]].concat() {
+        for pid in [guards_of(self.pid()), children_of(self.pid()), vec![self.pid()]].concat() {
             kill(Pid::from_raw(pid), Signal::SIGCONT).ok();
         }
         self.child.kill().ok();
@@ -236,6 +242,11 @@ pub fn example(name: &str) -> PathBuf {
 pub fn children_of(pid: i32) -> Vec<i32> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// The guards of a supervisor, in the order in which they were forked: each is the first child of a child of it.
+pub fn guards_of(pid: i32) -> Vec<i32> {
+    children_of(pid).into_iter().filter_map(|sentinel| children_of(sentinel).first().copied()).collect()
 }
 
 /// Whether a process lives; a zombie does not.
