@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -82,6 +82,7 @@ impl Subject {
 
     /// The process that would be spawned, for a test that wants it elsewhere (on a terminal, inside another).
     pub fn to_process(&self) -> Command {
+        heed_interrupts();
         let ours = env!("CARGO_BIN_EXE_zk-leader-run");
         let mut process = Command::new(self.program.as_deref().unwrap_or(ours));
         process.args(&self.arguments).arg("--").args(&self.command).envs(self.environment.clone());
@@ -135,6 +136,22 @@ impl Subject {
         let output = collect(child.stdout.take().unwrap());
         Running { child, log, output }
     }
+}
+
+/// Tests that run in the background of a script ignore INT and QUIT, and so would whatever they start (`execve(2)`): but a
+/// handler is not inherited.
+fn heed_interrupts() {
+    static HEEDED: Once = Once::new();
+    HEEDED.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+        for signal in [Signal::SIGINT, Signal::SIGQUIT].map(|signal| signal as i32) {
+            if ignored >> (signal - 1) & 1 == 1 {
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
 }
 
 /// A running `zk-leader-run`; killed, with its guard's tree, when dropped.
