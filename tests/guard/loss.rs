@@ -171,7 +171,7 @@ fn orphans_are_ended(subject: &mut Subject) {
     assert!(!subject.tree_lives(), "that orphans ended is the proof that nothing is left");
 }
 
-const ALL_BUT_KILL_AND_STOP: u64 = !(1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1));
+const ALL_BUT_KILL_AND_STOP: u64 = !((1 << (libc::SIGKILL - 1)) | (1 << (libc::SIGSTOP - 1)));
 
 pub fn no_catchable_signal_moves_the_guard(contain: Contain) {
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; read how; exit "$how""#);

@@ -147,7 +147,7 @@ fn heed_interrupts() {
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
         let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
         for signal in [Signal::SIGINT, Signal::SIGQUIT].map(|signal| signal as i32) {
-            if ignored >> (signal - 1) & 1 == 1 {
+            if (ignored >> (signal - 1)) & 1 == 1 {
                 signal_hook::flag::register(signal, Arc::default()).unwrap();
             }
         }
