@@ -170,9 +170,9 @@ fn wait(child: Child, options: c_int) -> Result<Option<(i32, ChildStatus)>, Errn
 /// What `ps(1)` shows and `pkill -f` looks at: this, as far as there is room for it, in place of the arguments of the process
 /// that forked us. Best effort.
 pub fn overwrite_command_line(name: &CStr) {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let line = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // Behind the name, which stands in brackets: `arg_start` and `arg_end`, the 48th and 49th field (`proc_pid_stat(5)`).
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+    let fields = line.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
     let mut bounds = fields.skip(45).map_while(|field| field.parse::<usize>().ok());
     let (Some(start), Some(end)) = (bounds.next(), bounds.next()) else { return };
     let room = end.saturating_sub(start);
