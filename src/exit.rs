@@ -33,7 +33,7 @@ impl Status {
     /// Of a guard that could not be started.
     pub fn of_guard(error: &handle::Error) -> Self {
         match error {
-            handle::Error::Containment { .. } => Self::Configuration,
+            handle::Error::Containment { .. } | handle::Error::Prerequisite(_) => Self::Configuration,
             handle::Error::Command(_) => Self::NotExecutable,
             handle::Error::Guard(_) => Self::Software,
         }
@@ -73,7 +73,11 @@ const MEANINGS: [Meaning; 15] = [
         "NOPERM",
         "ZooKeeper refuses us: the credentials, TLS, an ACL, or it is too old; the log says which, and the remedy",
     ),
-    row("78", "CONFIG", "the configuration file, timings, --http or journald cannot work, or contenders disagree"),
+    row(
+        "78",
+        "CONFIG",
+        "the configuration file, timings, --contain, --http, journald or /proc cannot work, or contenders disagree",
+    ),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),
     row("127", "", "the command was not found"),

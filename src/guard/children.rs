@@ -1,19 +1,17 @@
 //! The children of this process, the adopted ones included. As long as nobody but the caller reaps, every id that is
 //! listed belongs to a child of ours, dead or alive, and to no stranger (T38).
 //!
-//! Never: an allocation, where the kernel has `/proc/<pid>/task/<tid>/children` (`proc_pid_task(5)`).
+//! Never: a `/proc` of another PID namespace, whose numbers are not ours; an allocation, while a list is read.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A source of the ids of our children, opened once.
+/// A source of the ids of our children (`proc_pid_task(5)`), opened once.
 #[derive(Debug)]
 pub enum Children {
     /// `children` of the only thread.
     OfThread(File),
-    /// Every process whose parent we are: for kernels without `CONFIG_PROC_CHILDREN`.
-    Scan,
     /// `children` of every thread: an orphan may be given to any of them.
     OfProcess,
 }
@@ -22,29 +20,19 @@ impl Children {
     /// For a process with one thread.
     pub fn of_this_thread() -> io::Result<Self> {
         let pid = std::process::id();
-        match File::open(format!("/proc/self/task/{pid}/children")) {
-            Ok(file) => Ok(Self::OfThread(file)),
-            Err(_) => scan(&mut |_| {}).map(|()| Self::Scan),
-        }
-    }
-
-    /// For a process with several threads.
-    pub fn of_this_process() -> io::Result<Self> {
-        match Self::of_this_thread()? {
-            Self::OfThread(_) => Ok(Self::OfProcess),
-            other => Ok(other),
-        }
+        File::open(format!("/proc/self/task/{pid}/children")).map(Self::OfThread)
     }
 
     pub fn for_each(&self, mut visit: impl FnMut(i32)) -> io::Result<()> {
         match self {
             Self::OfThread(file) => read_ids(file, &mut visit),
-            Self::Scan => scan(&mut visit),
             Self::OfProcess => {
                 for thread in fs::read_dir("/proc/self/task")? {
                     // A thread that has ended meanwhile has given its children to another one.
-                    if let Ok(file) = File::open(thread?.path().join("children")) {
-                        read_ids(&file, &mut visit)?;
+                    match File::open(thread?.path().join("children")) {
+                        Ok(file) => read_ids(&file, &mut visit)?,
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => return Err(error),
                     }
                 }
                 Ok(())
@@ -82,18 +70,6 @@ fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
     }
 }
 
-fn scan(visit: &mut impl FnMut(i32)) -> io::Result<()> {
-    let us = i32::try_from(std::process::id()).unwrap_or_default();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        if parent_of(pid) == Some(us) {
-            visit(pid);
-        }
-    }
-    Ok(())
-}
-
 /// The parent of a process: the second field after the name, which stands in brackets and may hold anything.
 pub fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -109,18 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_found_in_every_way_until_it_is_reaped() {
+    fn a_child_is_found_until_it_is_reaped() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         assert_eq!(parent_of(pid), i32::try_from(std::process::id()).ok());
-        for children in [Children::OfProcess, Children::Scan] {
-            assert!(children.list().unwrap().contains(&pid), "{children:?}");
-        }
+        assert!(Children::OfProcess.list().unwrap().contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();
-        for children in [Children::OfProcess, Children::Scan] {
-            assert!(!children.list().unwrap().contains(&pid), "{children:?}");
-        }
+        assert!(!Children::OfProcess.list().unwrap().contains(&pid));
     }
 
     #[test]

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::prctl::set_child_subreaper;
-use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::signal::SigSet;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
-use nix::unistd::{ForkResult, Pid};
+use nix::unistd::{ForkResult, Pid, pipe2};
 use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
@@ -24,12 +25,14 @@ use super::children::Children;
 use super::contain::Containment;
 use super::environment::Identity;
 use super::launch::{Foreground, Launch};
+use super::prerequisites::{self, Lack};
 use super::probe::{PROBE, Prober};
+use super::processes::Processes;
 use super::protocol::{REPORT_SIZE, decode_report, encode_order};
 use super::releaser::Releaser;
 use super::terminal::Terminal;
-use super::{Guard, sweep, sys};
-use crate::core::order::{ChildStatus, Order, Report};
+use super::{Guard, sentinel, sys};
+use crate::core::order::{Order, Report};
 use crate::core::settings::Contain;
 
 /// What the guard has to know before anything else is known.
@@ -54,6 +57,8 @@ pub enum Error {
     Containment { name: &'static str, source: io::Error },
     #[error("the command cannot be started: {0}")]
     Command(io::Error),
+    #[error("no command can be supervised here: {0}")]
+    Prerequisite(Lack),
     #[error("the guard process cannot be started: {0}")]
     Guard(#[from] io::Error),
 }
@@ -73,7 +78,7 @@ impl From<rustix::io::Errno> for Error {
 /// A guard, before there is a runtime.
 #[derive(Debug)]
 pub struct Spawned {
-    pid: i32,
+    processes: Processes,
     socket: OwnedFd,
     containment: Containment,
     terminal: Option<Terminal>,
@@ -121,21 +126,25 @@ struct Plan {
 
 fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
     let Plan { launch, stop_signal, contain, releaser, terminal } = plan;
+    prerequisites::check().map_err(Error::Prerequisite)?;
     sys::default_sigchld();
     let born_with = Children::of_this_thread()?.list()?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+    let (told, tells) = pipe2(OFlag::O_CLOEXEC)?;
     let containment = choose(contain)?;
     match fork_deaf(containment.adopts_orphans()) {
         Ok(ForkResult::Child) => {
-            drop(ours);
+            drop((ours, told));
             // A guard that held another's socket open would keep that one from being dismissed.
             earlier.fill_with(|| None);
-            super::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser })
+            sentinel::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser }, tells)
         }
         Ok(ForkResult::Parent { child }) => {
-            Ok(Spawned { pid: child.as_raw(), socket: ours, containment, terminal, born_with })
+            drop(tells);
+            let processes = Processes::told(child.as_raw(), &told).inspect_err(|_| containment.remove())?;
+            Ok(Spawned { processes, socket: ours, containment, terminal, born_with })
         }
         Err(errno) => {
             containment.remove();
@@ -144,13 +153,14 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     }
 }
 
-/// The child has every signal blocked from its first instant on: one that comes before it can see to that would end it.
+/// The child has every signal blocked from its first instant on: one that comes before it can see to that would end it. We
+/// have none blocked from now on, whatever we inherited: a supervisor has to hear who asks it to stop.
 fn fork_deaf(is_subreaper: bool) -> Result<ForkResult, Errno> {
     set_child_subreaper(is_subreaper)?;
-    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    sys::block_every_signal()?;
     let forked = sys::fork();
     if !matches!(forked, Ok(ForkResult::Child)) {
-        mask.thread_set_mask()?;
+        SigSet::empty().thread_set_mask()?;
     }
     forked
 }
@@ -168,7 +178,7 @@ fn choose(contain: Contain) -> Result<Containment, Error> {
 
 impl Spawned {
     pub fn pid(&self) -> i32 {
-        self.pid
+        self.processes.guard
     }
 
     /// What was chosen and why, to be logged before any command runs.
@@ -180,7 +190,8 @@ impl Spawned {
     /// Outside of a tokio runtime with I/O.
     pub fn into_handle(self) -> io::Result<Handle> {
         Ok(Handle {
-            pid: self.pid,
+            processes: self.processes,
+            has_complained: false,
             // Tokio has no type for SOCK_SEQPACKET; to recv(2) it is a datagram socket that ends.
             socket: Arc::new(UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?),
             probed: watch::Sender::new(()),
@@ -194,7 +205,9 @@ impl Spawned {
 /// A guard, inside the runtime. Dropping it tells the guard that the supervisor is gone: what lives is killed.
 #[derive(Debug)]
 pub struct Handle {
-    pid: i32,
+    processes: Processes,
+    /// That what is left cannot be looked for was said once.
+    has_complained: bool,
     socket: Arc<UnixDatagram>,
     probed: watch::Sender<()>,
     containment: Containment,
@@ -210,7 +223,12 @@ const NOBODY: Pid = Pid::from_raw(0);
 
 impl Handle {
     pub fn pid(&self) -> i32 {
-        self.pid
+        self.processes.guard
+    }
+
+    /// All that is ours among our children, now or later.
+    pub fn pids(&self) -> [i32; 2] {
+        self.processes.ids()
     }
 
     /// Sends an order, or fails; it never waits.
@@ -240,8 +258,7 @@ impl Handle {
 
     /// SIGKILL to the guard. Its end is then told by [`Handle::recv`], and its tree left to [`Handle::end_orphans`].
     pub fn kill(&self) {
-        // Our unreaped child: the id is its own. It may be dead already.
-        let _ = sys::kill(self.pid, libc::SIGKILL);
+        self.processes.kill_guard();
     }
 
     /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.
@@ -260,59 +277,50 @@ impl Handle {
         }
     }
 
-    /// Reaps the guard, once [`Handle::recv`] has said that it is gone.
-    ///
-    /// # Errors
-    /// When somebody else has reaped it.
-    pub async fn ended(&mut self) -> io::Result<ChildStatus> {
-        reap(self.pid).await
+    /// Ends a guard that has no tree, and waits for it and its parent.
+    pub async fn dismiss(self) {
+        let Self { socket, mut processes, .. } = self;
+        drop(socket);
+        let mut pauses = Pauses::default();
+        while !processes.have_ended() {
+            pauses.rest().await;
+        }
     }
 
-    /// Ends a guard that has no tree, and waits for it.
-    ///
-    /// # Errors
-    /// As [`Handle::ended`].
-    pub async fn dismiss(self) -> io::Result<ChildStatus> {
-        drop(self.socket);
-        reap(self.pid).await
-    }
-
-    /// After the guard's death: kills and reaps whatever of the tree has become ours, until nothing is left.
-    /// `spared` are children that the supervisor started itself. Waits for ever for what cannot be killed.
-    ///
-    /// # Errors
-    /// When `/proc` cannot be read: then nothing is known about the tree.
-    pub async fn end_orphans(&mut self, spared: &[i32]) -> io::Result<()> {
+    /// After the guard's death: waits until nothing of the tree is left, which the sentinel ends, or we, if it was killed as well.
+    /// `spared` are children that the supervisor started itself. Waits for ever for what cannot be killed. `complain` is told,
+    /// once, why it cannot be looked for yet.
+    pub async fn end_orphans(&mut self, spared: &[i32], complain: impl FnOnce(io::Error)) {
         let spared = [&self.born_with, spared].concat();
-        let children = Children::of_this_process()?;
-        let mut pause = SHORTEST_PAUSE;
-        while !self.is_tree_empty(&children, &spared)? {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        let mut complain = Some(complain).filter(|_| !self.has_complained);
+        let mut pauses = Pauses::default();
+        // It says that it is gone when it closes its socket.
+        self.processes.kill_guard();
+        loop {
+            match self.processes.have_left_nothing(&self.containment, &spared) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(error) => {
+                    self.has_complained = true;
+                    if let Some(complain) = complain.take() {
+                        complain(error);
+                    }
+                }
+            }
+            pauses.rest().await;
         }
         self.containment.remove();
         self.terminal.iter().for_each(|terminal| terminal.take_back_from(NOBODY));
-        Ok(())
-    }
-
-    /// One blow, one look. Nothing else reaps while the list is read, so nothing is missing from it; and a tree with a
-    /// process in it has one among our children.
-    fn is_tree_empty(&self, children: &Children, spared: &[i32]) -> io::Result<bool> {
-        self.containment.kill();
-        sweep::pass(children, None, spared);
-        let is_spared = |pid: &i32| spared.contains(pid);
-        Ok(children.list()?.iter().all(is_spared) && self.containment.is_empty())
     }
 }
 
-/// A process that has closed its socket is a few microseconds away from its end.
-async fn reap(pid: i32) -> io::Result<ChildStatus> {
-    let mut pause = SHORTEST_PAUSE;
-    loop {
-        if let Some((_, status)) = sys::reap(pid)? {
-            return Ok(status);
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+/// Each is twice as long as the last.
+#[derive(Default)]
+struct Pauses(Duration);
+
+impl Pauses {
+    async fn rest(&mut self) {
+        self.0 = (self.0 * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        tokio::time::sleep(self.0).await;
     }
 }

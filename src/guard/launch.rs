@@ -134,8 +134,8 @@ impl Launch {
 }
 
 /// From now on the calling process is killed when the guard, its parent, dies; `ESRCH` if it has died already.
-/// The kernel forgets it when a set-user-ID program is executed (`PR_SET_PDEATHSIG(2const)`): that one is left to the
-/// guard and the supervisor, if they may signal it.
+/// The kernel forgets it when the process changes its credentials: `setpriv(1)`, `su(1)`, a set-user-ID program
+/// (`PR_SET_PDEATHSIG(2const)`). Such a one is left to the guard and the sentinel, if they may signal it.
 pub fn die_with(guard: Pid) -> Result<(), Errno> {
     set_pdeathsig(Signal::SIGKILL)?;
     if getppid() == guard { Ok(()) } else { Err(Errno::ESRCH) }

@@ -1,5 +1,5 @@
 //! The second process: parent and subreaper of the command, and holder of its kill deadline, so that a stopped, hung or
-//! dead supervisor cannot keep a command alive.
+//! dead supervisor cannot keep a command alive. Its own parent is the [`sentinel`], which is left when both are killed.
 //!
 //! It acts on orders, on deadlines and on the supervisor's death, and on nothing else: every signal that can be blocked
 //! is.
@@ -15,9 +15,12 @@ pub mod handle;
 mod launch;
 pub mod policy;
 mod poll_loop;
+mod prerequisites;
 pub mod probe;
+mod processes;
 pub mod protocol;
 mod releaser;
+mod sentinel;
 pub mod strays;
 mod streams;
 mod sweep;
@@ -50,11 +53,18 @@ struct Guard {
     releaser: Option<Releaser>,
 }
 
+impl Guard {
+    /// What remains in the process that has forked it.
+    fn into_containment(self) -> Containment {
+        self.containment
+    }
+}
+
 /// `sysexits(3)`: internal software error.
 const EX_SOFTWARE: i32 = 70;
 
 /// The guard process, from its fork, with every signal blocked, to its end. A panic ends it like SIGKILL would: the
-/// kernel kills the command, and the supervisor the rest.
+/// kernel kills the command, and the sentinel the rest.
 fn run(mut guard: Guard) -> ! {
     let releaser = guard.releaser.take();
     let directory = Directory::leave();

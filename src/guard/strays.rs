@@ -1,20 +1,27 @@
 //! The dead among our children that nobody waits for. PID 1 of a container is given every process that is orphaned there, also
-//! what never belonged to the command's tree (`docker exec`); nobody else can reap these (`pid_namespaces(7)`).
+//! what never belonged to the command's tree (`docker exec`); any supervisor, as a subreaper, what a child leaves behind that it
+//! was started with. Nobody else can reap these (`pid_namespaces(7)`).
 //!
 //! Never: a signal; a guard, whose end its handle reads.
 
 use std::io;
 
 use super::children::Children;
-use super::sys;
+use super::sys::{self, Child};
+use crate::core::order::ChildStatus;
 
 /// Reaps every dead child that is no guard.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn reap(guards: &[i32]) -> io::Result<()> {
-    reap_of(&Children::of_this_process()?.list()?, guards);
+    reap_of(&Children::OfProcess.list()?, guards);
     Ok(())
+}
+
+/// Whether this child of ours, if it is one and is still unreaped, was killed: a sentinel that has done its work was not.
+pub fn was_killed(pid: i32) -> bool {
+    matches!(sys::peek(Child::Pid(pid)), Ok(Some((_, ChildStatus::Signaled(_)))))
 }
 
 fn reap_of(children: &[i32], guards: &[i32]) {

@@ -3,7 +3,7 @@
 //! Never: a decision.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
@@ -39,7 +39,7 @@ pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> Result<ForkResult, Errno> 
     // SAFETY: clone_args is a C struct of integers, and all zeros ask for nothing.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.flags = CLONE_INTO_CGROUP;
-    arguments.exit_signal = SIGCHLD;
+    arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
     arguments.cgroup = u64::try_from(directory.as_raw_fd()).map_err(|_| Errno::EBADF)?;
     // SAFETY: without CLONE_VM and with a null stack it is fork; there is one thread; `arguments` lives during the call.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
@@ -48,7 +48,6 @@ pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> Result<ForkResult, Errno> 
 
 /// `<linux/sched.h>`; libc has it as a number that does not fit its own type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-const SIGCHLD: u64 = 17;
 
 fn forked(pid: libc::c_long) -> Result<ForkResult, Errno> {
     match c_int::try_from(Errno::result(pid)?).unwrap_or(c_int::MAX) {
@@ -57,10 +56,13 @@ fn forked(pid: libc::c_long) -> Result<ForkResult, Errno> {
     }
 }
 
-/// `/proc/self/task` has two links of its own and one for each thread.
 fn refuse_threads() -> Result<(), Errno> {
-    let task = nix::sys::stat::stat("/proc/self/task")?;
-    if task.st_nlink == 3 { Ok(()) } else { Err(Errno::EBUSY) }
+    if has_one_thread()? { Ok(()) } else { Err(Errno::EBUSY) }
+}
+
+/// `/proc/self/task` has two links of its own and one for each thread.
+pub fn has_one_thread() -> Result<bool, Errno> {
+    Ok(nix::sys::stat::stat("/proc/self/task")?.st_nlink == 3)
 }
 
 /// `_exit(2)`: no destructors, no handlers of `atexit(3)`; those belong to the process that forked us.
@@ -83,24 +85,38 @@ pub fn kill_by_pidfd(process: BorrowedFd<'_>, signal: c_int) -> Result<(), Errno
     Errno::result(sent).map(drop)
 }
 
+/// Of the kernel's set of signals, in bytes: on MIPS there are 128 of them.
+const SIGNAL_SET: usize = if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 16 } else { 8 };
+
+/// Blocks every signal that can be, also those that libc keeps for itself: `pthread_sigmask(3)` leaves them out, and they
+/// end a process that has no handler for them.
+pub fn block_every_signal() -> Result<(), Errno> {
+    let all = [u8::MAX; SIGNAL_SET];
+    let unwanted: *mut u8 = std::ptr::null_mut();
+    // SAFETY: `all` is as long as the kernel reads, and a null pointer asks for no answer.
+    let done =
+        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, all.as_ptr(), unwanted, SIGNAL_SET) };
+    Errno::result(done).map(drop)
+}
+
 /// Every signal back to its default disposition: `execve(2)` keeps what is ignored, and Rust ignores SIGPIPE.
 pub fn default_every_signal() {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL is no handler. SIGKILL, SIGSTOP and the two that libc keeps for itself are refused.
+        // SAFETY: SIG_DFL is no handler. SIGKILL, SIGSTOP and those that libc keeps for itself are refused.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // Those two are inherited as well: all zeros are SIG_DFL without flags, in every layout of the kernel's structure.
+    // Those are inherited as well: all zeros are SIG_DFL without flags, in every layout of the kernel's structure.
     let default = [0_u64; 8];
-    for signal in [32, 33] {
+    for signal in 32..libc::SIGRTMIN() {
         // SAFETY: `default` is longer than the structure that is read, and nothing is written.
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), 0_usize, 8_usize) };
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), 0_usize, SIGNAL_SET) };
     }
 }
 
 /// Every signal that can be is ignored, and what was pending of it is thrown away (`signal(7)`); `execve(2)` keeps that.
 pub fn ignore_every_signal() {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_IGN is no handler. SIGKILL, SIGSTOP and the two that libc keeps for itself are refused.
+        // SAFETY: SIG_IGN is no handler. SIGKILL, SIGSTOP and those that libc keeps for itself are refused.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
@@ -160,6 +176,27 @@ fn wait(child: Child, options: c_int) -> Result<Option<(i32, ChildStatus)>, Errn
     let status =
         if info.si_code == libc::CLD_EXITED { ChildStatus::Exited(value) } else { ChildStatus::Signaled(value) };
     Ok((pid != 0).then_some((pid, status)))
+}
+
+/// What `ps(1)` shows and `pkill -f` looks at: this, as far as there is room for it, in place of the arguments of the process
+/// that forked us. Best effort.
+pub fn overwrite_command_line(name: &CStr) {
+    let line = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which stands in brackets: `arg_start` and `arg_end`, the 48th and 49th field (`proc_pid_stat(5)`).
+    let fields = line.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+    let mut bounds = fields.skip(45).map_while(|field| field.parse::<usize>().ok());
+    let (Some(start), Some(end)) = (bounds.next(), bounds.next()) else { return };
+    let room = end.saturating_sub(start);
+    if start == 0 || room == 0 {
+        return;
+    }
+    let arguments = std::ptr::with_exposed_provenance_mut::<u8>(start);
+    let length = name.count_bytes().min(room - 1);
+    // SAFETY: the kernel says that our arguments are there. They are writable, and read by nobody in this process from now on.
+    unsafe {
+        arguments.write_bytes(0, room);
+        arguments.copy_from_nonoverlapping(name.as_ptr().cast(), length);
+    }
 }
 
 /// Closes every descriptor that `execve(2)` would close, but those in `keep`. For a process that never returns to the

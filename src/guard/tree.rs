@@ -23,6 +23,9 @@ use crate::core::order::{ChildStatus, Grant};
 /// One pass after another while each reaps something; then the loop looks at its clock again.
 const PASSES: usize = 16;
 
+/// Reaped between two looks at the clock.
+const ORPHANS_AT_ONCE: usize = 256;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Tree {
@@ -345,8 +348,10 @@ impl Tree {
 /// An init that could not tell how its command ended was killed, and the command with it.
 const KILLED: ChildStatus = ChildStatus::Signaled(9);
 
+/// Some of them: however fast they die, the loop looks at its clock again. The rest has died, and can wait.
 fn reap_orphans(command: i32) {
-    while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
+    for _ in 0..ORPHANS_AT_ONCE {
+        let Ok(Some((pid, _))) = sys::peek(Child::Any) else { return };
         // It has died just now, and is news for the next look.
         if pid == command {
             return;

@@ -102,10 +102,10 @@ impl Effects {
         match self.guard_state {
             GuardState::Gone => std::future::pending().await,
             GuardState::EndingOrphans => {
-                if let Err(error) = self.guard.end_orphans(&self.spared).await {
-                    tracing::error!(%error, "What the guard left could not be proven dead; the lease is not released");
-                    std::future::pending::<()>().await;
-                }
+                let complain = |error| {
+                    tracing::error!(%error, "What the guard left cannot be looked for yet; the lease is not released before");
+                };
+                self.guard.end_orphans(&self.spared, complain).await;
                 self.guard_state = GuardState::Gone;
                 Event::OrphansEnded
             }
@@ -127,7 +127,7 @@ impl Effects {
             tracing::debug!("Closing the session was not confirmed; it is left to expiry");
         }
         let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;
-        tracing::debug!(?dismissed, "Guard was dismissed");
+        tracing::debug!(in_time = dismissed.is_ok(), "Guard was dismissed");
     }
 }
 

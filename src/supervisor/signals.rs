@@ -29,12 +29,13 @@ const FORWARDED: [i32; 10] = [
 pub struct SignalStream(Signals);
 
 impl SignalStream {
-    /// Catches every signal that is ours or the command's, but leaves ignored what we were started to ignore (`nohup(1)`).
+    /// Catches every signal that is ours or the command's, but leaves ignored what we were started to ignore (`nohup(1)`; `&` in a
+    /// script ignores INT and QUIT). Only SIGTERM is always heard.
     pub fn new() -> io::Result<Self> {
         let ignored = ignored_at_start();
         let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
-        let forwarded = FORWARDED.into_iter().chain(realtime).filter(|signal| !is_in(ignored, *signal));
-        Signals::new(STOPPING.into_iter().chain(forwarded)).map(Self)
+        let signals = STOPPING.into_iter().chain(FORWARDED).chain(realtime);
+        Signals::new(signals.filter(|&signal| signal == sig::SIGTERM || !is_in(ignored, signal))).map(Self)
     }
 
     /// The next one. Cancel-safe.

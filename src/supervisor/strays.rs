@@ -1,8 +1,11 @@
-//! As PID 1: reaps what is orphaned in the container and is not of the command's tree, whose orphans are the guard's.
+//! Reaps the dead among our children that are none of ours: what was started before us in this process (`job & exec
+//! zk-leader-run …`), what such a child leaves behind, and as PID 1 whatever is orphaned in the container. The command's
+//! orphans are the guard's and the sentinel's.
 //!
-//! Never: as any other process; there nobody's children become ours but the guards'.
+//! Never: a signal; a zombie that stays because one look failed.
 
 use std::io;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use signal_hook::consts::SIGCHLD;
@@ -10,23 +13,40 @@ use signal_hook_tokio::Signals;
 
 use crate::guard::strays;
 
-const INIT: u32 = 1;
+/// From a look that failed to the next one.
+const PAUSE: Duration = Duration::from_millis(250);
 
-/// Goes on for as long as the runtime does.
+/// Goes on for as long as the runtime does. `guards` and their parents are reaped elsewhere.
 ///
 /// # Errors
 /// When SIGCHLD cannot be caught.
 pub(super) fn adopt(guards: Vec<i32>) -> io::Result<()> {
-    if std::process::id() != INIT {
-        return Ok(());
-    }
     let mut deaths = Signals::new([SIGCHLD])?;
     tokio::spawn(async move {
-        while deaths.next().await.is_some() {
-            if let Err(error) = strays::reap(&guards) {
-                tracing::warn!("Orphans of the container were not reaped: {error}");
+        let mut is_loss_told = false;
+        // Some may have died before SIGCHLD was caught.
+        let mut goes_on = true;
+        while goes_on {
+            reap(&guards).await;
+            if !is_loss_told && guards.iter().any(|&pid| strays::was_killed(pid)) {
+                is_loss_told = true;
+                tracing::error!(
+                    "A sentinel, the parent of a guard, was killed. Until this process is restarted, processes of the \
+                     command may outlive the lease if guard and supervisor are killed or stopped together"
+                );
             }
+            goes_on = deaths.next().await.is_some();
         }
     });
     Ok(())
+}
+
+async fn reap(guards: &[i32]) {
+    let mut has_complained = false;
+    while let Err(error) = strays::reap(guards) {
+        if !std::mem::replace(&mut has_complained, true) {
+            tracing::warn!("Dead child processes were not reaped: {error}; trying again");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }

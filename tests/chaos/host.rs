@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use super::dice::Dice;
 use super::lab::Node;
 use crate::support::diary::now;
-use crate::support::subject::{children_of, is_alive};
+use crate::support::subject::{guards_of, is_alive};
 
 /// How every supervisor is started.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ impl Host {
         let mut state = self.state.lock().unwrap();
         state.notice_end();
         if let Some(run) = state.current.as_mut().filter(|run| run.guard.is_none()) {
-            run.guard = children_of(run.pid()).into_iter().find(|&child| self.is_subject(child));
+            run.guard = guards_of(run.pid()).into_iter().find(|&child| self.is_subject(child));
         }
         if state.current.is_none() && state.start_at.is_some_and(|at| now() >= at) {
             self.start(&mut state);

@@ -21,6 +21,7 @@ pub const RELEASER: &str = "GUARD_DRIVER_RELEASER";
 pub const FRAME_SIZE: usize = 1 + REPORT_SIZE;
 pub const REPORT: u8 = b'r';
 pub const GUARD_GONE: u8 = b'g';
+pub const COMPLAINED: u8 = b'c';
 pub const ORPHANS_ENDED: u8 = b'o';
 
 pub fn main(socket: &OsStr) -> ExitCode {
@@ -81,13 +82,13 @@ async fn pass_through(guard: Spawned, test: StdUnixStream) {
             }
         }
     }
-    handle.dismiss().await.unwrap();
+    handle.dismiss().await;
 }
 
 async fn finish_the_guards_work(mut handle: Handle, test: &UnixStream) {
     tell(test, &frame(GUARD_GONE, [0; REPORT_SIZE])).await;
-    handle.ended().await.unwrap();
-    handle.end_orphans(&[]).await.unwrap();
+    let complain = |_| drop(test.try_write(&frame(COMPLAINED, [0; REPORT_SIZE])));
+    handle.end_orphans(&[], complain).await;
     tell(test, &frame(ORPHANS_ENDED, [0; REPORT_SIZE])).await;
 }
 

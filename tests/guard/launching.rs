@@ -11,7 +11,7 @@ use zk_leader_run::guard::contain::children_of;
 use zk_leader_run::guard::environment::Identity;
 use zk_leader_run::guard::handle::{Settings, fork};
 
-use crate::subject::{KINDS, LONG, Setting, Subject, name};
+use crate::subject::{KINDS, LONG, Setting, Subject, name, until};
 
 pub fn the_command_finds_default_signals_and_a_session_of_its_own(contain: Contain) {
     let script = r#"
@@ -35,15 +35,9 @@ pub fn the_command_finds_default_signals_and_a_session_of_its_own(contain: Conta
     assert_eq!(subject.ends().1, ChildStatus::Exited(0));
 }
 
-/// The same command with the same surroundings, started by a shell that does something first.
+/// Started by a shell that does something first.
 fn wrapped(command: &Command, script: &str) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        shell.env(name, value.unwrap());
-    }
-    shell.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    shell
+    inside("sh", &["-c", script, "sh"], command)
 }
 
 /// Opens the user's seventh descriptor.
@@ -195,5 +189,44 @@ pub fn the_containment_is_chosen_and_explained_before_any_command_runs() {
         foreground: false,
         releaser: None,
     };
-    assert!(fork(settings).is_err());
+    let refused = fork(settings).unwrap_err().to_string();
+    assert!(refused.contains("started a thread before our main function"), "{refused}");
+}
+
+/// As a service manager or a program with threads may start us.
+pub fn a_supervisor_that_was_started_with_signals_blocked_hears_them() {
+    let mut setting =
+        Setting::new(Contain::Subreaper, &["sh", "-c", r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#]);
+    let blocking = ["--block-signal=TERM,INT,QUIT,CHLD"];
+    setting.command = inside("env", &blocking, &setting.command);
+    let mut subject = setting.run();
+    subject.start_ready(LONG);
+    subject.driver_process.signal(rustix::process::Signal::TERM);
+    until("the supervisor has ended", || !subject.driver_process.is_alive());
+    subject.tree_is_gone_in_time();
+}
+
+pub fn where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told() {
+    let told = |program: &str, options: &[&str]| {
+        let setting = Setting::new(Contain::Subreaper, &["true"]);
+        let mut refused = inside(program, options, &setting.command);
+        let output = refused.stderr(std::process::Stdio::piped()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let of_another_namespace = told("unshare", &["--map-root-user", "--pid", "--fork"]);
+    assert!(of_another_namespace.contains("/proc belongs to another PID namespace"), "{of_another_namespace}");
+    let without_a_timer = told("prlimit", &["--sigpending=0"]);
+    assert!(without_a_timer.contains("ulimit -i"), "{without_a_timer}");
+}
+
+/// The same command with the same surroundings, started by another program.
+fn inside(program: &str, options: &[&str], command: &Command) -> Command {
+    let mut outer = Command::new(program);
+    outer.args(options).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        outer.env(name, value.unwrap());
+    }
+    outer.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    outer
 }

@@ -1,7 +1,9 @@
 //! A supervisor or a guard that is killed, or stopped, or both.
 
-use rustix::process::Signal;
-use zk_leader_run::core::order::{Cause, ChildStatus};
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, Signal, prlimit};
+use zk_leader_run::core::order::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
 use zk_leader_run::guard::contain::children_of;
@@ -76,7 +78,87 @@ pub fn a_stopped_guard_takes_a_whole_pid_namespace_with_it() {
     subject.tree_is_gone_in_time();
 }
 
-pub fn a_killed_guard_leaves_the_tree_to_the_supervisor(contain: Contain) {
+/// A command that becomes another user loses its parent-death signal (`PR_SET_PDEATHSIG(2const)`); only root can try it.
+const DEAF_AS_ANOTHER_USER: &str = r#"
+    exec 9>"$ALIVE"
+    trap "" TERM
+    become=
+    if [ "$(id -u)" = 0 ]; then become="setpriv --reuid=65534 --regid=65534 --clear-groups"; fi
+    exec $become sh -c '(setsid sleep 1000 &); echo ready; exec sleep 1000'
+"#;
+
+/// The guard is killed by its kernel timer, and the sentinel ends what it leaves: the supervisor is still stopped.
+pub fn a_stopped_guard_and_supervisor_leave_no_command_of_another_user_and_no_daemon(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_AS_ANOTHER_USER);
+    subject.start_ready(SHORT);
+    subject.driver_process.signal(Signal::STOP);
+    subject.guard.signal(Signal::STOP);
+    subject.tree_is_gone_in_time();
+}
+
+pub fn guard_and_supervisor_that_are_killed_together_leave_nothing_behind(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    let (sentinel, cgroup) = (subject.sentinel(), cgroup_of(&subject));
+    // Neither can act on the other's death.
+    for signal in [Signal::STOP, Signal::KILL] {
+        subject.driver_process.signal(signal);
+        subject.guard.signal(signal);
+    }
+    subject.tree_is_gone_in_time();
+    until("the sentinel is gone", || !sentinel.is_alive());
+    assert!(cgroup.is_none_or(|cgroup| !cgroup.exists()));
+}
+
+/// `pkill -f zk-leader`, a signal to the process group or to the session of a terminal do not reach all three.
+pub fn the_sentinel_has_a_session_and_a_name_of_its_own() {
+    let subject = Subject::script(Contain::Subreaper, "true");
+    let sentinel = subject.sentinel();
+    assert_eq!(sentinel.names(), ("lease-sentinel".to_owned(), "lease-sentinel".to_owned()));
+    let session = |process: &Process| nix::unistd::getsid(Some(nix::unistd::Pid::from_raw(process.pid))).unwrap();
+    assert_eq!(session(&sentinel).as_raw(), sentinel.pid);
+    assert_eq!(session(&subject.guard), session(&subject.driver_process), "whose terminal it may hand over");
+    assert_eq!(subject.guard.names().0, "zk-leader-guard");
+}
+
+pub fn a_killed_sentinel_changes_nothing_until_the_guard_is_killed_as_well(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    subject.sentinel().signal(Signal::KILL);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Kill { run });
+    subject.ends();
+    subject.start_ready(LONG);
+    subject.guard.signal(Signal::KILL);
+    orphans_are_ended(&mut subject);
+    assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+}
+
+/// No descriptor is free when the guard dies, and later there are again.
+pub fn a_clean_up_that_is_not_possible_at_first_is_done_when_it_is() {
+    let mut subject = Subject::script(Contain::Subreaper, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    let sentinel = subject.sentinel();
+    sentinel.signal(Signal::KILL);
+    until("the sentinel is gone", || !sentinel.is_alive());
+    let driver = rustix::process::Pid::from_raw(subject.driver_process.pid);
+    let limit = |current| Rlimit { current: Some(current), maximum: Some(4096) };
+    prlimit(driver, Resource::Nofile, limit(3)).unwrap();
+    subject.guard.signal(Signal::KILL);
+    while subject.news() != News::Complained {}
+    prlimit(driver, Resource::Nofile, limit(4096)).unwrap();
+    orphans_are_ended(&mut subject);
+}
+
+/// A stopped one would leave the tree to nobody.
+pub fn a_stopped_sentinel_goes_on_when_the_guard_is_killed(contain: Contain) {
+    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    subject.sentinel().signal(Signal::STOP);
+    subject.guard.signal(Signal::KILL);
+    orphans_are_ended(&mut subject);
+}
+
+pub fn a_killed_guard_leaves_a_tree_that_is_ended_before_anything_is_released(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     subject.start_ready(LONG);
     subject.guard.signal(Signal::KILL);
@@ -89,17 +171,31 @@ fn orphans_are_ended(subject: &mut Subject) {
     assert!(!subject.tree_lives(), "that orphans ended is the proof that nothing is left");
 }
 
+const ALL_BUT_KILL_AND_STOP: u64 = !((1 << (libc::SIGKILL - 1)) | (1 << (libc::SIGSTOP - 1)));
+
 pub fn no_catchable_signal_moves_the_guard(contain: Contain) {
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; read how; exit "$how""#);
     let deadly = (1..=31).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal));
     let signals: Vec<_> = deadly.filter_map(Signal::from_named_raw).collect();
-    signals.iter().copied().for_each(|signal| subject.guard.signal(signal));
+    let strike = |subject: &Subject| {
+        for process in [&subject.guard, &subject.sentinel()] {
+            // Who is started by `posix_spawn(3)` ignores what glibc keeps for itself, and so would not show it.
+            assert_eq!(process.blocked_signals(), ALL_BUT_KILL_AND_STOP);
+            signals.iter().copied().for_each(|signal| process.signal(signal));
+            // The realtime ones have no name.
+            let numbers = (32..=libc::SIGRTMAX()).map(|number| format!("-{number}"));
+            for number in numbers {
+                assert!(Command::new("kill").args([&number, &process.pid.to_string()]).status().unwrap().success());
+            }
+        }
+    };
+    strike(&subject);
     subject.start_ready(LONG);
-    signals.iter().copied().for_each(|signal| subject.guard.signal(signal));
+    strike(&subject);
     subject.writes("7");
     let (_, status, cause) = subject.ends();
     assert_eq!((status, cause), (ChildStatus::Exited(7), Cause::ItsOwn));
-    assert!(subject.guard.is_alive());
+    assert!(subject.guard.is_alive() && subject.sentinel().is_alive());
 }
 
 pub fn a_guard_without_a_tree_ends_with_its_supervisor_and_leaves_nothing_behind(contain: Contain) {

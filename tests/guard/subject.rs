@@ -22,6 +22,7 @@ use zk_leader_run::core::order::{
 };
 use zk_leader_run::core::settings::Contain;
 use zk_leader_run::core::time::Timestamp;
+use zk_leader_run::guard::children::parent_of;
 use zk_leader_run::guard::protocol::{decode_report, encode_order};
 
 use crate::driver;
@@ -69,6 +70,19 @@ impl Process {
         Self { pid, pidfd }
     }
 
+    /// Its name, and its arguments as `ps(1)` shows them.
+    pub fn names(&self) -> (String, String) {
+        let read = |file| std::fs::read_to_string(format!("/proc/{}/{file}", self.pid)).unwrap();
+        (read("comm").trim().to_owned(), read("cmdline").trim_end_matches('\0').to_owned())
+    }
+
+    /// `SigBlk` of `proc_pid_status(5)`.
+    pub fn blocked_signals(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    }
+
     pub fn signal(&self, signal: Signal) {
         // One that has ended needs no signal.
         pidfd_send_signal(&self.pidfd, signal).ok();
@@ -95,6 +109,8 @@ impl Process {
 pub enum News {
     Report(Report),
     GuardGone,
+    /// What the guard left could not be looked for yet.
+    Complained,
     OrphansEnded,
 }
 
@@ -248,6 +264,7 @@ impl Subject {
         match frame[0] {
             driver::REPORT => News::Report(decode_report(&frame[1..]).unwrap()),
             driver::GUARD_GONE => News::GuardGone,
+            driver::COMPLAINED => News::Complained,
             driver::ORPHANS_ENDED => News::OrphansEnded,
             other => panic!("no news is called {other}"),
         }
@@ -286,6 +303,11 @@ impl Subject {
     /// Whether the command says anything within this time.
     pub fn hears_within(&self, length: Duration) -> bool {
         self.lines.recv_timeout(length).is_ok()
+    }
+
+    /// The guard's parent.
+    pub fn sentinel(&self) -> Process {
+        Process::of(parent_of(self.guard.pid).unwrap())
     }
 
     /// The present run.

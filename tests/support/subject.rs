@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -82,6 +82,7 @@ impl Subject {
 
     /// The process that would be spawned, for a test that wants it elsewhere (on a terminal, inside another).
     pub fn to_process(&self) -> Command {
+        heed_interrupts();
         let ours = env!("CARGO_BIN_EXE_zk-leader-run");
         let mut process = Command::new(self.program.as_deref().unwrap_or(ours));
         process.args(&self.arguments).arg("--").args(&self.command).envs(self.environment.clone());
@@ -137,6 +138,22 @@ impl Subject {
     }
 }
 
+/// Tests that run in the background of a script ignore INT and QUIT, and so would whatever they start (`execve(2)`): but a
+/// handler is not inherited.
+fn heed_interrupts() {
+    static HEEDED: Once = Once::new();
+    HEEDED.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+        for signal in [Signal::SIGINT, Signal::SIGQUIT].map(|signal| signal as i32) {
+            if (ignored >> (signal - 1)) & 1 == 1 {
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
+}
+
 /// A running `zk-leader-run`; killed, with its guard's tree, when dropped.
 pub struct Running {
     child: Child,
@@ -149,9 +166,15 @@ impl Running {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// The guard: the supervisor's only child.
+    /// The guard of the command.
     pub fn guard_pid(&self) -> i32 {
-        wait::for_some("the supervisor has a guard", || children_of(self.pid()).first().copied())
+        wait::for_some("the supervisor has a guard", || guards_of(self.pid()).first().copied())
+    }
+
+    /// The parent of that guard, and the supervisor's first child.
+    pub fn sentinel_pid(&self) -> i32 {
+        self.guard_pid();
+        children_of(self.pid())[0]
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -218,7 +241,7 @@ impl Drop for Running {
         if std::thread::panicking() {
             eprintln!("--- log of {} ---\n{}", self.pid(), self.log());
         }
-        for pid in [children_of(self.pid()), vec![self.pid()]].concat() {
+        for pid in [guards_of(self.pid()), children_of(self.pid()), vec![self.pid()]].concat() {
             kill(Pid::from_raw(pid), Signal::SIGCONT).ok();
         }
         self.child.kill().ok();
@@ -236,6 +259,11 @@ pub fn example(name: &str) -> PathBuf {
 pub fn children_of(pid: i32) -> Vec<i32> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// The guards of a supervisor, in the order in which they were forked: each is the first child of a child of it.
+pub fn guards_of(pid: i32) -> Vec<i32> {
+    children_of(pid).into_iter().filter_map(|sentinel| children_of(sentinel).first().copied()).collect()
 }
 
 /// Whether a process lives; a zombie does not.

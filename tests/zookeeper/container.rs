@@ -9,9 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::{election, server};
+use super::{election, link, server};
 use crate::support::packages::{said, source};
-use crate::support::subject::children_of;
+use crate::support::subject::{children_of, guards_of, is_alive};
 use crate::support::{Running, Subject, wait};
 
 /// What runs under unshare(1), whose death does not end a PID 1 that has become another user (`PR_SET_PDEATHSIG(2const)`).
@@ -60,14 +60,14 @@ fn as_pid_1_it_reaps_what_it_adopts_and_ends_its_tree_when_it_is_stopped() {
     let mut host = container("mount -t proc proc /proc", &process);
     election.diary.until_noted("orphan");
     let init = init_of(&host);
-    let guard = children_of(init);
-    assert_eq!(guard.len(), 1, "{guard:?}");
+    let sentinel = children_of(init);
+    assert_eq!(sentinel.len(), 1, "{sentinel:?}");
     // As `docker exec` does: no process of the tree, and its orphans are PID 1's.
     for _ in 0..3 {
         let script = "sleep 0.2 & exit 0";
         said(Command::new("nsenter").args(["-t", &init.to_string(), "-p", "-m", "sh", "-c", script]));
     }
-    wait::until("PID 1 has reaped them", || children_of(init) == guard);
+    wait::until("PID 1 has reaped them", || children_of(init) == sentinel);
     assert!(election.diary.somebody_lives());
     kill(Pid::from_raw(init), Signal::SIGTERM).unwrap();
     assert_eq!(host.code(), 0);
@@ -81,10 +81,52 @@ fn as_pid_1_it_ends_the_tree_and_frees_the_lease_when_its_guard_is_killed() {
     let process = election.host("a").witness(&election.diary, &["daemonise", "ignore-term"]).to_process();
     let mut host = container("mount -t proc proc /proc", &process);
     election.diary.until_noted("orphan");
-    kill(Pid::from_raw(children_of(init_of(&host))[0]), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(guards_of(init_of(&host))[0]), Signal::SIGKILL).unwrap();
     assert_eq!(host.code(), 70);
     assert!(!election.diary.somebody_lives());
     assert_eq!(election.state(), "free");
+}
+
+/// As `docker exec` leaves it behind: PID 1 has adopted it, and it is none of the tree.
+#[test]
+fn as_pid_1_it_does_not_end_what_it_has_adopted_when_its_guard_is_killed() {
+    let election = election();
+    let link = link();
+    let host = election.host_behind(&link, "a").session_timeout("20s");
+    let process = host.witness(&election.diary, &["daemonise"]).to_process();
+    let host = container("mount -t proc proc /proc", &process);
+    election.diary.until_noted("orphan");
+    let init = init_of(&host);
+    let sentinel = children_of(init);
+    said(Command::new("nsenter").args([
+        "-t",
+        &init.to_string(),
+        "-p",
+        "-m",
+        "sh",
+        "-c",
+        "sleep 1000 >&- 2>&- & exit 0",
+    ]));
+    let stranger = wait::for_some("PID 1 has adopted it", || {
+        children_of(init).into_iter().find(|child| !sentinel.contains(child))
+    });
+    // PID 1 cannot release, and so has not ended when we look.
+    link.stall();
+    kill(Pid::from_raw(guards_of(init)[0]), Signal::SIGKILL).unwrap();
+    wait::until("the tree is gone", || !election.diary.somebody_lives());
+    wait::until("PID 1 has seen it", || !is_alive(sentinel[0]));
+    assert!(is_alive(stranger), "{}", host.log());
+}
+
+/// `unshare --pid` without `--mount-proc`: our children have other numbers in `/proc` than for us.
+#[test]
+fn with_the_proc_of_another_pid_namespace_it_refuses_to_start_in_one_line() {
+    let election = election();
+    let mut host = container("", &election.host("a").to_process());
+    assert_eq!(host.code(), 78, "{}", host.log());
+    assert_eq!(host.log().lines().count(), 1, "{}", host.log());
+    assert!(host.log().contains("/proc belongs to another PID namespace"), "{}", host.log());
+    assert!(election.diary.starts().is_empty());
 }
 
 /// Images in a store of their own.

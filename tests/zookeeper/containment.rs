@@ -2,12 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::{LEASE, election, link, millis};
 use crate::support::tracer::Tracer;
-use crate::support::{diary, subject};
+use crate::support::{Election, Subject, diary, subject, wait};
 
 const WAYS: [&str; 4] = ["auto", "cgroup", "subreaper", "pid-namespace"];
 
@@ -68,11 +70,9 @@ fn an_ordinary_user_has_the_whole_tree_ended_before_the_successor_starts() {
 fn every_containment_ends_the_tree_when_guard_and_supervisor_are_stopped_together() {
     for contain in ["cgroup", "subreaper", "pid-namespace"] {
         let election = election();
-        // Without a PID namespace, what descends from the command may survive this: a stated limit.
-        let witness: &[&str] =
-            if contain == "pid-namespace" { &["ignore-term", "daemonise"] } else { &["ignore-term"] };
-        let mut first = election.host("a").option("--contain", contain).witness(&election.diary, witness).spawn();
-        election.diary.until_started(1);
+        let host = election.host("a").option("--contain", contain);
+        let mut first = as_another_user(host, &election).spawn();
+        election.diary.until_noted("orphan");
         let _second = election.host("b").spawn();
         election.until_candidates(2);
         first.signal_guard(Signal::SIGSTOP);
@@ -82,6 +82,98 @@ fn every_containment_ends_the_tree_when_guard_and_supervisor_are_stopped_togethe
         first.signal(Signal::SIGCONT);
         assert_eq!(first.code(), 70, "{contain}: the kernel has killed its guard");
     }
+}
+
+/// `pkill -9 zk-leader`, by name and by command line.
+#[test]
+fn every_containment_ends_the_tree_when_guard_and_supervisor_are_killed_together() {
+    for contain in WAYS {
+        let election = election();
+        let host = election.host("a").option("--contain", contain);
+        let mut first = as_another_user(host, &election).spawn();
+        election.diary.until_noted("orphan");
+        let _second = election.host("b").spawn();
+        election.until_candidates(2);
+        let ours = [first.pid(), first.guard_pid(), first.sentinel_pid()];
+        let is_meant = |pid: &&i32| {
+            ["comm", "cmdline"]
+                .iter()
+                .any(|file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap().contains("zk-leader"))
+        };
+        let meant: Vec<&i32> = ours.iter().filter(is_meant).collect();
+        assert_eq!(meant, [&ours[0], &ours[1]], "{contain}");
+        for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+            meant.iter().for_each(|&&pid| kill(Pid::from_raw(pid), signal).unwrap());
+        }
+        first.status();
+        assert_eq!(election.diary.until_started(2).id, "b", "{contain}");
+        election.diary.assert_no_overlap();
+    }
+}
+
+#[test]
+fn a_killed_sentinel_is_told_and_ends_nothing() {
+    let election = election();
+    let mut host = election.host("a").session_timeout("4s").witness(&election.diary, &["daemonise"]).spawn();
+    election.diary.until_noted("orphan");
+    kill(Pid::from_raw(host.sentinel_pid()), Signal::SIGKILL).unwrap();
+    host.until_logged("A sentinel, the parent of a guard, was killed");
+    election.diary.until_alive();
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0);
+    assert!(!election.diary.somebody_lives());
+    assert_eq!(election.state(), "free");
+}
+
+/// A shell that has started jobs, and then becomes us.
+#[test]
+fn what_we_were_started_with_is_reaped_when_it_ends_and_is_never_killed_with_the_tree() {
+    let election = election();
+    let noted = election.diary.directory().join("stranger");
+    let script = format!(
+        "sleep 0.1 & sh -c 'sleep 1000 >&- 2>&- & echo $! >{0}.new; mv {0}.new {0}; wait' & exec \"$@\"",
+        noted.display()
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, "sh"]);
+    let link = link();
+    let host = election.host_behind(&link, "a").session_timeout("20s");
+    let host = host.option("--hook", "sleep 1000").option("--hook-timeout", "500s");
+    let mut host = host.witness(&election.diary, &["daemonise"]).spawn_inside(shell);
+    election.diary.until_noted("orphan");
+    let stranger: i32 = fs::read_to_string(&noted).unwrap().trim().parse().unwrap();
+    let is_sentinel =
+        |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "lease-sentinel\n");
+    let guards = || {
+        let sentinels: Vec<i32> = subject::children_of(host.pid()).into_iter().filter(is_sentinel).collect();
+        sentinels.into_iter().map(|sentinel| subject::children_of(sentinel)[0]).collect::<Vec<_>>()
+    };
+    let inherited = || subject::children_of(host.pid()).into_iter().filter(|pid| !is_sentinel(pid)).collect::<Vec<_>>();
+    wait::until("the job that has ended is reaped", || inherited().len() == 1);
+    // Its child becomes ours, and is none of the tree.
+    kill(Pid::from_raw(inherited()[0]), Signal::SIGKILL).unwrap();
+    wait::until("we have adopted it", || inherited() == [stranger]);
+    let guards = guards();
+    assert_eq!(guards.len(), 2, "of the command, and of the hook");
+    kill(Pid::from_raw(guards[1]), Signal::SIGKILL).unwrap();
+    host.until_logged("The guard of --hook died");
+    kill(Pid::from_raw(guards[0]), Signal::SIGKILL).unwrap();
+    assert_eq!(host.code(), 70);
+    assert!(!election.diary.somebody_lives());
+    assert!(subject::is_alive(stranger), "{}", host.log());
+    kill(Pid::from_raw(stranger), Signal::SIGKILL).unwrap();
+}
+
+/// A witness that daemonises, and has lost its parent-death signal by becoming another user; only root can do that.
+fn as_another_user(host: Subject, election: &Election) -> Subject {
+    let directory = election.diary.directory();
+    fs::set_permissions(directory, Permissions::from_mode(0o777)).unwrap();
+    let (witness, diary) = (directory.join("witness"), election.diary.path());
+    fs::copy(subject::example("witness"), &witness).unwrap();
+    let words = [witness.to_str().unwrap(), diary.to_str().unwrap(), "ignore-term", "daemonise"];
+    let become_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let become_user = if nix::unistd::geteuid().is_root() { &become_user[..] } else { &[] };
+    host.command(&[become_user, &words].concat())
 }
 
 #[test]
@@ -129,17 +221,11 @@ fn in_a_pid_namespace_the_command_sees_only_its_own_tree() {
 /// By its own rights it may signal none of us, and we are root: only what holds the tree together counts.
 #[test]
 fn a_command_of_another_user_is_ended_with_all_that_it_left() {
-    for contain in ["cgroup", "pid-namespace"] {
+    for contain in WAYS {
         let election = election();
-        let directory = election.diary.directory();
-        fs::set_permissions(directory, Permissions::from_mode(0o777)).unwrap();
-        let witness = directory.join("witness");
-        fs::copy(subject::example("witness"), &witness).unwrap();
-        let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", witness.to_str().unwrap()];
-        let options = [election.diary.path().to_str().unwrap(), "ignore-term", "daemonise"].map(str::to_owned);
-        let command = [&other[..], &options.each_ref().map(String::as_str)].concat();
         let link = link();
-        let host = election.host_behind(&link, "a").option("--contain", contain).command(&command).spawn();
+        let host = election.host_behind(&link, "a").option("--contain", contain);
+        let host = as_another_user(host, &election).spawn();
         election.diary.until_noted("orphan");
         assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
         let cut_at = diary::now();

@@ -172,7 +172,7 @@ fn slots_under_fire(number: usize, slots: usize, options: &[&str]) -> (Vec<Strin
         wait::pass(jitter(slot + 7 * number));
         if let Some(doomed) = holder(&election, hosts.iter().rev().take(6)) {
             if slot % 3 == 2 {
-                for pid in subject::children_of(doomed.pid()) {
+                for pid in subject::guards_of(doomed.pid()) {
                     kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
                 }
             }

@@ -10,13 +10,14 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use super::http::Served as _;
 use super::secrets::{NOBODY, everything, owner};
 use super::tls::{Site, site, text};
-use crate::support::subject::children_of;
+use crate::support::subject::{children_of, guards_of};
 use crate::support::{Election, Proxy, Running, Subject, http, wait};
 
 /// Long enough to be found nowhere by chance.
@@ -163,9 +164,9 @@ fn nothing_is_got_out_of_a_process_of_ours_that_holds_a_secret() {
         let (home, election) = (Home::new(), site().election());
         let host = home.leader(&election, holds_secrets, RUNS);
         until_it_runs(&host);
-        let guards = children_of(host.pid());
+        let guards = guards_of(host.pid());
         assert_eq!(guards.len(), 2, "of the command, and of the hook");
-        for pid in [vec![host.pid()], guards.clone()].concat() {
+        for pid in [vec![host.pid()], children_of(host.pid()), guards.clone()].concat() {
             let typed = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
             assert_eq!(count(&typed, PASSWORD.as_bytes()), 0);
             let (seen, found) = home.look_into(pid);
@@ -205,7 +206,7 @@ fn a_crash_of_ours_leaves_no_core_while_we_hold_a_secret() {
         until_it_runs(&host);
         let guard = host.guard_pid();
         // So that it is not reaped.
-        host.signal(Signal::SIGSTOP);
+        kill(Pid::from_raw(host.sentinel_pid()), Signal::SIGSTOP).unwrap();
         crash(guard);
         let status = status_of_zombie(guard);
         assert_eq!(status & !CORE_DUMPED, Signal::SIGSEGV as i32, "{HELP}");

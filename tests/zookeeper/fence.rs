@@ -6,7 +6,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 
 use super::{election, link, secs};
-use crate::support::subject::{children_of, is_alive};
+use crate::support::subject::{children_of, guards_of, is_alive};
 use crate::support::{Diary, Election, Proxy, Running, Subject, diary, wait};
 
 fn page(diary: &Diary) -> PathBuf {
@@ -48,7 +48,7 @@ fn a_leader_that_is_lost(election: &Election) -> (Proxy, i32) {
 
 /// The process that the fence command started, once it sleeps.
 fn sleeper(host: &Running) -> i32 {
-    let guard = wait::for_some("the fence command has a guard", || children_of(host.pid()).get(1).copied());
+    let guard = wait::for_some("the fence command has a guard", || guards_of(host.pid()).get(1).copied());
     wait::for_some("the fence command sleeps", || {
         let shell = *children_of(guard).first()?;
         children_of(shell).into_iter().next()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nix::sys::signal::Signal;
 
 use super::{election, millis, secs};
-use crate::support::subject::{children_of, is_alive};
+use crate::support::subject::{children_of, guards_of, is_alive};
 use crate::support::{Diary, Subject, diary, wait};
 
 /// A file whose existence is the health of a host.
@@ -81,7 +81,7 @@ fn a_health_check_that_hangs_has_failed_and_is_killed_with_all_it_started() {
     let command = format!("test -e {} || {{ sleep 999 & sleep 999; }}", sign(&election.diary, "a").display());
     let first = asked(election.host("a"), &command).option("--health-timeout", "1s").spawn();
     election.diary.until_started(1);
-    let guard = wait::for_some("health has a guard", || children_of(first.pid()).get(1).copied());
+    let guard = wait::for_some("health has a guard", || guards_of(first.pid()).get(1).copied());
     let _second = election.host("b").spawn();
     election.until_candidates(2);
     set(&election.diary, "a", false);
@@ -118,7 +118,7 @@ fn a_killed_guard_of_the_health_command_counts_as_unhealthy() {
     election.diary.until_started(1);
     let _second = election.host("b").spawn();
     election.until_candidates(2);
-    let guard = wait::for_some("health has a guard", || children_of(first.pid()).get(1).copied());
+    let guard = wait::for_some("health has a guard", || guards_of(first.pid()).get(1).copied());
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
     assert_eq!(election.diary.until_started(2).id, "b");
     assert!(first.log().contains("The guard of --health-cmd died"), "{}", first.log());

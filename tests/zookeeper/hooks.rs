@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::{election, link, secs};
-use crate::support::subject::{children_of, is_alive};
+use crate::support::subject::{children_of, guards_of, is_alive};
 use crate::support::{Diary, Running, diary, wait};
 
 /// A hook that writes down what it is told: `event token why`.
@@ -26,7 +26,7 @@ fn until_told(diary: &Diary, event: &str) {
 
 /// The guard of the only errand.
 fn errand_guard(host: &Running) -> i32 {
-    wait::for_some("the errand has a guard", || children_of(host.pid()).get(1).copied())
+    wait::for_some("the errand has a guard", || guards_of(host.pid()).get(1).copied())
 }
 
 /// The first process of the present run.

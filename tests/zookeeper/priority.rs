@@ -57,7 +57,7 @@ fn who_moves_up_before_others_has_its_wait_behind_it_all_the_same() {
     let hosts = line_up(&election, &[("a", "0"), ("b", "0"), ("c", "5")]);
     wait::pass(secs(4));
     let gone_at = diary::now();
-    for pid in crate::support::subject::children_of(hosts[0].pid()) {
+    for pid in crate::support::subject::guards_of(hosts[0].pid()) {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
     }
     hosts[0].signal(Signal::SIGSTOP);

@@ -123,6 +123,24 @@ fn while_waiting_signals_that_would_be_the_commands_change_nothing() {
     assert_eq!(election.candidates(), before);
 }
 
+/// `&` in a script without job control ignores INT and QUIT for the job: Ctrl-C at that terminal is not for it.
+#[test]
+fn interrupts_that_were_ignored_at_the_start_stay_ignored_and_sigterm_is_heard_though_it_was_blocked() {
+    let election = election();
+    let mut inside = Command::new("env");
+    inside.args(["--ignore-signal=INT,QUIT", "--block-signal=TERM,CHLD"]);
+    let mut host = election.host("a").spawn_inside(inside);
+    election.diary.until_started(1);
+    let version = election.record_version();
+    [Signal::SIGINT, Signal::SIGQUIT].into_iter().for_each(|signal| host.signal(signal));
+    wait::until("the record is renewed", || election.record_version() > version + 1);
+    election.diary.until_alive();
+    assert!(!election.diary.has("signal=15"));
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert_eq!(election.state(), "free");
+}
+
 /// T5
 #[test]
 fn term_int_hup_and_quit_end_a_host_at_once_in_every_state_without_a_command() {

@@ -105,7 +105,11 @@ impl Cgroup {
     /// No living process is in it, or below it.
     pub fn is_empty(&self) -> bool {
         let mut buffer = [0; 256];
-        let length = self.events.read_at(&mut buffer, 0).unwrap_or_default();
+        let length = match self.events.read_at(&mut buffer, 0) {
+            Ok(length) => length,
+            // It was removed, which takes an empty one.
+            Err(error) => return error.raw_os_error() == Some(libc::ENODEV),
+        };
         buffer
             .get(..length)
             .is_some_and(|events| events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"))

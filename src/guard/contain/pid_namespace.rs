@@ -59,8 +59,8 @@ impl PidNamespace {
         if self.has_user_namespace() {
             self.map_own_ids().map_err(|error| error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw))?;
         }
-        // Without its own /proc the namespace is as tight, only ps shows the processes outside of it. It is refused in
-        // a user namespace below a container that hides parts of its /proc.
+        // Without its own /proc the namespace is as tight, only ps shows the processes outside of it, and we ourselves refuse to
+        // run in it. It is refused in a user namespace below a container that hides parts of its /proc.
         let _ = mount_own_proc();
         Ok(())
     }

@@ -122,8 +122,8 @@ impl Errands {
             let runner = Runner::new("--fence-cmd", guard.into_handle()?, errand.timeout);
             errands.fence = Some(Fence::new(runner, errand.timeout, identity()));
         }
-        errands.guards = errands.runners().map(|runner| runner.guard_pid()).collect();
-        let all = [&[command.pid()], &errands.guards[..]].concat();
+        errands.guards = errands.runners().flat_map(|runner| runner.pids()).collect();
+        let all = [&command.pids(), &errands.guards[..]].concat();
         errands.runners().for_each(|runner| runner.spare(&all));
         errands.runners().for_each(|runner| runner.report_to(Arc::clone(metrics)));
         strays::adopt(all)?;

@@ -69,8 +69,9 @@ impl Runner {
         Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards: Vec::new(), metrics: None }
     }
 
-    pub(super) fn guard_pid(&self) -> i32 {
-        self.guard.pid()
+    /// Of its guard.
+    pub(super) fn pids(&self) -> [i32; 2] {
+        self.guard.pids()
     }
 
     /// Whoever these are, their trees are not ours to end.
@@ -149,9 +150,11 @@ impl Runner {
                 },
                 State::EndingOrphans => {
                     tracing::error!("The guard of {} died; it will not be run again", self.name);
-                    if let Err(error) = self.guard.end_orphans(&self.guards).await {
-                        tracing::error!(%error, "What {} left behind could not be ended", self.name);
-                    }
+                    let name = self.name;
+                    let complain = |error| {
+                        tracing::error!(%error, "What {name} left behind cannot be looked for yet");
+                    };
+                    self.guard.end_orphans(&self.guards, complain).await;
                     self.state = State::Gone;
                     return Outcome::GuardGone;
                 }
@@ -181,8 +184,8 @@ impl Runner {
 
     /// Lets the guard go, and with it whatever still runs.
     pub(super) async fn dismiss(self) {
-        let dismissed = self.guard.dismiss().await;
-        tracing::debug!(?dismissed, "Guard of {} was dismissed", self.name);
+        self.guard.dismiss().await;
+        tracing::debug!("Guard of {} was dismissed", self.name);
     }
 }
 

@@ -1,0 +1,91 @@
+//! What a guard needs of its surroundings, tried before it is forked: each lack is one line that says what to do.
+//!
+//! Never: a lack that shows only when a tree has to be killed.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigEvent, SigevNotify, Signal};
+use nix::sys::timer::Timer;
+use nix::time::ClockId;
+
+use super::children::Children;
+use super::sys;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Lack {
+    NoProc(io::Error),
+    /// `/proc` belongs to another PID namespace: our children have other numbers there, or none.
+    ForeignProc,
+    NoChildren(io::Error),
+    /// Something has started a thread before `main`.
+    OneThread,
+    /// What the guard is killed by if it is stopped.
+    KernelTimer(Errno),
+}
+
+/// # Errors
+/// The first lack.
+pub fn check() -> Result<(), Lack> {
+    let status = fs::read_to_string("/proc/self/status").map_err(Lack::NoProc)?;
+    if !is_ours(&status, std::process::id()) {
+        return Err(Lack::ForeignProc);
+    }
+    if !sys::has_one_thread().map_err(|errno| Lack::NoProc(errno.into()))? {
+        return Err(Lack::OneThread);
+    }
+    Children::of_this_thread().map_err(Lack::NoChildren)?;
+    let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
+    Timer::new(ClockId::CLOCK_BOOTTIME, lethal).map_err(Lack::KernelTimer)?;
+    Ok(())
+}
+
+/// `NSpid` has our id in every PID namespace from that of `/proc` down to our own (`proc_pid_status(5)`): one, if they are the
+/// same. A kernel without such namespaces has no `NSpid`.
+fn is_ours(status: &str, pid: u32) -> bool {
+    let ids = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    ids("NSpid:").or_else(|| ids("Pid:")) == Some(pid.to_string().as_str())
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProc(error) => write!(f, "/proc cannot be read ({error}); mount it: mount -t proc proc /proc"),
+            Self::ForeignProc => f.write_str(
+                "/proc belongs to another PID namespace, so our child processes cannot be found in it; mount one for this \
+                 namespace: unshare --mount-proc, or mount -t proc proc /proc",
+            ),
+            Self::NoChildren(error) => write!(
+                f,
+                "the kernel does not list child processes ({error}): /proc/PID/task/TID/children needs CONFIG_PROC_CHILDREN"
+            ),
+            Self::OneThread => f.write_str(
+                "a library has started a thread before our main function, and a process with threads cannot be forked \
+                 safely; start us without LD_PRELOAD, and without that library",
+            ),
+            Self::KernelTimer(Errno::EAGAIN) => f.write_str(
+                "the kernel has no room for one more timer of this user; raise its limit of pending signals \
+                 (ulimit -i, LimitSIGPENDING=)",
+            ),
+            Self::KernelTimer(errno) => write!(f, "the kernel refuses the timer that backs the guard ({errno})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proc_is_ours_if_it_knows_us_by_our_own_id_and_by_no_other() {
+        assert!(is_ours("Name:\ta\nPid:\t12\nPPid:\t1\nNSpid:\t12\n", 12));
+        assert!(is_ours("Pid:\t12\n", 12), "without PID namespaces");
+        assert!(!is_ours("Pid:\t4321\nNSpid:\t4321\t12\n", 12), "that of a namespace around ours");
+        assert!(!is_ours("Pid:\t12\nNSpid:\t12\t12\n", 12), "even if the two ids are the same");
+        assert!(!is_ours("Pid:\t13\nNSpid:\t13\n", 12));
+        assert!(!is_ours("", 12));
+    }
+}

@@ -1,0 +1,108 @@
+//! The guard and the sentinel as the supervisor sees them, and what is to be done when they are gone.
+//!
+//! The tree's orphans are the sentinel's to end. Only if that was killed, too, are they ours, and so is the guard.
+//!
+//! Never: a signal to a process that has merely inherited an id; a wait.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::read;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::children::Children;
+use super::contain::Containment;
+use super::{sweep, sys};
+use crate::core::order::ChildStatus;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Processes {
+    pub guard: i32,
+    guard_pidfd: OwnedFd,
+    /// Our child, reaped by nobody else.
+    sentinel: i32,
+    /// How it ended, once it has.
+    sentinel_end: Option<ChildStatus>,
+}
+
+/// The status of a sentinel that has seen the last process of the tree go.
+const DONE: ChildStatus = ChildStatus::Exited(0);
+
+impl Processes {
+    /// Waits for the sentinel to tell the guard's id, which stays the guard's for as long as the sentinel lives.
+    ///
+    /// # Errors
+    /// When the sentinel ends instead.
+    pub fn told(sentinel: i32, tells: &OwnedFd) -> io::Result<Self> {
+        let mut guard = [0; 4];
+        if read(tells, &mut guard)? != guard.len() {
+            return Err(io::Error::other("its parent process has ended at once"));
+        }
+        let guard = i32::from_ne_bytes(guard);
+        let pid = Pid::from_raw(guard).ok_or(Errno::ESRCH)?;
+        Ok(Self { guard, guard_pidfd: pidfd_open(pid, PidfdFlags::empty())?, sentinel, sentinel_end: None })
+    }
+
+    pub fn ids(&self) -> [i32; 2] {
+        [self.guard, self.sentinel]
+    }
+
+    pub fn kill_guard(&self) {
+        // It may be dead already.
+        let _ = pidfd_send_signal(&self.guard_pidfd, Signal::KILL);
+    }
+
+    /// Both, and reaped.
+    pub fn have_ended(&mut self) -> bool {
+        match self.sentinel_end() {
+            None => false,
+            Some(DONE) => true,
+            // Where we are no subreaper, it is not ours to reap.
+            Some(_) => self.guard_has_ended() && !matches!(sys::reap(self.guard), Ok(None)),
+        }
+    }
+
+    /// One blow and one look, when the guard is dead.
+    ///
+    /// # Errors
+    /// When our children cannot be listed: then nothing is known about the tree.
+    pub fn have_left_nothing(&mut self, containment: &Containment, spared: &[i32]) -> io::Result<bool> {
+        containment.kill();
+        match self.sentinel_end() {
+            None => {
+                // It is at work, unless it is stopped.
+                let _ = sys::kill(self.sentinel, libc::SIGCONT);
+                Ok(false)
+            }
+            Some(DONE) => Ok(containment.is_empty()),
+            Some(_) => sweep_our_own(containment, spared),
+        }
+    }
+
+    fn sentinel_end(&mut self) -> Option<ChildStatus> {
+        self.sentinel_end = self.sentinel_end.or_else(|| match sys::reap(self.sentinel) {
+            Ok(ended) => ended.map(|(_, status)| status),
+            // Somebody else has reaped it: how it ended is not known.
+            Err(_) => Some(ChildStatus::Signaled(9)),
+        });
+        self.sentinel_end
+    }
+
+    /// A pidfd is readable once its process has ended (`pidfd_open(2)`).
+    fn guard_has_ended(&self) -> bool {
+        let mut ended = [PollFd::new(self.guard_pidfd.as_fd(), PollFlags::POLLIN)];
+        matches!(poll(&mut ended, PollTimeout::ZERO), Ok(1))
+    }
+}
+
+/// Nothing else reaps while the list is read, so nothing is missing from it; and a tree with a process in it has one among
+/// our children.
+fn sweep_our_own(containment: &Containment, spared: &[i32]) -> io::Result<bool> {
+    let children = Children::OfProcess;
+    sweep::pass(&children, None, spared);
+    let is_spared = |pid: &i32| spared.contains(pid);
+    Ok(children.list()?.iter().all(is_spared) && containment.is_empty())
+}

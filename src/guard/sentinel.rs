@@ -1,0 +1,124 @@
+//! The third process: the guard's parent, and a subreaper like it. Once the guard is dead, it kills whatever of the tree is
+//! left, so that guard and supervisor may be killed or stopped together: a stopped guard is killed by its kernel timer, and
+//! what it leaves is orphaned to us, also a command that has lost its parent-death signal because it changed its credentials.
+//!
+//! Its session, name and command line are its own, so that what is sent to a process group, a terminal's session or to
+//! every `zk-leader…` does not reach all three. It has no deadline: the guard's is enough, and while the guard lives it sleeps.
+//!
+//! Never: an order; a signal that can be blocked; an end before the guard's, or while a process of the tree lives.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::prctl::{set_child_subreaper, set_name};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{ForkResult, chdir, setsid, write};
+
+use super::children::Children;
+use super::contain::Containment;
+use super::sys::{self, Child};
+use super::tree::errno_of;
+use super::{EX_SOFTWARE, Guard, sweep};
+
+/// Between two blows at what takes its time to die, unless a death is told.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The sentinel process, from its fork, with every signal blocked, to its end. It forks the guard, and tells its id.
+pub(super) fn run(guard: Guard, tells: OwnedFd) -> ! {
+    let watched = catch_unwind(AssertUnwindSafe(|| watch_over(guard, tells)));
+    // Any other status than 0: the tree was not seen to be empty.
+    sys::exit(if matches!(watched, Ok(Ok(()))) { 0 } else { EX_SOFTWARE })
+}
+
+fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
+    set_child_subreaper(guard.containment.adopts_orphans())?;
+    let pid = match sys::fork()? {
+        ForkResult::Child => {
+            drop(tells);
+            super::run(guard)
+        }
+        ForkResult::Parent { child } => child.as_raw(),
+    };
+    // Opened by now, so that no lack of descriptors can hold up the killing.
+    let orphanage = Orphanage {
+        guard: pid,
+        containment: guard.into_containment(),
+        children: Children::of_this_thread().map_err(|error| errno_of(&error))?,
+        deaths: SignalFd::with_flags(&deaths(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
+    };
+    step_aside()?;
+    write(&tells, &pid.to_ne_bytes())?;
+    drop(tells);
+    orphanage.outlive_the_guard();
+    orphanage.end_orphans();
+    Ok(())
+}
+
+fn deaths() -> SigSet {
+    let mut deaths = SigSet::empty();
+    deaths.add(Signal::SIGCHLD);
+    deaths
+}
+
+/// Not before the fork: the guard stays in the session, whose terminal it may have to hand over.
+fn step_aside() -> Result<(), Errno> {
+    setsid()?;
+    set_name(NAME)?;
+    sys::overwrite_command_line(NAME);
+    // No mount is kept busy.
+    chdir("/")
+}
+
+/// None that holds "zk-leader" (`pkill(1)`).
+const NAME: &std::ffi::CStr = c"lease-sentinel";
+
+struct Orphanage {
+    guard: i32,
+    containment: Containment,
+    children: Children,
+    deaths: SignalFd,
+}
+
+impl Orphanage {
+    /// Unreaped, so that its id goes on naming it.
+    fn outlive_the_guard(&self) {
+        while sys::peek(Child::Pid(self.guard)) == Ok(None) {
+            self.sleep(None);
+        }
+    }
+
+    fn end_orphans(&self) {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            self.containment.kill();
+            let pass = sweep::pass(&self.children, Some(self.guard), &[]);
+            if pass.found == 0 {
+                // It is dead, and nothing is left that could be mistaken for its own.
+                let _ = sys::reap(self.guard);
+            }
+            if sweep::has_none() && self.containment.is_empty() {
+                return self.containment.remove();
+            }
+            if pass.reaped == 0 {
+                self.sleep(Some(pause));
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            } else {
+                pause = SHORTEST_PAUSE;
+            }
+        }
+    }
+
+    /// Until a death is told, at most so long.
+    fn sleep(&self, limit: Option<Duration>) {
+        let mut fds = [PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN)];
+        // An error is a short sleep: the caller looks again.
+        let _ = ppoll(&mut fds, limit.map(TimeSpec::from_duration), None);
+        while let Ok(Some(_)) = self.deaths.read_signal() {}
+    }
+}
