@@ -22,9 +22,9 @@ pub mod zookeeper;
 pub mod observe;
 pub mod supervisor;
 
-pub mod budget;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod dry_run;
 pub mod exit;
 pub mod wiring;

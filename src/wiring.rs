@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::cli::RELEASER;
 use crate::config::Config;
-use crate::config::errands::Errands;
-use crate::config::refusal::{Refusal, quoted};
+use crate::config::auxiliary::Errands;
+use crate::config::error::{Refusal, quoted};
 use crate::core::machine;
 use crate::core::order::Slot;
 use crate::core::settings::{Guarantee, Preparations};

@@ -69,10 +69,10 @@ const PLACES: &[Place] = &[
         &["nix", "libc", "tokio", "tracing", "futures_util", "signal_hook", "signal_hook_tokio"],
     ),
     // L4: what was typed, and what it means.
-    ("budget", ALL, CRATES_OF_L4),
     ("cli", ALL, CRATES_OF_L4),
     ("commands", ALL, CRATES_OF_L4),
     ("config", ALL, CRATES_OF_L4),
+    ("dry_run", ALL, CRATES_OF_L4),
     ("exit", ALL, CRATES_OF_L4),
     ("wiring", ALL, CRATES_OF_L4),
     ("bin", ALL, CRATES_OF_L4),
@@ -85,10 +85,10 @@ const ALL: &[&str] = &[
     "zookeeper",
     "observe",
     "supervisor",
-    "budget",
     "cli",
     "commands",
     "config",
+    "dry_run",
     "exit",
     "wiring",
 ];

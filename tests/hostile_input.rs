@@ -10,10 +10,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use clap::ArgAction;
 use proptest::prelude::*;
 use proptest::sample::select;
-use zk_leader_run::cli::{self, Stop, Stream, Surroundings};
+use zk_leader_run::cli::{self, Stop, Stream};
 use zk_leader_run::config::Config;
-use zk_leader_run::config::given::twin;
-use zk_leader_run::config::refusal::quoted;
+use zk_leader_run::config::error::quoted;
+use zk_leader_run::config::source::layers::Surroundings;
+use zk_leader_run::config::source::setting::twin;
 
 fn cases() -> ProptestConfig {
     let cases = std::env::var("HOSTILE_CASES").map_or(300, |cases| cases.parse().unwrap());

@@ -4,15 +4,16 @@ use std::io;
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
-use zk_leader_run::cli::{self, Stop, Surroundings};
+use zk_leader_run::cli::{self, Stop};
 use zk_leader_run::config::Config;
+use zk_leader_run::config::source::layers::Surroundings;
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
 use zk_leader_run::supervisor::errands::{self, Guards};
 use zk_leader_run::supervisor::{Company, Onlookers};
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
-use zk_leader_run::{budget, supervisor, wiring};
+use zk_leader_run::{dry_run, supervisor, wiring};
 
 fn main() -> ExitCode {
     let config = match cli::parse(std::env::args_os(), &Surroundings::of_this_process()) {
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
     };
     wiring::keep_secrets(&config.access);
     if config.dry_run {
-        return Stop::answer(budget::text(&config)).print();
+        return Stop::answer(dry_run::text(&config)).print();
     }
     if let Some(orphaned) = wiring::orphaned() {
         return release(&config, &orphaned);

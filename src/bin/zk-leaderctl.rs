@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use zk_leader_run::cli::{Surroundings, ctl};
+use zk_leader_run::cli::ctl;
+use zk_leader_run::config::source::layers::Surroundings;
 use zk_leader_run::{commands, wiring};
 
 fn main() -> ExitCode {

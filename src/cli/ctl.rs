@@ -7,10 +7,12 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{AccessOptions, Layers, Stop, Stream, Surroundings, file, mistake};
+use crate::cli::{AccessOptions, Stop, Stream};
 use crate::config::ctl::{self, Asked};
-use crate::config::file::Settled;
-use crate::config::refusal::Refusal;
+use crate::config::error::Refusal;
+use crate::config::source::file_settings::Settled;
+use crate::config::source::layers::{Layers, Surroundings};
+use crate::config::source::{file, mistake};
 
 pub const PROGRAM: &str = "zk-leaderctl";
 

@@ -4,12 +4,8 @@
 
 #[expect(clippy::doc_markdown, reason = "its doc comments are what --help prints")]
 pub mod ctl;
-mod file;
-mod layers;
-mod mistake;
 #[expect(clippy::doc_markdown, reason = "its doc comments are what --help prints")]
 mod options;
-mod origins;
 pub mod reference;
 
 use std::ffi::OsString;
@@ -20,11 +16,12 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use self::file::Found;
-pub use self::layers::{Layers, Surroundings};
 pub use self::options::{AccessOptions, Crowd, HealthOptions, Typed, Watching};
-use crate::config::file::{Key, Kind, Settled};
-use crate::config::refusal::Refusal;
+use crate::config::error::Refusal;
+use crate::config::source::file::{self, Found};
+use crate::config::source::file_settings::{Key, Kind, Settled};
+use crate::config::source::layers::{self, Layers, Surroundings};
+use crate::config::source::{mistake, origins};
 use crate::config::{self, Config, FileRead};
 
 /// A text that ends the program before it has begun.

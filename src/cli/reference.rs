@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use clap::{Arg, ArgAction};
 
 use super::command;
-use crate::config::given::twin;
+use crate::config::source::setting::twin;
 use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\

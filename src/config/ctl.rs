@@ -5,13 +5,14 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::duration::{self, Zero};
-use super::given::{Given, Origin};
-use super::refusal::{Refusal, quoted};
-use super::znode::{self, ZnodePath};
-use super::{access, connect};
-use crate::cli::Layers;
 use crate::cli::ctl::{CtlTyped, Verb, Which};
+use crate::config::access;
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Given, Origin};
+use crate::config::value::duration::{self, Zero};
+use crate::config::value::ensemble;
+use crate::config::value::znode::{self, ZnodePath};
 use crate::zookeeper::client::connect::Access;
 
 /// What was asked, and of whom.
@@ -74,7 +75,7 @@ const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format:
 /// The first value that cannot work.
 pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     let common = &typed.common;
-    let ensemble = connect::read(common.connect.as_ref(), &common.access, layers)?;
+    let ensemble = ensemble::read(common.connect.as_ref(), &common.access, layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
     let limit = duration::parse(&layers.required("connect-timeout", common.connect_timeout.as_ref())?, no_zero)?;
     // How an answer is written is no matter of the environment, which zk-leader-run shares.

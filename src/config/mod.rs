@@ -4,34 +4,28 @@
 //! Never: a check that is made again later; a type of the command-line parser.
 
 pub mod access;
-mod acl;
-mod connect;
-mod crowd;
+pub mod auxiliary;
+mod build;
 pub mod ctl;
-mod duration;
-pub mod errands;
-mod executable;
-pub mod file;
-pub mod given;
-mod read;
-pub mod refusal;
-pub mod runs;
+mod election_path;
+pub mod error;
+mod leaders;
+mod monitoring;
+pub mod run_once;
 mod service;
-mod shared;
-mod signal;
+pub mod source;
 mod timing;
-mod watching;
-mod znode;
+mod value;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-pub use self::crowd::Crowd;
-pub use self::read::read;
-pub use self::watching::Watching;
-pub use self::znode::ZnodePath;
+pub use self::build::read;
+pub use self::leaders::Crowd;
+pub use self::monitoring::Watching;
+pub use self::value::znode::ZnodePath;
 use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
@@ -86,7 +80,7 @@ pub struct Config {
     pub command: Vec<OsString>,
 
     pub watching: Watching,
-    pub errands: errands::Errands,
+    pub errands: auxiliary::Errands,
 
     pub log_format: Format,
     pub log_level: LevelFilter,

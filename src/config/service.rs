@@ -2,10 +2,11 @@
 //!
 //! Never: a default that is not in the option's help.
 
-use super::duration::{self, Zero};
-use super::given::{Given, Origin};
-use super::refusal::Refusal;
-use crate::cli::{Layers, Typed};
+use crate::cli::Typed;
+use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Given, Origin};
+use crate::config::value::duration::{self, Zero};
 use crate::core::restart::{RestartOn, Rules, Statuses};
 use crate::core::settings::{Guarantee, OnExit, Service};
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::refusal::Refusal;
+use crate::config::error::Refusal;
 use crate::core::lease::{LEASE_LONGEST, Timing, TimingError, Wishes};
 use crate::observe::words;
 

@@ -17,8 +17,9 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use zk_leader_run::cli::{self, Stop, Stream, Surroundings, reference};
+use zk_leader_run::cli::{self, Stop, Stream, reference};
 use zk_leader_run::config::Config;
+use zk_leader_run::config::source::layers::Surroundings;
 use zk_leader_run::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use zk_leader_run::exit::Status;
 

@@ -4,13 +4,13 @@
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 mod access;
+mod auxiliary;
 mod configuration;
-mod crowd;
-mod errands;
+mod leaders;
+mod monitoring;
 mod protection;
-mod runs;
+mod run_once;
 mod service;
-mod watching;
 
 use std::ffi::OsString;
 
@@ -18,12 +18,12 @@ use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::access::AccessOptions;
 pub use self::configuration::Configuration;
-pub use crowd::Crowd;
-pub use errands::{FenceOptions, HealthOptions, HookOptions};
+pub use auxiliary::{FenceOptions, HealthOptions, HookOptions};
+pub use leaders::Crowd;
+pub use monitoring::Watching;
 use protection::Protection;
-use runs::RunOptions;
+use run_once::RunOptions;
 use service::ServiceOptions;
-pub use watching::Watching;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
 ///

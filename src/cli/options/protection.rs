@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-/// See `config::acl` for what the values mean.
+/// See `config::value::acl` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Access to ZooKeeper")]
 pub struct Protection {

@@ -4,10 +4,11 @@
 
 use std::path::PathBuf;
 
-use super::super::given::Given;
-use super::super::refusal::{Refusal, quoted};
 use super::secret_file;
-use crate::cli::{AccessOptions, Layers};
+use crate::cli::AccessOptions;
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::Given;
 use crate::zookeeper::client::tls::{Certificates, Files, Flaw, Identity, Part};
 
 /// What was given, and where.

@@ -2,7 +2,7 @@
 //!
 //! Never: a word of a line in a complaint; it may be a secret.
 
-use super::super::refusal::Refusal;
+use crate::config::error::Refusal;
 use crate::zookeeper::client::connect::{Access, Login, Secret};
 
 const EXAMPLE: &str = "write lines like digest:USER:PASSWORD or sasl:USER:PASSWORD";

@@ -2,10 +2,11 @@
 //!
 //! Never: a keytab that is opened here; only whose it is.
 
-use super::super::given::{Given, Origin};
-use super::super::refusal::Refusal;
 use super::secret_file;
-use crate::cli::{AccessOptions, Layers};
+use crate::cli::AccessOptions;
+use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Given, Origin};
 use crate::zookeeper::client::kerberos::Principal;
 
 /// Names the keys of a client (`kerberos(7)`).

@@ -8,9 +8,10 @@ mod identities;
 mod kerberos;
 mod secret_file;
 
-use super::given::{Given, Origin};
-use super::refusal::Refusal;
-use crate::cli::{AccessOptions, Layers};
+use crate::cli::AccessOptions;
+use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Given, Origin};
 use crate::zookeeper::client::connect::Access;
 
 /// Holds what a line of `--auth-file` says, for who has secrets in variables anyway. Not an option: those can be seen by all.

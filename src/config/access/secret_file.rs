@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 
-use super::super::given::Given;
-use super::super::refusal::Refusal;
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::setting::Given;
 
 /// No secret is longer.
 const LONGEST: u64 = 1 << 20;
@@ -59,7 +59,7 @@ fn broken(given: &Given, error: &io::Error) -> Refusal {
 
 /// Whatever is wrong with a file is wrong with the configuration.
 fn unusable(given: &Given, complaint: impl std::fmt::Display) -> Refusal {
-    Refusal::configuration(&given.origin, format_args!("{} {complaint}", super::super::refusal::quoted(&given.text)))
+    Refusal::configuration(&given.origin, format_args!("{} {complaint}", quoted(&given.text)))
 }
 
 /// Whose a file is, and who may do what with it (`stat(2)`).

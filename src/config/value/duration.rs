@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::given::Given;
-use super::refusal::Refusal;
+use crate::config::error::Refusal;
+use crate::config::source::setting::Given;
 use crate::observe::words;
 
 const EXAMPLES: &str = "write it like 1500ms, 5s or 1m30s";
@@ -56,8 +56,8 @@ fn is_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::Origin;
     use super::*;
+    use crate::config::source::setting::Origin;
 
     fn parsed(text: &str) -> Result<Duration, String> {
         let given = Given { origin: Origin::Option("wait"), text: text.into() };

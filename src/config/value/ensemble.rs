@@ -5,9 +5,10 @@
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::refusal::{Refusal, quoted};
-use super::znode::{self, ZnodePath};
-use crate::cli::{AccessOptions, Layers};
+use crate::cli::AccessOptions;
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::layers::Layers;
+use crate::config::value::znode::{self, ZnodePath};
 use crate::zookeeper::client::address::TLS;
 use crate::zookeeper::client::tls;
 

@@ -2,7 +2,7 @@
 //!
 //! Never: a look at the file itself; its mode and owner are arguments.
 
-use super::super::refusal::Refusal;
+use crate::config::error::Refusal;
 
 /// Who runs this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-use super::layers::{Layer, Layers};
-use super::reference::{default_in_words, is_setting};
-use crate::config::given::twin;
+use crate::cli::reference::{default_in_words, is_setting};
+use crate::config::source::layers::{Layer, Layers};
+use crate::config::source::setting::twin;
 
 /// Where the origins stand, if the values leave room.
 const COLUMN: usize = 40;
@@ -110,9 +110,9 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layers::Surroundings;
     use super::*;
-    use crate::config::file::Settled;
+    use crate::config::source::file_settings::Settled;
+    use crate::config::source::layers::Surroundings;
 
     #[test]
     fn a_secret_is_masked_wherever_it_came_from() {

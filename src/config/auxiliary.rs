@@ -2,10 +2,11 @@
 //!
 //! Never: a command that is tried; whether it works is seen when it is run.
 
-use super::duration::{self, Zero};
-use super::given::{Given, Origin};
-use super::refusal::Refusal;
-use crate::cli::{HealthOptions, Layers, Typed};
+use crate::cli::{HealthOptions, Typed};
+use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Given, Origin};
+use crate::config::value::duration::{self, Zero};
 use crate::core::health;
 use crate::supervisor::errands::Errand;
 

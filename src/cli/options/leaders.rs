@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-/// See `config::crowd` for what the values mean.
+/// See `config::leaders` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Election")]
 pub struct Crowd {

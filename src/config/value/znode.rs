@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use super::given::Given;
-use super::refusal::Refusal;
+use crate::config::error::Refusal;
+use crate::config::source::setting::Given;
 
 const LONGEST: usize = 1024;
 
@@ -114,8 +114,8 @@ fn is_refused(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::Origin;
     use super::*;
+    use crate::config::source::setting::Origin;
 
     fn refused(parse: impl Fn(&Given) -> Option<Refusal>, text: &str) -> String {
         let given = Given { origin: Origin::Option("path"), text: text.into() };

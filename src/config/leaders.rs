@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
-use super::duration::{self, Zero};
-use super::given::Given;
-use super::refusal::Refusal;
-use crate::cli::{Crowd as Typed, Layers};
+use crate::cli::Crowd as Typed;
+use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::Given;
+use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, Recipe};
 use crate::zookeeper::schema::recipe;
 

@@ -2,8 +2,8 @@
 //!
 //! Never: a list that nobody can take part under; a password in a complaint.
 
-use super::given::Given;
-use super::refusal::{Refusal, quoted};
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::setting::Given;
 use crate::zookeeper::client::acl::{Acl, Entry, Rights};
 
 const CHOICES: &str = "write open, or a list like creator,world:anyone:r or digest:USER:HASH";
@@ -76,7 +76,7 @@ fn rights(given: &Given, letters: &str) -> Result<Rights, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::given::Origin;
+    use crate::config::source::setting::Origin;
     use crate::exit::Status;
 
     const HASHED: &str = "W/pOOVTTfxTRvg7GEpIIMgr6TvQ=";

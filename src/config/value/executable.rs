@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, eaccess};
 
-use super::refusal::{Refusal, quoted};
+use crate::config::error::{Refusal, quoted};
 use crate::exit::not_executed;
 
 /// Where `execvp(3)` looks when there is no PATH.

@@ -11,10 +11,11 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 
-use super::layers::Layers;
-use crate::config::file::{Holder, Key, Settled, Trust};
-use crate::config::given::Given;
-use crate::config::refusal::{Refusal, quoted};
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::file_settings::{Key, Settled};
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::Given;
+use crate::config::source::trust::{Holder, Trust};
 
 /// No configuration is longer.
 const LONGEST: u64 = 1 << 20;

@@ -2,9 +2,9 @@
 //!
 //! Never: a znode of ours among their candidates that is no candidate.
 
-use super::given::Given;
-use super::refusal::Refusal;
-use super::znode::{self, ZnodePath};
+use crate::config::error::Refusal;
+use crate::config::source::setting::Given;
+use crate::config::value::znode::{self, ZnodePath};
 use crate::core::settings::Recipe;
 
 /// Where `<base>` keeps candidates of its own.

@@ -2,8 +2,9 @@
 //!
 //! Never: a socket that is opened here.
 
-use super::refusal::Refusal;
-use crate::cli::{Layers, Watching as Typed};
+use crate::cli::Watching as Typed;
+use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
 use crate::observe::http::Address;
 use crate::observe::systemd::ReadyOn;
 

@@ -11,9 +11,9 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::config::access::{CREDENTIALS, SECRET_VARIABLE};
-use crate::config::file::{Place, Settled};
-use crate::config::given::{Given, Origin, TWINS, twin};
-use crate::config::refusal::{Refusal, nearest, quoted};
+use crate::config::error::{Refusal, nearest, quoted};
+use crate::config::source::file_settings::{Place, Settled};
+use crate::config::source::setting::{Given, Origin, TWINS, twin};
 
 /// What surrounds this process, read once.
 #[derive(Clone, Debug, Default)]

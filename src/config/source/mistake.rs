@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
 
-use crate::config::refusal::{Refusal, quoted};
+use crate::config::error::{Refusal, quoted};
 
 /// The refusal of an error that is no request for help.
 pub fn refusal(error: &Error, program: &str) -> Refusal {

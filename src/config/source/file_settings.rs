@@ -2,8 +2,6 @@
 //!
 //! Never: a file that counts in part; the meaning of a value, which is given to all origins alike.
 
-mod trust;
-
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -11,9 +9,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::refusal::{Refusal, nearest, quoted};
-
-pub use self::trust::{Holder, Trust};
+use crate::config::error::{Refusal, nearest, quoted};
 
 /// Where the settings of one election stand: `[election.<name>]`.
 const ELECTIONS: &str = "election";

@@ -4,8 +4,8 @@
 
 use nix::sys::signal::Signal;
 
-use super::given::Given;
-use super::refusal::{Refusal, suggestion};
+use crate::config::error::{Refusal, suggestion};
+use crate::config::source::setting::Given;
 
 /// The number of a signal.
 pub fn parse(given: &Given) -> Result<i32, Refusal> {
@@ -55,8 +55,8 @@ fn plain_name(signal: Signal) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::given::Origin;
     use super::*;
+    use crate::config::source::setting::Origin;
 
     fn parsed(text: &str) -> Result<i32, String> {
         let given = Given { origin: Origin::Option("stop-signal"), text: text.into() };

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::duration::{self, Zero};
-use super::given::Given;
-use super::refusal::{Refusal, quoted};
-use super::znode::ZnodePath;
-use super::{
-    Config, access, acl, connect, crowd, errands, executable, runs, service, shared, signal, timing, watching, znode,
-};
-use crate::cli::{Layers, Typed};
+use crate::cli::Typed;
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::Given;
+use crate::config::value::duration::{self, Zero};
+use crate::config::value::znode::ZnodePath;
+use crate::config::value::{acl, ensemble, executable, signal, znode};
+use crate::config::{Config, access, auxiliary, election_path, leaders, monitoring, run_once, service, timing};
 use crate::core::lease::{Wishes, lease_for};
 use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
 use crate::observe::log::Format;
@@ -53,7 +53,7 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
     let program = program(typed)?;
     let mut config = values(typed, layers, program)?;
     config.notices.append(&mut config.errands.notices);
-    runs::settle(&mut config, typed, layers)?;
+    run_once::settle(&mut config, typed, layers)?;
     executable::check(program, layers.surroundings.variable("PATH"))?;
     Ok(config)
 }
@@ -73,7 +73,7 @@ fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, 
         id: place.id,
         acl,
         recipe: place.recipe,
-        crowd: crowd::read(&typed.crowd, layers, place.recipe, lease.guarantee, place.is_shared)?,
+        crowd: leaders::read(&typed.crowd, layers, place.recipe, lease.guarantee, place.is_shared)?,
         wait,
         conflict_exit_code: status(&layers.required("conflict-exit-code", typed.conflict_exit_code.as_ref())?)?,
         connect_timeout,
@@ -90,8 +90,8 @@ fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, 
         service,
         once: None,
         command: typed.command.clone(),
-        watching: watching::read(&typed.watching, layers)?,
-        errands: errands::read(typed, layers)?,
+        watching: monitoring::read(&typed.watching, layers)?,
+        errands: auxiliary::read(typed, layers)?,
         log_format: layers.required("log-format", typed.log_format.as_ref())?.one_of(&FORMATS)?,
         log_level: layers.required("log-level", typed.log_level.as_ref())?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run", typed.dry_run)?,
@@ -114,7 +114,7 @@ fn access(typed: &Typed, layers: &Layers, place: &Place) -> Result<(access::Foun
 }
 
 struct Place {
-    ensemble: connect::Ensemble,
+    ensemble: ensemble::Ensemble,
     name: String,
     base: ZnodePath,
     election: ZnodePath,
@@ -124,7 +124,7 @@ struct Place {
 }
 
 fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Refusal> {
-    let ensemble = connect::read(typed.connect.as_ref(), &typed.access, layers)?;
+    let ensemble = ensemble::read(typed.connect.as_ref(), &typed.access, layers)?;
     let name = match layers.given("name", typed.name.as_ref())? {
         Some(given) => znode::name(&given)?,
         None => name_of(program)?,
@@ -139,8 +139,8 @@ fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Re
     };
     let recipe = layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?;
     let shared = layers.given("election-path", typed.election_path.as_ref())?;
-    let shared = shared.map(|given| shared::election(&given, &base, recipe)).transpose()?;
-    let (is_shared, election) = (shared.is_some(), shared.unwrap_or_else(|| base.join(shared::OWN)));
+    let shared = shared.map(|given| election_path::election(&given, &base, recipe)).transpose()?;
+    let (is_shared, election) = (shared.is_some(), shared.unwrap_or_else(|| base.join(election_path::OWN)));
     Ok(Place { ensemble, name, base, election, is_shared, id, recipe })
 }
 
@@ -266,7 +266,7 @@ fn without_effect(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
         notices.push(format!("--lease {lease} is cut to {part}, {longest}"));
     }
     if wishes.is_shared {
-        notices.push(shared::BEST_EFFORT.to_owned());
+        notices.push(election_path::BEST_EFFORT.to_owned());
     }
     notices
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-/// See `config::watching` for what the values mean.
+/// See `config::monitoring` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Watching")]
 pub struct Watching {

@@ -2,11 +2,12 @@
 //!
 //! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
 
-use super::Config;
-use super::duration::{self, Zero};
-use super::given::{Given, Origin};
-use super::refusal::{Refusal, quoted};
-use crate::cli::{Layers, Typed};
+use crate::cli::Typed;
+use crate::config::Config;
+use crate::config::error::{Refusal, quoted};
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Given, Origin};
+use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, OnExit, OnLoss, Recipe};
 use crate::observe::words;
 use crate::zookeeper::schema::once::{Once, Per};

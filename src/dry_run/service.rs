@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::Rows;
 use crate::core::restart::{RestartOn, Rules};
 use crate::core::settings::{OnExit, Service};
+use crate::dry_run::Rows;
 use crate::observe::words::length;
 
 /// What `--on-exit restart` does.

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use super::file::Place;
-use super::refusal::{Refusal, quoted, suggestion};
+use crate::config::error::{Refusal, quoted, suggestion};
+use crate::config::source::file_settings::Place;
 use crate::exit::Status;
 
 /// Where a value came from.
