@@ -7,7 +7,7 @@ mod service;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::config::{Config, run_once};
+use crate::config::Config;
 use crate::core::lease::{connection_timeout, lease_for, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause};
 use crate::core::time::Timestamp;
@@ -194,7 +194,7 @@ fn command(config: &Config) -> Rows {
     let mut rows = vec![
         ("command", words.join(" ")),
         ("terminal", if config.foreground { "the command's (--foreground)" } else { "not the command's" }.to_owned()),
-        ("runs", run_once::sentence(config.once.as_ref())),
+        ("runs", service::runs(config.once.as_ref())),
         ("containment", contain.to_owned()),
         ("a requested stop", stop),
         ("when it ends by itself", ended),

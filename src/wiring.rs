@@ -10,10 +10,10 @@ use nix::sys::prctl::set_dumpable;
 use nix::unistd::gethostname;
 use uuid::Uuid;
 
-use crate::cli::RELEASER;
 use crate::config::Config;
 use crate::config::auxiliary::Errands;
 use crate::config::error::{Refusal, quoted};
+use crate::config::load::RELEASER;
 use crate::core::machine;
 use crate::core::order::Slot;
 use crate::core::settings::{Guarantee, Preparations};

@@ -10,11 +10,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use clap::ArgAction;
 use proptest::prelude::*;
 use proptest::sample::select;
+use zk_leader_run::cli::twin;
 use zk_leader_run::cli::{self, Stop, Stream};
-use zk_leader_run::config::Config;
 use zk_leader_run::config::error::quoted;
-use zk_leader_run::config::source::layers::Surroundings;
-use zk_leader_run::config::source::setting::twin;
+use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::{Config, load};
 
 fn cases() -> ProptestConfig {
     let cases = std::env::var("HOSTILE_CASES").map_or(300, |cases| cases.parse().unwrap());
@@ -37,7 +37,7 @@ fn parse(typed: Vec<OsString>, variables: Vec<(OsString, OsString)>) -> Result<C
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
     let variables = std::iter::once(path).chain(variables).collect();
     let surroundings = Surroundings { variables, host: "host".into(), pid: 4711, ..Surroundings::default() };
-    cli::parse(std::iter::once("zk-leader-run".into()).chain(typed), &surroundings)
+    load::load(std::iter::once("zk-leader-run".into()).chain(typed), &surroundings)
 }
 
 fn parse_option(option: &str, value: &str) -> Result<Config, Stop> {

@@ -4,9 +4,9 @@ use std::io;
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
-use zk_leader_run::cli::{self, Stop};
-use zk_leader_run::config::Config;
-use zk_leader_run::config::source::layers::Surroundings;
+use zk_leader_run::cli::Stop;
+use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
@@ -16,7 +16,7 @@ use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outco
 use zk_leader_run::{dry_run, supervisor, wiring};
 
 fn main() -> ExitCode {
-    let config = match cli::parse(std::env::args_os(), &Surroundings::of_this_process()) {
+    let config = match load::load(std::env::args_os(), &Surroundings::of_this_process()) {
         Ok(config) => config,
         Err(stop) => return stop.print(),
     };

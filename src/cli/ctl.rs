@@ -1,18 +1,13 @@
-//! The command line of `zk-leaderctl`: every option with its help, and from there to what was asked.
+//! The command line of `zk-leaderctl`: every option and subcommand with its help.
 //!
-//! Never: a check of a value; anything connected.
+//! Never: a check of a value.
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::cli::{AccessOptions, Stop, Stream};
-use crate::config::ctl::{self, Asked};
-use crate::config::error::Refusal;
-use crate::config::source::file_settings::Settled;
-use crate::config::source::layers::{Layers, Surroundings};
-use crate::config::source::{file, mistake};
+use super::options::AccessOptions;
 
 pub const PROGRAM: &str = "zk-leaderctl";
 
@@ -218,29 +213,6 @@ pub struct Which {
     pub name: Option<OsString>,
 }
 
-/// Reads the command line (with the program's name first) and the environment.
-///
-/// # Errors
-/// Help or version was asked for, or something is wrong.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, Stop> {
-    let matches = command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
-    let typed = CtlTyped::from_arg_matches(&matches).map_err(|error| stop(&error))?;
-    read(&typed, &matches, surroundings).map_err(|refusal| refused(&refusal))
-}
-
-/// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
-fn read(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, Refusal> {
-    let layers = Layers { matches, surroundings, file: &Settled::default() };
-    let found = file::read(typed.common.config.as_ref(), &layers, &super::keys(&super::command()))?;
-    let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
-        Some(name) => name.to_string_lossy().into_owned(),
-        None => {
-            Layers { file: &found.settled, ..layers }.given("name", None)?.map(|name| name.text).unwrap_or_default()
-        }
-    };
-    ctl::read(typed, &Layers { file: &found.settled.of_election(&name), ..layers })
-}
-
 const AFTER_HELP: &str = "\
 Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; to status and token-check
 that is an answer that is not known (2).
@@ -250,22 +222,4 @@ that is an answer that is not known (2).
 /// The command line's grammar with all of its help.
 pub fn command() -> clap::Command {
     CtlTyped::command().after_help(AFTER_HELP)
-}
-
-/// The one line that ends the program before it has begun.
-fn refused(refusal: &Refusal) -> Stop {
-    let text = format!("{PROGRAM}: {}\n", refusal.sentence);
-    Stop { text, stream: Stream::Stderr, status: refusal.status.code() }
-}
-
-fn stop(error: &clap::Error) -> Stop {
-    use clap::error::ErrorKind;
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(&Refusal::usage(
-            "COMMAND",
-            "no command; write one of status, list, history, handover, disable, enable, token-check, put, doctor, or --help",
-        )),
-        _ => refused(&mistake::refusal(error, PROGRAM)),
-    }
 }

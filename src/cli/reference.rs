@@ -4,10 +4,9 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, Command};
 
-use super::command;
-use crate::config::source::setting::twin;
+use super::environment::twin;
 use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\
@@ -98,9 +97,8 @@ A release that cannot be confirmed within 1 s is left to expiry: a warning in th
 }
 
 /// `docs/options.md`.
-pub fn options() -> String {
+pub fn options(command: &Command) -> String {
     let mut page = OPTIONS.to_owned();
-    let command = command();
     let mut heading = "";
     for argument in command.get_arguments().filter(|argument| has_twin(argument)) {
         let section = argument.get_help_heading().unwrap_or_default();

@@ -3,32 +3,30 @@
 //! Never: a default that is not in the option's help.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
+use super::auxiliary::{self, Errands};
+use super::election::{self, Place};
+use super::error::Refusal;
+use super::leaders::{self, Crowd};
+use super::monitoring::{self, Watching};
+use super::source::layers::Layers;
+use super::source::setting::Given;
+use super::value::duration::{self, Zero, length};
+use super::value::znode::ZnodePath;
+use super::value::{acl, executable, signal};
+use super::{access, lease, run_once, service, timing};
 use crate::cli::Typed;
-use crate::config::error::{Refusal, quoted};
-use crate::config::source::layers::Layers;
-use crate::config::source::setting::Given;
-use crate::config::value::duration::{self, Zero};
-use crate::config::value::znode::ZnodePath;
-use crate::config::value::{acl, ensemble, executable, signal, znode};
-use crate::config::{Config, access, auxiliary, election_path, leaders, monitoring, run_once, service, timing};
-use crate::core::lease::{Wishes, lease_for};
-use crate::core::settings::{Contain, Guarantee, OnLoss, OnPause, Recipe};
+use crate::core::lease::{Timing, Wishes};
+use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
+use crate::exit::Choices;
 use crate::observe::log::Format;
-use crate::observe::words;
 use crate::zookeeper::client::acl::Acl;
-use crate::zookeeper::schema::recipe::RECIPES;
+use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::schema::once::Once;
 
-const LONGEST_SESSION: Duration = Duration::from_secs(24 * 3600);
-/// `--max-pause` is this many session timeouts.
-const SESSIONS_PER_PAUSE: u32 = 10;
-
-const GUARANTEES: [(&str, Guarantee); 2] =
-    [("at-most-one", Guarantee::AtMostOne), ("at-least-one", Guarantee::AtLeastOne)];
 const LOSSES: [(&str, OnLoss); 2] = [("rejoin", OnLoss::Rejoin), ("exit", OnLoss::Exit)];
 const FORMATS: [(&str, Format); 3] = [("human", Format::Human), ("json", Format::Json), ("journald", Format::Journald)];
 const CONTAINMENTS: [(&str, Contain); 4] = [
@@ -45,6 +43,78 @@ const LEVELS: [(&str, LevelFilter); 5] = [
     ("trace", LevelFilter::TRACE),
 ];
 
+/// Everything that the rest of the program needs to know of its user's wishes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// `h1:2181,[::1]:2181`: every server with its port, without a chroot.
+    pub servers: String,
+    pub chroot: Option<ZnodePath>,
+    pub access: Access,
+    pub name: String,
+    /// Within the chroot.
+    pub base: ZnodePath,
+    /// Where the candidates are, within the chroot: below the base, unless `--election-path` says otherwise.
+    pub election: ZnodePath,
+    pub id: String,
+    /// Of every znode that we create.
+    pub acl: Acl,
+    pub recipe: Recipe,
+    pub crowd: Crowd,
+    /// How long to contend; `None`: for ever, zero: only if the lease is free now.
+    pub wait: Option<Duration>,
+    /// The status of not being elected.
+    pub conflict_exit_code: u8,
+    /// `None`: for ever.
+    pub connect_timeout: Option<Duration>,
+
+    /// T, as it will be requested.
+    pub session_timeout: Duration,
+    pub wishes: Wishes,
+    /// The margins, if the ensemble grants that T. Once it has granted another, only `Timing::new` of that one counts.
+    pub requested_timing: Timing,
+    pub guarantee: Guarantee,
+    pub on_pause: OnPause,
+
+    pub contain: Contain,
+    pub foreground: bool,
+    pub stop_signal: i32,
+    /// How long a requested stop may take until SIGKILL; zero: SIGKILL at once.
+    pub stop_timeout: Duration,
+    pub on_exit: OnExit,
+    pub on_loss: OnLoss,
+    pub service: Service,
+    /// `None`: the command runs whenever we lead.
+    pub once: Option<Once>,
+    /// Never empty.
+    pub command: Vec<OsString>,
+
+    pub watching: Watching,
+    pub errands: Errands,
+
+    pub log_format: Format,
+    pub log_level: LevelFilter,
+    pub dry_run: bool,
+    /// The configuration file that was read, if any.
+    pub file: Option<FileRead>,
+    /// What is no mistake, but worth a warning in the log.
+    pub notices: Vec<String>,
+}
+
+/// A configuration file that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileRead {
+    pub path: String,
+    /// Those of its settings that count, as options: for a process that must not depend on what the file says later.
+    pub options: Vec<OsString>,
+}
+
+impl Config {
+    /// What the exit status depends on.
+    pub fn exit_choices(&self) -> Choices {
+        Choices { not_elected: self.conflict_exit_code, stop_signal: self.stop_signal }
+    }
+}
+
 /// Gives every value its meaning.
 ///
 /// # Errors
@@ -53,14 +123,21 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
     let program = program(typed)?;
     let mut config = values(typed, layers, program)?;
     config.notices.append(&mut config.errands.notices);
-    run_once::settle(&mut config, typed, layers)?;
+    let others = run_once::Others {
+        guarantee: config.guarantee,
+        leaders: config.crowd.leaders,
+        recipe: config.recipe,
+        on_exit: config.on_exit,
+        on_loss: config.on_loss,
+    };
+    (config.once, config.on_loss) = run_once::read(typed, layers, &others, &mut config.notices)?;
     executable::check(program, layers.surroundings.variable("PATH"))?;
     Ok(config)
 }
 
 fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
-    let place = place(typed, layers, program)?;
-    let ((access, acl), lease) = (access(typed, layers, &place)?, lease(typed, layers, &place)?);
+    let place = election::read(typed, layers, program)?;
+    let ((access, acl), lease) = (access(typed, layers, &place)?, lease::read(typed, layers, place.is_shared)?);
     let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
     Ok(Config {
@@ -113,55 +190,6 @@ fn access(typed: &Typed, layers: &Layers, place: &Place) -> Result<(access::Foun
     Ok((found, acl))
 }
 
-struct Place {
-    ensemble: ensemble::Ensemble,
-    name: String,
-    base: ZnodePath,
-    election: ZnodePath,
-    is_shared: bool,
-    id: String,
-    recipe: Recipe,
-}
-
-fn place(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Refusal> {
-    let ensemble = ensemble::read(typed.connect.as_ref(), &typed.access, layers)?;
-    let name = match layers.given("name", typed.name.as_ref())? {
-        Some(given) => znode::name(&given)?,
-        None => name_of(program)?,
-    };
-    let base = match layers.given("path", typed.path.as_ref())? {
-        Some(given) => znode::path(&given)?,
-        None => znode::default_root().join(&name),
-    };
-    let id = match layers.given("id", typed.id.as_ref())? {
-        Some(given) => znode::name(&given)?,
-        None => default_id(layers)?,
-    };
-    let recipe = layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?;
-    let shared = layers.given("election-path", typed.election_path.as_ref())?;
-    let shared = shared.map(|given| election_path::election(&given, &base, recipe)).transpose()?;
-    let (is_shared, election) = (shared.is_some(), shared.unwrap_or_else(|| base.join(election_path::OWN)));
-    Ok(Place { ensemble, name, base, election, is_shared, id, recipe })
-}
-
-fn default_id(layers: &Layers) -> Result<String, Refusal> {
-    let id = format!("{}:{}", layers.surroundings.host, layers.surroundings.pid);
-    let complaint = format!("the host name makes {}, which cannot be an id; add --id and one", quoted(&id));
-    znode::as_name(&id).ok_or_else(|| Refusal::usage("--id", complaint))
-}
-
-/// The command's file name, if a znode may be called that.
-fn name_of(program: &OsString) -> Result<String, Refusal> {
-    let name = Path::new(program).file_name().unwrap_or_default();
-    name.to_str().and_then(znode::as_name).ok_or_else(|| {
-        let complaint = format!(
-            "the command's file name {} cannot be the name of a znode; add --name and a name like nightly",
-            quoted(&name.to_string_lossy())
-        );
-        Refusal::usage("--name", complaint)
-    })
-}
-
 /// `--wait` and `--connect-timeout`: who will not wait for leadership for ever need not wait for the ensemble either.
 fn patience(
     typed: &Typed,
@@ -174,68 +202,6 @@ fn patience(
     Ok((wait, connect_timeout.or(wait.map(|wait| wait.max(session_timeout)))))
 }
 
-struct Lease {
-    session_timeout: Duration,
-    wishes: Wishes,
-    guarantee: Guarantee,
-    on_pause: OnPause,
-    notices: Vec<String>,
-}
-
-fn lease(typed: &Typed, layers: &Layers, place: &Place) -> Result<Lease, Refusal> {
-    let no_zero = Zero::Senseless("write a duration like 15s");
-    let given = layers.required("session-timeout", typed.session_timeout.as_ref())?;
-    let session_timeout = duration::parse_up_to(LONGEST_SESSION, &given, no_zero)?;
-    let lease = length(layers, "lease", typed.lease.as_ref(), no_zero)?;
-    let reserve = length(layers, "stop-reserve", typed.stop_reserve.as_ref(), Zero::Meaningful)?;
-    let guarantee = layers.required("guarantee", typed.guarantee.as_ref())?.one_of(&GUARANTEES)?;
-    let max_pause = max_pause(typed, layers, guarantee, session_timeout)?;
-    let grace = length(layers, "grace", typed.grace.as_ref(), Zero::Meaningful)?;
-    let on_pause = on_pause(typed, layers)?;
-    let frozen_while_paused = on_pause == OnPause::Freeze;
-    let wishes = Wishes { lease, reserve, frozen_while_paused, grace, max_pause, is_shared: place.is_shared };
-    Ok(Lease { session_timeout, wishes, guarantee, on_pause, notices: without_effect(session_timeout, &wishes) })
-}
-
-fn max_pause(
-    typed: &Typed,
-    layers: &Layers,
-    guarantee: Guarantee,
-    session_timeout: Duration,
-) -> Result<Option<Duration>, Refusal> {
-    let given = layers.given("max-pause", typed.max_pause.as_ref())?;
-    match (given, guarantee) {
-        (None, Guarantee::AtMostOne) => Ok(None),
-        (None, Guarantee::AtLeastOne) => Ok(Some(session_timeout.saturating_mul(SESSIONS_PER_PAUSE))),
-        (Some(given), Guarantee::AtLeastOne) => {
-            duration::parse(&given, Zero::Senseless("write a duration like 2m30s")).map(Some)
-        }
-        (Some(given), Guarantee::AtMostOne) => {
-            duration::parse(&given, Zero::Meaningful)?;
-            Err(given.refused("goes only with --guarantee at-least-one; add that, or bound the pause with --grace"))
-        }
-    }
-}
-
-fn on_pause(typed: &Typed, layers: &Layers) -> Result<OnPause, Refusal> {
-    let given = layers.required("on-pause", typed.on_pause.as_ref())?;
-    let resume = layers.given("on-resume", typed.on_resume.as_ref())?;
-    let what = match given.text.as_str() {
-        "run" => OnPause::Run,
-        "freeze" => OnPause::Freeze,
-        _ => OnPause::Signal { pause: signal::parse_or(&given, &["run", "freeze"])?, resume: None },
-    };
-    let Some(resume) = resume else { return Ok(what) };
-    let signal = signal::parse(&resume)?;
-    match what {
-        OnPause::Signal { pause, .. } => Ok(OnPause::Signal { pause, resume: Some(signal) }),
-        OnPause::Run | OnPause::Freeze => Err(resume.refused(format_args!(
-            "goes only with a signal in --on-pause, which is '{}'; write --on-pause SIGNAL, or leave --on-resume out",
-            given.text
-        ))),
-    }
-}
-
 fn stop_signal(typed: &Typed, layers: &Layers) -> Result<i32, Refusal> {
     let given = layers.required("stop-signal", typed.stop_signal.as_ref())?;
     match signal::parse(&given)? {
@@ -246,38 +212,6 @@ fn stop_signal(typed: &Typed, layers: &Layers) -> Result<i32, Refusal> {
 
 fn stop_timeout(typed: &Typed, layers: &Layers) -> Result<Duration, Refusal> {
     duration::parse(&layers.required("stop-timeout", typed.stop_timeout.as_ref())?, Zero::Meaningful)
-}
-
-/// Settings that are no mistake but change nothing.
-fn without_effect(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
-    let mut notices = Vec::new();
-    if wishes.frozen_while_paused && wishes.reserve.is_some() {
-        notices
-            .push("--stop-reserve has no effect with --on-pause freeze: a frozen command hears no signal".to_owned());
-    }
-    let longest = lease_for(session_timeout, None, wishes.is_shared);
-    if let Some(lease) = wishes.lease.filter(|lease| *lease > longest) {
-        let (lease, longest) = (words::length(lease), words::length(longest));
-        let part = if wishes.is_shared {
-            "half of the session timeout, because of --election-path"
-        } else {
-            "the session timeout"
-        };
-        notices.push(format!("--lease {lease} is cut to {part}, {longest}"));
-    }
-    if wishes.is_shared {
-        notices.push(election_path::BEST_EFFORT.to_owned());
-    }
-    notices
-}
-
-fn length(
-    layers: &Layers,
-    option: &'static str,
-    typed: Option<&OsString>,
-    zero: Zero,
-) -> Result<Option<Duration>, Refusal> {
-    layers.given(option, typed)?.map(|given| duration::parse(&given, zero)).transpose()
 }
 
 fn status(given: &Given) -> Result<u8, Refusal> {

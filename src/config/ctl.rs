@@ -5,14 +5,21 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::cli::ctl::{CtlTyped, Verb, Which};
-use crate::config::access;
-use crate::config::error::{Refusal, quoted};
-use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Given, Origin};
-use crate::config::value::duration::{self, Zero};
-use crate::config::value::ensemble;
-use crate::config::value::znode::{self, ZnodePath};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches as _};
+
+use super::access;
+use super::error::{Refusal, quoted};
+use super::source::file_settings::{self, Settled};
+use super::source::layers::Layers;
+use super::source::setting::{Given, Origin};
+use super::source::{file, mistake};
+use super::value::duration::{self, Zero};
+use super::value::ensemble;
+use super::value::znode::{self, ZnodePath};
+use crate::cli::ctl::{self, CtlTyped, PROGRAM, Verb, Which};
+use crate::cli::{self, Stop, Stream};
+use crate::config::source::surroundings::Surroundings;
 use crate::zookeeper::client::connect::Access;
 
 /// What was asked, and of whom.
@@ -69,11 +76,31 @@ pub enum Value {
 
 const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format::Json), ("plain", Format::Plain)];
 
-/// Gives every value its meaning.
+/// Reads the command line (with the program's name first) and the environment.
 ///
 /// # Errors
-/// The first value that cannot work.
-pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
+/// Help or version was asked for, or something is wrong.
+pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, Stop> {
+    let matches = ctl::command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let typed = CtlTyped::from_arg_matches(&matches).map_err(|error| stop(&error))?;
+    with_file(&typed, &matches, surroundings).map_err(|refusal| refused(&refusal))
+}
+
+/// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
+fn with_file(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, Refusal> {
+    let layers = Layers { matches, surroundings, file: &Settled::default() };
+    let found = file::read(typed.common.config.as_ref(), &layers, &file_settings::keys(&cli::command()))?;
+    let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => {
+            Layers { file: &found.settled, ..layers }.given("name", None)?.map(|name| name.text).unwrap_or_default()
+        }
+    };
+    read(typed, &Layers { file: &found.settled.of_election(&name), ..layers })
+}
+
+/// Gives every value its meaning.
+fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     let common = &typed.common;
     let ensemble = ensemble::read(common.connect.as_ref(), &common.access, layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
@@ -221,4 +248,21 @@ fn given(what: &'static str, value: &OsString) -> Result<Given, Refusal> {
     };
     let text = value.to_str().ok_or_else(not_text)?;
     Ok(Given { origin: Origin::Argument(what), text: text.to_owned() })
+}
+
+/// The one line that ends the program before it has begun.
+fn refused(refusal: &Refusal) -> Stop {
+    let text = format!("{PROGRAM}: {}\n", refusal.sentence);
+    Stop { text, stream: Stream::Stderr, status: refusal.status.code() }
+}
+
+fn stop(error: &clap::Error) -> Stop {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(&Refusal::usage(
+            "COMMAND",
+            "no command; write one of status, list, history, handover, disable, enable, token-check, put, doctor, or --help",
+        )),
+        _ => refused(&mistake::refusal(error, PROGRAM)),
+    }
 }

@@ -3,27 +3,39 @@
 //! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
 
 use crate::cli::Typed;
-use crate::config::Config;
-use crate::config::error::{Refusal, quoted};
+use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
 use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, OnExit, OnLoss, Recipe};
-use crate::observe::words;
 use crate::zookeeper::schema::once::{Once, Per};
 
 const LONGEST_KEY: usize = 128;
 const MOST_SLOTS: usize = 10_000;
 
-/// Reads the options, the others being settled.
-pub(super) fn settle(config: &mut Config, typed: &Typed, layers: &Layers) -> Result<(), Refusal> {
+/// The settings that a job that runs once must agree with.
+pub struct Others {
+    pub guarantee: Guarantee,
+    pub leaders: u16,
+    pub recipe: Recipe,
+    pub on_exit: OnExit,
+    pub on_loss: OnLoss,
+}
+
+/// What runs once, if anything does, and what follows when leadership is lost.
+pub fn read(
+    typed: &Typed,
+    layers: &Layers,
+    others: &Others,
+    notices: &mut Vec<String>,
+) -> Result<(Option<Once>, OnLoss), Refusal> {
     let slot = layers.given("slot", typed.runs.slot.as_ref())?;
     let period = layers.given("once-per", typed.runs.once_per.as_ref())?;
     let retry_failed = layers.flag("retry-failed", typed.runs.retry_failed)?;
     let keep = layers.required("keep-slots", typed.runs.keep_slots.as_ref())?;
     let keep_slots = count(&keep)?;
     if slot.is_none() && matches!(keep.origin, Origin::Option(_)) {
-        config.notices.push(format!("{} has no effect without --slot", keep.origin));
+        notices.push(format!("{} has no effect without --slot", keep.origin));
     }
     let (given, per) = match (slot, period) {
         (Some(_), Some(period)) => {
@@ -40,33 +52,32 @@ pub(super) fn settle(config: &mut Config, typed: &Typed, layers: &Layers) -> Res
             let complaint = "goes only with --slot or --once-per; add one of them, or leave it out";
             return Err(Refusal::usage(layers.name_of("retry-failed"), complaint));
         }
-        (None, None) => return Ok(()),
+        (None, None) => return Ok((None, others.on_loss)),
     };
     let once = Once { per, retry_failed, keep_slots };
     let on_exit = layers.required("on-exit", typed.on_exit.as_ref())?;
-    agree(&given, &once, config, &on_exit)?;
-    config.on_loss = on_loss(&given, &once, config.on_loss, &layers.required("on-loss", typed.on_loss.as_ref())?)?;
-    config.once = Some(once);
-    Ok(())
+    agree(&given, &once, others, &on_exit)?;
+    let on_loss = on_loss(&given, &once, others.on_loss, &layers.required("on-loss", typed.on_loss.as_ref())?)?;
+    Ok((Some(once), on_loss))
 }
 
 /// Refuses what does not go together.
-fn agree(given: &Given, once: &Once, config: &Config, on_exit: &Given) -> Result<(), Refusal> {
-    if config.guarantee == Guarantee::AtLeastOne {
+fn agree(given: &Given, once: &Once, others: &Others, on_exit: &Given) -> Result<(), Refusal> {
+    if others.guarantee == Guarantee::AtLeastOne {
         return Err(given.refused(
             "does not go with --guarantee at-least-one, under which two commands may run at once, for one slot, too; leave \
              that out, and add --retry-failed for a job that must not be missed",
         ));
     }
-    if config.crowd.leaders > 1 {
+    if others.leaders > 1 {
         return Err(given.refused("does not go with more than one of --leaders: a run is one command; leave that out"));
     }
-    if config.recipe == Recipe::Single && matches!(once.per, Per::Period(_)) {
+    if others.recipe == Recipe::Single && matches!(once.per, Per::Period(_)) {
         return Err(given.refused(
             "does not go with --recipe single, where nothing tells when a call joined; leave that out, or write --slot",
         ));
     }
-    if config.on_exit != OnExit::Exit {
+    if others.on_exit != OnExit::Exit {
         let option = &given.origin;
         let complaint = format!("does not go with {option}: after one run all that follows is a duplicate; write exit");
         return Err(on_exit.refused(complaint));
@@ -83,23 +94,6 @@ fn on_loss(given: &Given, once: &Once, chosen: OnLoss, typed: &Given) -> Result<
             given.origin
         ))),
         OnLoss::Rejoin | OnLoss::Exit => Ok(OnLoss::Exit),
-    }
-}
-
-/// How often the command runs, for `--dry-run`.
-pub fn sentence(once: Option<&Once>) -> String {
-    let per = match once.map(|once| &once.per) {
-        None => return "whenever this host leads".to_owned(),
-        Some(Per::Slot(key)) => format!("for slot {}", quoted(key)),
-        Some(Per::Period(period)) => {
-            let (period, half) = (words::length(*period), words::length(*period / 2));
-            format!("per {period}: not if a run started later than {half} before this call joined")
-        }
-    };
-    if once.is_some_and(|once| once.retry_failed) {
-        format!("at least once {per}; one that failed or was interrupted does not count")
-    } else {
-        format!("at most once {per}; one that failed or was interrupted is not repeated")
     }
 }
 

@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
+use crate::config::error::quoted;
 use crate::core::restart::{RestartOn, Rules};
 use crate::core::settings::{OnExit, Service};
 use crate::dry_run::Rows;
 use crate::observe::words::length;
+use crate::zookeeper::schema::once::{Once, Per};
 
 /// What `--on-exit restart` does.
 pub(super) fn restarts(rules: &Rules) -> String {
@@ -52,4 +54,21 @@ pub(super) fn rows(service: &Service, on_exit: OnExit) -> Rows {
     let deadline = limit(service.start_deadline, "skip the run, with status 0");
     rows.extend(deadline.map(|text| ("may be begun within", text)));
     rows
+}
+
+/// How often the command runs, for `--dry-run`.
+pub(super) fn runs(once: Option<&Once>) -> String {
+    let per = match once.map(|once| &once.per) {
+        None => return "whenever this host leads".to_owned(),
+        Some(Per::Slot(key)) => format!("for slot {}", quoted(key)),
+        Some(Per::Period(period)) => {
+            let (period, half) = (length(*period), length(*period / 2));
+            format!("per {period}: not if a run started later than {half} before this call joined")
+        }
+    };
+    if once.is_some_and(|once| once.retry_failed) {
+        format!("at least once {per}; one that failed or was interrupted does not count")
+    } else {
+        format!("at most once {per}; one that failed or was interrupted is not repeated")
+    }
 }

@@ -64,6 +64,6 @@ fn no_line_of_help_is_wider_than_a_screen() {
 
 #[test]
 fn the_reference_pages_are_not_stale() {
-    golden("docs/options.md", &reference::options());
+    golden("docs/options.md", &reference::options(&cli::command()));
     golden("docs/exit-codes.md", &reference::exit_codes());
 }

@@ -86,7 +86,7 @@ fn the_usual_file_is_read_if_there_is_one_and_no_other_is_named() {
             usual_file: usual_file.to_owned(),
             credentials: Vec::new(),
         };
-        cli::parse(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
+        load::load(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
     };
     assert_eq!(id(&["true"], &usual.path), Ok("usual".to_owned()));
     assert_eq!(id(&["true"], &usual.path.with_extension("none")), Ok("host:1".to_owned()));
@@ -251,7 +251,7 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
     let options = config.file.clone().unwrap().options;
     assert_eq!(options, ["--connect=zk1", "--foreground"], "what a variable or an option outdoes does not count");
     fs::write(&file.path, "connect = \"elsewhere\"\nnonsense").unwrap();
-    let arguments = std::iter::once(OsString::from(cli::RELEASER)).chain(options).chain(typed.map(OsString::from));
+    let arguments = std::iter::once(OsString::from(load::RELEASER)).chain(options).chain(typed.map(OsString::from));
     let path = vec![("PATH".into(), "/usr/bin:/bin".into()), ("ZK_LEADER_RUN_STOP_TIMEOUT".into(), "30s".into())];
     let surroundings = Surroundings {
         variables: path,
@@ -260,7 +260,7 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
         usual_file: file.path.clone(),
         credentials: Vec::new(),
     };
-    let told = cli::parse(arguments, &surroundings).unwrap();
+    let told = load::load(arguments, &surroundings).unwrap();
     assert_eq!(told, Config { file: None, ..config });
 }
 
@@ -269,7 +269,7 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     let file = written("connect = 'zk1'\n[election.nightly]\nconnect = 'zk9/prod'\npath = '/jobs/nightly'\n");
     let asked = |typed: &[&str]| {
         let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
-        cli::ctl::parse(arguments.iter().map(OsString::from), &Surroundings::default()).unwrap()
+        ctl::load(arguments.iter().map(OsString::from), &Surroundings::default()).unwrap()
     };
     let base = |path: &str| format!("Base(ZnodePath({path:?}))");
     let nightly = asked(&["status", "nightly"]);

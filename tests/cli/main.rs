@@ -18,8 +18,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use zk_leader_run::cli::{self, Stop, Stream, reference};
-use zk_leader_run::config::Config;
-use zk_leader_run::config::source::layers::Surroundings;
+use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::{Config, ctl, load};
 use zk_leader_run::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use zk_leader_run::exit::Status;
 
@@ -55,7 +55,7 @@ fn parse(typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
         ..Surroundings::default()
     };
     let arguments = ["zk-leader-run"].iter().chain(typed).map(OsString::from);
-    cli::parse(arguments, &surroundings)
+    load::load(arguments, &surroundings)
 }
 
 fn refused(typed: &[&str], variables: &[(&str, &str)]) -> Stop {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
-use super::LOG;
+pub const LOG: &str = "Log, trial and help";
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Configuration {

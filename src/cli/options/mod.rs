@@ -18,6 +18,7 @@ use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::access::AccessOptions;
 pub use self::configuration::Configuration;
+use self::configuration::LOG;
 pub use auxiliary::{FenceOptions, HealthOptions, HookOptions};
 pub use leaders::Crowd;
 pub use monitoring::Watching;
@@ -250,4 +251,3 @@ const ELECTION: &str = "Election";
 const LEASE: &str = "Lease";
 const CONTACT: &str = "While contact with ZooKeeper is lost";
 const COMMAND: &str = "Command";
-const LOG: &str = "Log, trial and help";

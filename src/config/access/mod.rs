@@ -12,18 +12,8 @@ use crate::cli::AccessOptions;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
+use crate::config::source::surroundings::SECRET_VARIABLE;
 use crate::zookeeper::client::connect::Access;
-
-/// Holds what a line of `--auth-file` says, for who has secrets in variables anyway. Not an option: those can be seen by all.
-pub const SECRET_VARIABLE: &str = "ZK_LEADER_RUN_AUTH";
-
-/// Names of systemd credentials (`LoadCredential=` in `systemd.exec(5)`), each the default of an option.
-pub const CREDENTIALS: [(&str, &str); 4] = [
-    ("auth-file", "zk-leader-run.auth"),
-    ("tls-ca", "zk-leader-run.tls-ca"),
-    ("tls-cert", "zk-leader-run.tls-cert"),
-    ("tls-key", "zk-leader-run.tls-key"),
-];
 
 /// What was found, and what is worth a notice.
 pub struct Found {

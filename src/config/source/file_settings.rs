@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
+use clap::{Arg, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::cli::reference;
 use crate::config::error::{Refusal, nearest, quoted};
 
 /// Where the settings of one election stand: `[election.<name>]`.
@@ -30,6 +32,20 @@ pub enum Kind {
     Value(String),
     /// Asked on the command line, and no setting.
     Question,
+}
+
+/// What a configuration file may say.
+pub fn keys(grammar: &Command) -> Vec<Key> {
+    let options = grammar.get_arguments().filter(|argument| argument.get_long().is_some());
+    let key = |argument: &Arg| {
+        let kind = match argument.get_value_names() {
+            _ if !reference::is_setting(argument) => Kind::Question,
+            Some([name, ..]) if argument.get_action().takes_values() => Kind::Value(name.to_string()),
+            _ => Kind::Flag,
+        };
+        Key { name: argument.get_long().unwrap_or_default().to_owned(), kind }
+    };
+    options.map(key).collect()
 }
 
 /// A line of a file.

@@ -2,58 +2,17 @@
 //!
 //! Never: a value whose origin is forgotten.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::config::access::{CREDENTIALS, SECRET_VARIABLE};
+use crate::cli::{TWINS, twin};
 use crate::config::error::{Refusal, nearest, quoted};
 use crate::config::source::file_settings::{Place, Settled};
-use crate::config::source::setting::{Given, Origin, TWINS, twin};
-
-/// What surrounds this process, read once.
-#[derive(Clone, Debug, Default)]
-pub struct Surroundings {
-    pub variables: Vec<(OsString, OsString)>,
-    pub host: String,
-    pub pid: u32,
-    /// The configuration file that is read if it exists and no other one is named; empty: none.
-    pub usual_file: PathBuf,
-    /// Options whose default is a credential that systemd gave us, each with the path of that.
-    pub credentials: Vec<(&'static str, OsString)>,
-}
-
-const USUAL_FILE: &str = "/etc/zk-leader-run/config.toml";
-
-impl Surroundings {
-    pub fn of_this_process() -> Self {
-        Self {
-            variables: env::vars_os().collect(),
-            host: nix::unistd::gethostname().unwrap_or_else(|_| "localhost".into()).to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            usual_file: USUAL_FILE.into(),
-            credentials: credentials(),
-        }
-    }
-
-    pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
-    }
-}
-
-/// Those that there are (`systemd.exec(5)`). Where that is not to be seen, what is wrong shall be said, not done without.
-fn credentials() -> Vec<(&'static str, OsString)> {
-    let Some(directory) = env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty()) else {
-        return Vec::new();
-    };
-    let paths = CREDENTIALS.map(|(option, name)| (option, PathBuf::from(&directory).join(name)));
-    let found = paths.into_iter().filter(|(_, path)| path.try_exists().unwrap_or(true));
-    found.map(|(option, path)| (option, path.into_os_string())).collect()
-}
+use crate::config::source::setting::{Given, Origin};
+use crate::config::source::surroundings::{SECRET_VARIABLE, Surroundings};
 
 /// The layers of one command line.
 pub struct Layers<'a> {

@@ -6,4 +6,5 @@ pub mod layers;
 pub mod mistake;
 pub mod origins;
 pub mod setting;
+pub mod surroundings;
 pub mod trust;

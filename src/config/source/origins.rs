@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use clap::{Arg, Command};
 
 use crate::cli::reference::{default_in_words, is_setting};
+use crate::cli::twin;
 use crate::config::source::layers::{Layer, Layers};
-use crate::config::source::setting::twin;
 
 /// Where the origins stand, if the values leave room.
 const COLUMN: usize = 40;
@@ -112,7 +112,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::source::file_settings::Settled;
-    use crate::config::source::layers::Surroundings;
+    use crate::config::source::surroundings::Surroundings;
 
     #[test]
     fn a_secret_is_masked_wherever_it_came_from() {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::cli::twin;
 use crate::config::error::{Refusal, quoted, suggestion};
 use crate::config::source::file_settings::Place;
 use crate::exit::Status;
@@ -24,14 +25,6 @@ pub enum Origin {
     /// By another name: an argument, or a variable that is no twin.
     Argument(&'static str),
 }
-
-/// The environment twin of an option: `ZK_LEADER_RUN_SESSION_TIMEOUT` for `session-timeout`.
-pub fn twin(option: &str) -> String {
-    format!("{TWINS}{}", option.to_ascii_uppercase().replace('-', "_"))
-}
-
-/// What every twin begins with.
-pub const TWINS: &str = "ZK_LEADER_RUN_";
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,9 +2,11 @@
 //!
 //! Never: a number without a unit, except a plain `0` where that means something.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::config::error::Refusal;
+use crate::config::source::layers::Layers;
 use crate::config::source::setting::Given;
 use crate::observe::words;
 
@@ -36,6 +38,16 @@ pub fn parse_up_to(longest: Duration, given: &Given, zero: Zero) -> Result<Durat
         }
         _ => Ok(length),
     }
+}
+
+/// A length of time that may be left out.
+pub fn length(
+    layers: &Layers,
+    option: &'static str,
+    typed: Option<&OsString>,
+    zero: Zero,
+) -> Result<Option<Duration>, Refusal> {
+    layers.given(option, typed)?.map(|given| parse(&given, zero)).transpose()
 }
 
 fn read(text: &str) -> Result<Duration, String> {

@@ -1,0 +1,81 @@
+//! From the arguments, the environment and the configuration file to a [`Config`], or to the one text that ends the program.
+//!
+//! Never: anything connected, written or started.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::FromArgMatches as _;
+use clap::error::ErrorKind;
+
+use super::build::{self, Config, FileRead};
+use super::error::Refusal;
+use super::source::file::{self, Found};
+use super::source::file_settings::{self, Settled};
+use super::source::layers::{self, Layers};
+use super::source::{mistake, origins};
+use crate::cli::{self, Stop, Stream, Typed, reference};
+use crate::config::source::surroundings::Surroundings;
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        let text = format!("zk-leader-run: {}\n", refusal.sentence);
+        Self { text, stream: Stream::Stderr, status: refusal.status.code() }
+    }
+}
+
+/// The program name of a releaser, which is told by options what the file said when its supervisor started.
+pub const RELEASER: &str = "zk-leader-run-releaser";
+
+/// Reads the command line (with the program's name first), the environment and the configuration file.
+///
+/// # Errors
+/// Help, the version or the settings were asked for, or something is wrong.
+pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, Stop> {
+    let mut arguments = arguments.into_iter().peekable();
+    let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
+    let grammar = cli::command();
+    let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let typed = Typed::from_arg_matches(&matches).map_err(|error| stop(&error))?;
+    let layers = Layers { matches: &matches, surroundings, file: &Settled::default() };
+    let found = if is_releaser {
+        Found::default()
+    } else {
+        file::read(typed.configuration.config.as_ref(), &layers, &file_settings::keys(&grammar))?
+    };
+    let name = election_name(&typed, &Layers { file: &found.settled, ..layers })?;
+    let settled = found.settled.of_election(&name);
+    let layers = Layers { file: &settled, ..layers };
+    if layers.flag("print-config", typed.configuration.print_config)? {
+        return Err(Stop::answer(origins::page(&grammar, &layers, found.path.as_deref())));
+    }
+    if typed.command.is_empty() {
+        return Err(mistake::no_command(&grammar, &matches).into());
+    }
+    let mut config = build::read(&typed, &layers)?;
+    config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
+    config.notices.extend(found.notice);
+    config.notices.extend(layers::unknown_twins(surroundings, &option_names()));
+    Ok(config)
+}
+
+/// Which section of the file is ours, as far as that is known yet.
+fn election_name(typed: &Typed, layers: &Layers) -> Result<String, Refusal> {
+    let named = layers.given("name", typed.name.as_ref())?.map(|given| given.text);
+    let program = || typed.command.first().and_then(|program| Path::new(program).file_name());
+    Ok(named.unwrap_or_else(|| program().unwrap_or_default().to_string_lossy().into_owned()))
+}
+
+/// The long names of every option that has a twin in the environment.
+fn option_names() -> Vec<String> {
+    let command = cli::command();
+    let settings = command.get_arguments().filter(|argument| reference::has_twin(argument));
+    settings.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+}
+
+fn stop(error: &clap::Error) -> Stop {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
+        _ => mistake::refusal(error, "zk-leader-run").into(),
+    }
+}
