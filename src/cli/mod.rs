@@ -15,7 +15,7 @@ use clap::CommandFactory;
 
 pub use self::early_exit::{Stop, Stream};
 pub use self::environment::{TWINS, twin};
-pub use self::options::{AccessOptions, Crowd, HealthOptions, Typed, Watching};
+use self::options::Typed;
 
 /// The command line's grammar with all of its help.
 pub fn command() -> clap::Command {

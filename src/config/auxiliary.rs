@@ -2,7 +2,6 @@
 //!
 //! Never: a command that is tried; whether it works is seen when it is run.
 
-use crate::cli::{HealthOptions, Typed};
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
@@ -25,41 +24,23 @@ pub struct Errands {
     pub(super) notices: Vec<String>,
 }
 
-pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Errands, Refusal> {
+pub(super) fn read(layers: &Layers) -> Result<Errands, Refusal> {
     let mut notices = Vec::new();
-    let hook = errand(
-        &mut notices,
-        layers.given("hook", typed.hooks.hook.as_ref())?,
-        &layers.required("hook-timeout", typed.hooks.hook_timeout.as_ref())?,
-        "--hook",
-    )?;
-    let health = health(&mut notices, &typed.health, layers)?;
-    let eligible = errand(
-        &mut notices,
-        layers.given("eligible-cmd", typed.health.eligible_cmd.as_ref())?,
-        &layers.required("eligible-timeout", typed.health.eligible_timeout.as_ref())?,
-        "--eligible-cmd",
-    )?;
-    let fence = errand(
-        &mut notices,
-        layers.given("fence-cmd", typed.fencing.fence_cmd.as_ref())?,
-        &layers.required("fence-timeout", typed.fencing.fence_timeout.as_ref())?,
-        "--fence-cmd",
-    )?;
+    let hook = errand(&mut notices, layers.given("hook")?, &layers.required("hook-timeout")?, "--hook")?;
+    let health = health(&mut notices, layers)?;
+    let eligible =
+        errand(&mut notices, layers.given("eligible-cmd")?, &layers.required("eligible-timeout")?, "--eligible-cmd")?;
+    let fence = errand(&mut notices, layers.given("fence-cmd")?, &layers.required("fence-timeout")?, "--fence-cmd")?;
     Ok(Errands { hook, health, eligible, fence, notices })
 }
 
-fn health(
-    notices: &mut Vec<String>,
-    typed: &HealthOptions,
-    layers: &Layers,
-) -> Result<Option<(Errand, health::Settings)>, Refusal> {
+fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, health::Settings)>, Refusal> {
     const OPTION: &str = "--health-cmd";
-    let command = layers.given("health-cmd", typed.health_cmd.as_ref())?;
-    let timeout = layers.required("health-timeout", typed.health_timeout.as_ref())?;
-    let interval = layers.required("health-interval", typed.health_interval.as_ref())?;
-    let failures = layers.required("health-failures", typed.health_failures.as_ref())?;
-    let grace = layers.required("health-grace", typed.health_grace.as_ref())?;
+    let command = layers.given("health-cmd")?;
+    let timeout = layers.required("health-timeout")?;
+    let interval = layers.required("health-interval")?;
+    let failures = layers.required("health-failures")?;
+    let grace = layers.required("health-grace")?;
     let settings = health::Settings {
         interval: duration::parse(&interval, Zero::Senseless("write how long to wait between checks, like 10s"))?,
         failures: count(&failures)?,

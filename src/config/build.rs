@@ -2,7 +2,7 @@
 //!
 //! Never: a default that is not in the option's help.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
@@ -14,11 +14,10 @@ use super::leaders::{self, Crowd};
 use super::monitoring::{self, Watching};
 use super::source::layers::Layers;
 use super::source::setting::Given;
-use super::value::duration::{self, Zero, length};
+use super::value::duration::{self, Zero};
 use super::value::znode::ZnodePath;
 use super::value::{acl, executable, signal};
 use super::{access, lease, run_once, service, timing};
-use crate::cli::Typed;
 use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
 use crate::exit::Choices;
@@ -119,9 +118,8 @@ impl Config {
 ///
 /// # Errors
 /// The first value, or the first sum of values, that cannot work.
-pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
-    let program = program(typed)?;
-    let mut config = values(typed, layers, program)?;
+pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, Refusal> {
+    let mut config = values(program, command, layers)?;
     config.notices.append(&mut config.errands.notices);
     let others = run_once::Others {
         guarantee: config.guarantee,
@@ -130,16 +128,16 @@ pub fn read(typed: &Typed, layers: &Layers) -> Result<Config, Refusal> {
         on_exit: config.on_exit,
         on_loss: config.on_loss,
     };
-    (config.once, config.on_loss) = run_once::read(typed, layers, &others, &mut config.notices)?;
+    (config.once, config.on_loss) = run_once::read(layers, &others, &mut config.notices)?;
     executable::check(program, layers.surroundings.variable("PATH"))?;
     Ok(config)
 }
 
-fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, Refusal> {
-    let place = election::read(typed, layers, program)?;
-    let ((access, acl), lease) = (access(typed, layers, &place)?, lease::read(typed, layers, place.is_shared)?);
-    let (on_exit, service, notices) = service::read(typed, layers, lease.guarantee)?;
-    let (wait, connect_timeout) = patience(typed, layers, lease.session_timeout)?;
+fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, Refusal> {
+    let place = election::read(layers, program)?;
+    let ((access, acl), lease) = (access(layers, &place)?, lease::read(layers, place.is_shared)?);
+    let (on_exit, service, notices) = service::read(layers, lease.guarantee)?;
+    let (wait, connect_timeout) = patience(layers, lease.session_timeout)?;
     Ok(Config {
         servers: place.ensemble.servers,
         chroot: place.ensemble.chroot,
@@ -150,68 +148,55 @@ fn values(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Config, 
         id: place.id,
         acl,
         recipe: place.recipe,
-        crowd: leaders::read(&typed.crowd, layers, place.recipe, lease.guarantee, place.is_shared)?,
+        crowd: leaders::read(layers, place.recipe, lease.guarantee, place.is_shared)?,
         wait,
-        conflict_exit_code: status(&layers.required("conflict-exit-code", typed.conflict_exit_code.as_ref())?)?,
+        conflict_exit_code: status(&layers.required("conflict-exit-code")?)?,
         connect_timeout,
         session_timeout: lease.session_timeout,
         wishes: lease.wishes,
         guarantee: lease.guarantee,
         on_pause: lease.on_pause,
-        contain: layers.required("contain", typed.contain.as_ref())?.one_of(&CONTAINMENTS)?,
-        foreground: layers.flag("foreground", typed.foreground)?,
-        stop_signal: stop_signal(typed, layers)?,
-        stop_timeout: stop_timeout(typed, layers)?,
+        contain: layers.required("contain")?.one_of(&CONTAINMENTS)?,
+        foreground: layers.flag("foreground")?,
+        stop_signal: stop_signal(layers)?,
+        stop_timeout: duration::required(layers, "stop-timeout", Zero::Meaningful)?,
         on_exit,
-        on_loss: layers.required("on-loss", typed.on_loss.as_ref())?.one_of(&LOSSES)?,
+        on_loss: layers.required("on-loss")?.one_of(&LOSSES)?,
         service,
         once: None,
-        command: typed.command.clone(),
-        watching: monitoring::read(&typed.watching, layers)?,
-        errands: auxiliary::read(typed, layers)?,
-        log_format: layers.required("log-format", typed.log_format.as_ref())?.one_of(&FORMATS)?,
-        log_level: layers.required("log-level", typed.log_level.as_ref())?.one_of(&LEVELS)?,
-        dry_run: layers.flag("dry-run", typed.dry_run)?,
+        command,
+        watching: monitoring::read(layers)?,
+        errands: auxiliary::read(layers)?,
+        log_format: layers.required("log-format")?.one_of(&FORMATS)?,
+        log_level: layers.required("log-level")?.one_of(&LEVELS)?,
+        dry_run: layers.flag("dry-run")?,
         requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         file: None,
         notices: [lease.notices, notices, access.notices].concat(),
     })
 }
 
-fn program(typed: &Typed) -> Result<&OsString, Refusal> {
-    let missing = || Refusal::usage("COMMAND", "no command; write zk-leader-run [OPTIONS] -- COMMAND [ARGS]...");
-    typed.command.first().ok_or_else(missing)
-}
-
 /// How the servers know us, and what of ours they let us do.
-fn access(typed: &Typed, layers: &Layers, place: &Place) -> Result<(access::Found, Acl), Refusal> {
-    let found = access::read(&typed.access, layers, place.ensemble.uses_tls)?;
-    let acl = acl::parse(&layers.required("acl", typed.protection.acl.as_ref())?, found.access.is_anonymous())?;
+fn access(layers: &Layers, place: &Place) -> Result<(access::Found, Acl), Refusal> {
+    let found = access::read(layers, place.ensemble.uses_tls)?;
+    let acl = acl::parse(&layers.required("acl")?, found.access.is_anonymous())?;
     Ok((found, acl))
 }
 
 /// `--wait` and `--connect-timeout`: who will not wait for leadership for ever need not wait for the ensemble either.
-fn patience(
-    typed: &Typed,
-    layers: &Layers,
-    session_timeout: Duration,
-) -> Result<(Option<Duration>, Option<Duration>), Refusal> {
-    let wait = length(layers, "wait", typed.wait.as_ref(), Zero::Meaningful)?;
+fn patience(layers: &Layers, session_timeout: Duration) -> Result<(Option<Duration>, Option<Duration>), Refusal> {
+    let wait = duration::optional(layers, "wait", Zero::Meaningful)?;
     let no_zero = Zero::Senseless("write a duration like 30s, or leave it out to try for ever");
-    let connect_timeout = length(layers, "connect-timeout", typed.connect_timeout.as_ref(), no_zero)?;
+    let connect_timeout = duration::optional(layers, "connect-timeout", no_zero)?;
     Ok((wait, connect_timeout.or(wait.map(|wait| wait.max(session_timeout)))))
 }
 
-fn stop_signal(typed: &Typed, layers: &Layers) -> Result<i32, Refusal> {
-    let given = layers.required("stop-signal", typed.stop_signal.as_ref())?;
+fn stop_signal(layers: &Layers) -> Result<i32, Refusal> {
+    let given = layers.required("stop-signal")?;
     match signal::parse(&given)? {
         libc::SIGSTOP => Err(given.refused("only suspends the command; write TERM, or another signal that ends it")),
         signal => Ok(signal),
     }
-}
-
-fn stop_timeout(typed: &Typed, layers: &Layers) -> Result<Duration, Refusal> {
-    duration::parse(&layers.required("stop-timeout", typed.stop_timeout.as_ref())?, Zero::Meaningful)
 }
 
 fn status(given: &Given) -> Result<u8, Refusal> {

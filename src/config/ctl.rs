@@ -89,12 +89,10 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
 /// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
 fn with_file(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, Refusal> {
     let layers = Layers { matches, surroundings, file: &Settled::default() };
-    let found = file::read(typed.common.config.as_ref(), &layers, &file_settings::keys(&cli::command()))?;
+    let found = file::read(&layers, &file_settings::keys(&cli::command()))?;
     let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
         Some(name) => name.to_string_lossy().into_owned(),
-        None => {
-            Layers { file: &found.settled, ..layers }.given("name", None)?.map(|name| name.text).unwrap_or_default()
-        }
+        None => Layers { file: &found.settled, ..layers }.given("name")?.map(|name| name.text).unwrap_or_default(),
     };
     read(typed, &Layers { file: &found.settled.of_election(&name), ..layers })
 }
@@ -102,17 +100,17 @@ fn with_file(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings
 /// Gives every value its meaning.
 fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     let common = &typed.common;
-    let ensemble = ensemble::read(common.connect.as_ref(), &common.access, layers)?;
+    let ensemble = ensemble::read(layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
-    let limit = duration::parse(&layers.required("connect-timeout", common.connect_timeout.as_ref())?, no_zero)?;
+    let limit = duration::required(layers, "connect-timeout", no_zero)?;
     // How an answer is written is no matter of the environment, which zk-leader-run shares.
     let output = text("--output", common.output.as_ref())?;
     let output = output.map_or(Ok(Format::Table), |output| output.one_of(&FORMATS))?;
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
-        access: access::read(&common.access, layers, ensemble.uses_tls)?.access,
-        place: place(typed, layers)?,
+        access: access::read(layers, ensemble.uses_tls)?.access,
+        place: place(&typed.command, layers)?,
         limit,
         format: if common.json { Format::Json } else { output },
         by: by(layers),
@@ -120,9 +118,9 @@ fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     })
 }
 
-fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
-    let path = layers.given("path", typed.common.path.as_ref())?;
-    let named = match &typed.command {
+fn place(verb: &Verb, layers: &Layers) -> Result<Place, Refusal> {
+    let path = layers.given("path")?;
+    let named = match verb {
         Verb::Status { which: Which { name }, .. }
         | Verb::History { which: Which { name } }
         | Verb::Handover { which: Which { name }, .. }
@@ -138,7 +136,7 @@ fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
     };
     let named = match named {
         Some(given) => Some(given),
-        None if path.is_none() => layers.given("name", None)?,
+        None if path.is_none() => layers.given("name")?,
         None => None,
     };
     match (path, named) {
@@ -149,7 +147,7 @@ fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
         }
         (_, Some(name)) => Ok(Place::Base(znode::default_root().join(&znode::name(&name)?))),
         (Some(path), None) => Ok(Place::Base(znode::path(&path)?)),
-        (None, None) => own_election(&typed.command, layers),
+        (None, None) => own_election(verb, layers),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the election is, who takes part, and how candidates line up.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::election_path;
@@ -8,7 +8,6 @@ use super::error::{Refusal, quoted};
 use super::source::layers::Layers;
 use super::value::ensemble::{self, Ensemble};
 use super::value::znode::{self, ZnodePath};
-use crate::cli::Typed;
 use crate::core::settings::Recipe;
 use crate::zookeeper::schema::recipe::RECIPES;
 
@@ -22,22 +21,22 @@ pub struct Place {
     pub recipe: Recipe,
 }
 
-pub fn read(typed: &Typed, layers: &Layers, program: &OsString) -> Result<Place, Refusal> {
-    let ensemble = ensemble::read(typed.connect.as_ref(), &typed.access, layers)?;
-    let name = match layers.given("name", typed.name.as_ref())? {
+pub fn read(layers: &Layers, program: &OsStr) -> Result<Place, Refusal> {
+    let ensemble = ensemble::read(layers)?;
+    let name = match layers.given("name")? {
         Some(given) => znode::name(&given)?,
         None => name_of(program)?,
     };
-    let base = match layers.given("path", typed.path.as_ref())? {
+    let base = match layers.given("path")? {
         Some(given) => znode::path(&given)?,
         None => znode::default_root().join(&name),
     };
-    let id = match layers.given("id", typed.id.as_ref())? {
+    let id = match layers.given("id")? {
         Some(given) => znode::name(&given)?,
         None => default_id(layers)?,
     };
-    let recipe = layers.required("recipe", typed.recipe.as_ref())?.one_of(&RECIPES)?;
-    let shared = layers.given("election-path", typed.election_path.as_ref())?;
+    let recipe = layers.required("recipe")?.one_of(&RECIPES)?;
+    let shared = layers.given("election-path")?;
     let shared = shared.map(|given| election_path::election(&given, &base, recipe)).transpose()?;
     let (is_shared, election) = (shared.is_some(), shared.unwrap_or_else(|| base.join(election_path::OWN)));
     Ok(Place { ensemble, name, base, election, is_shared, id, recipe })
@@ -50,7 +49,7 @@ fn default_id(layers: &Layers) -> Result<String, Refusal> {
 }
 
 /// The command's file name, if a znode may be called that.
-fn name_of(program: &OsString) -> Result<String, Refusal> {
+fn name_of(program: &OsStr) -> Result<String, Refusal> {
     let name = Path::new(program).file_name().unwrap_or_default();
     name.to_str().and_then(znode::as_name).ok_or_else(|| {
         let complaint = format!(

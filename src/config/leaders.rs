@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use crate::cli::Crowd as Typed;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Given;
@@ -26,16 +25,10 @@ pub struct Crowd {
     pub preempt_after: Option<Duration>,
 }
 
-pub(super) fn read(
-    typed: &Typed,
-    layers: &Layers,
-    recipe: Recipe,
-    guarantee: Guarantee,
-    is_shared: bool,
-) -> Result<Crowd, Refusal> {
-    let leaders = layers.required("leaders", typed.leaders.as_ref())?;
-    let priority = layers.required("priority", typed.priority.as_ref())?;
-    let preempts = layers.given("preempt-after", typed.preempt_after.as_ref())?;
+pub(super) fn read(layers: &Layers, recipe: Recipe, guarantee: Guarantee, is_shared: bool) -> Result<Crowd, Refusal> {
+    let leaders = layers.required("leaders")?;
+    let priority = layers.required("priority")?;
+    let preempts = layers.given("preempt-after")?;
     let crowd = Crowd {
         leaders: how_many(&leaders)?,
         priority: how_high(&priority)?,

@@ -5,9 +5,8 @@ use std::time::Duration;
 use super::election_path;
 use super::error::Refusal;
 use super::source::layers::Layers;
-use super::value::duration::{self, Zero, length};
+use super::value::duration::{self, Zero};
 use super::value::signal;
-use crate::cli::Typed;
 use crate::core::lease::{Wishes, lease_for};
 use crate::core::settings::{Guarantee, OnPause};
 use crate::observe::words;
@@ -26,28 +25,23 @@ pub struct Lease {
     pub notices: Vec<String>,
 }
 
-pub fn read(typed: &Typed, layers: &Layers, is_shared: bool) -> Result<Lease, Refusal> {
+pub fn read(layers: &Layers, is_shared: bool) -> Result<Lease, Refusal> {
     let no_zero = Zero::Senseless("write a duration like 15s");
-    let given = layers.required("session-timeout", typed.session_timeout.as_ref())?;
+    let given = layers.required("session-timeout")?;
     let session_timeout = duration::parse_up_to(LONGEST_SESSION, &given, no_zero)?;
-    let lease = length(layers, "lease", typed.lease.as_ref(), no_zero)?;
-    let reserve = length(layers, "stop-reserve", typed.stop_reserve.as_ref(), Zero::Meaningful)?;
-    let guarantee = layers.required("guarantee", typed.guarantee.as_ref())?.one_of(&GUARANTEES)?;
-    let max_pause = max_pause(typed, layers, guarantee, session_timeout)?;
-    let grace = length(layers, "grace", typed.grace.as_ref(), Zero::Meaningful)?;
-    let on_pause = on_pause(typed, layers)?;
+    let lease = duration::optional(layers, "lease", no_zero)?;
+    let reserve = duration::optional(layers, "stop-reserve", Zero::Meaningful)?;
+    let guarantee = layers.required("guarantee")?.one_of(&GUARANTEES)?;
+    let max_pause = max_pause(layers, guarantee, session_timeout)?;
+    let grace = duration::optional(layers, "grace", Zero::Meaningful)?;
+    let on_pause = on_pause(layers)?;
     let frozen_while_paused = on_pause == OnPause::Freeze;
     let wishes = Wishes { lease, reserve, frozen_while_paused, grace, max_pause, is_shared };
     Ok(Lease { session_timeout, wishes, guarantee, on_pause, notices: without_effect(session_timeout, &wishes) })
 }
 
-fn max_pause(
-    typed: &Typed,
-    layers: &Layers,
-    guarantee: Guarantee,
-    session_timeout: Duration,
-) -> Result<Option<Duration>, Refusal> {
-    let given = layers.given("max-pause", typed.max_pause.as_ref())?;
+fn max_pause(layers: &Layers, guarantee: Guarantee, session_timeout: Duration) -> Result<Option<Duration>, Refusal> {
+    let given = layers.given("max-pause")?;
     match (given, guarantee) {
         (None, Guarantee::AtMostOne) => Ok(None),
         (None, Guarantee::AtLeastOne) => Ok(Some(session_timeout.saturating_mul(SESSIONS_PER_PAUSE))),
@@ -61,9 +55,9 @@ fn max_pause(
     }
 }
 
-fn on_pause(typed: &Typed, layers: &Layers) -> Result<OnPause, Refusal> {
-    let given = layers.required("on-pause", typed.on_pause.as_ref())?;
-    let resume = layers.given("on-resume", typed.on_resume.as_ref())?;
+fn on_pause(layers: &Layers) -> Result<OnPause, Refusal> {
+    let given = layers.required("on-pause")?;
+    let resume = layers.given("on-resume")?;
     let what = match given.text.as_str() {
         "run" => OnPause::Run,
         "freeze" => OnPause::Freeze,

@@ -5,7 +5,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
 
 use super::build::{self, Config, FileRead};
@@ -14,7 +13,7 @@ use super::source::file::{self, Found};
 use super::source::file_settings::{self, Settled};
 use super::source::layers::{self, Layers};
 use super::source::{mistake, origins};
-use crate::cli::{self, Stop, Stream, Typed, reference};
+use crate::cli::{self, Stop, Stream, reference};
 use crate::config::source::surroundings::Surroundings;
 
 impl From<Refusal> for Stop {
@@ -36,23 +35,19 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
     let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
     let grammar = cli::command();
     let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
-    let typed = Typed::from_arg_matches(&matches).map_err(|error| stop(&error))?;
+    let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
     let layers = Layers { matches: &matches, surroundings, file: &Settled::default() };
-    let found = if is_releaser {
-        Found::default()
-    } else {
-        file::read(typed.configuration.config.as_ref(), &layers, &file_settings::keys(&grammar))?
-    };
-    let name = election_name(&typed, &Layers { file: &found.settled, ..layers })?;
+    let found = if is_releaser { Found::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
+    let name = election_name(command.first(), &Layers { file: &found.settled, ..layers })?;
     let settled = found.settled.of_election(&name);
     let layers = Layers { file: &settled, ..layers };
-    if layers.flag("print-config", typed.configuration.print_config)? {
+    if layers.flag("print-config")? {
         return Err(Stop::answer(origins::page(&grammar, &layers, found.path.as_deref())));
     }
-    if typed.command.is_empty() {
+    let Some(program) = command.first().cloned() else {
         return Err(mistake::no_command(&grammar, &matches).into());
-    }
-    let mut config = build::read(&typed, &layers)?;
+    };
+    let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
     config.notices.extend(found.notice);
     config.notices.extend(layers::unknown_twins(surroundings, &option_names()));
@@ -60,9 +55,9 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
 }
 
 /// Which section of the file is ours, as far as that is known yet.
-fn election_name(typed: &Typed, layers: &Layers) -> Result<String, Refusal> {
-    let named = layers.given("name", typed.name.as_ref())?.map(|given| given.text);
-    let program = || typed.command.first().and_then(|program| Path::new(program).file_name());
+fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, Refusal> {
+    let named = layers.given("name")?.map(|given| given.text);
+    let program = || program.and_then(|program| Path::new(program).file_name());
     Ok(named.unwrap_or_else(|| program().unwrap_or_default().to_string_lossy().into_owned()))
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Never: a socket that is opened here.
 
-use crate::cli::Watching as Typed;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::observe::http::Address;
@@ -17,8 +16,8 @@ pub struct Watching {
     pub ready_on: ReadyOn,
 }
 
-pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Watching, Refusal> {
-    let http = layers.given("http", typed.http.as_ref())?.map(|given| {
+pub(super) fn read(layers: &Layers) -> Result<Watching, Refusal> {
+    let http = layers.given("http")?.map(|given| {
         Address::parse(&given.text).ok_or_else(|| {
             given.refused(
                 "is not an address to listen at; write 127.0.0.1:8080, [::1]:8080, localhost:8080, or unix: and an \
@@ -26,6 +25,6 @@ pub(super) fn read(typed: &Typed, layers: &Layers) -> Result<Watching, Refusal> 
             )
         })
     });
-    let ready_on = layers.required("ready-on", typed.ready_on.as_ref())?.one_of(&READY_ON)?;
+    let ready_on = layers.required("ready-on")?.one_of(&READY_ON)?;
     Ok(Watching { http: http.transpose()?, ready_on })
 }

@@ -2,7 +2,6 @@
 //!
 //! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
 
-use crate::cli::Typed;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
@@ -23,16 +22,11 @@ pub struct Others {
 }
 
 /// What runs once, if anything does, and what follows when leadership is lost.
-pub fn read(
-    typed: &Typed,
-    layers: &Layers,
-    others: &Others,
-    notices: &mut Vec<String>,
-) -> Result<(Option<Once>, OnLoss), Refusal> {
-    let slot = layers.given("slot", typed.runs.slot.as_ref())?;
-    let period = layers.given("once-per", typed.runs.once_per.as_ref())?;
-    let retry_failed = layers.flag("retry-failed", typed.runs.retry_failed)?;
-    let keep = layers.required("keep-slots", typed.runs.keep_slots.as_ref())?;
+pub fn read(layers: &Layers, others: &Others, notices: &mut Vec<String>) -> Result<(Option<Once>, OnLoss), Refusal> {
+    let slot = layers.given("slot")?;
+    let period = layers.given("once-per")?;
+    let retry_failed = layers.flag("retry-failed")?;
+    let keep = layers.required("keep-slots")?;
     let keep_slots = count(&keep)?;
     if slot.is_none() && matches!(keep.origin, Origin::Option(_)) {
         notices.push(format!("{} has no effect without --slot", keep.origin));
@@ -55,9 +49,9 @@ pub fn read(
         (None, None) => return Ok((None, others.on_loss)),
     };
     let once = Once { per, retry_failed, keep_slots };
-    let on_exit = layers.required("on-exit", typed.on_exit.as_ref())?;
+    let on_exit = layers.required("on-exit")?;
     agree(&given, &once, others, &on_exit)?;
-    let on_loss = on_loss(&given, &once, others.on_loss, &layers.required("on-loss", typed.on_loss.as_ref())?)?;
+    let on_loss = on_loss(&given, &once, others.on_loss, &layers.required("on-loss")?)?;
     Ok((Some(once), on_loss))
 }
 

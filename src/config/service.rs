@@ -2,7 +2,6 @@
 //!
 //! Never: a default that is not in the option's help.
 
-use crate::cli::Typed;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
@@ -15,50 +14,44 @@ const WHEN: [(&str, RestartOn); 2] = [("on-failure", RestartOn::Failure), ("alwa
 const UNLIMITED: &str = "unlimited";
 
 /// The settings, and what is no mistake but changes nothing.
-pub(super) fn read(
-    typed: &Typed,
-    layers: &Layers,
-    guarantee: Guarantee,
-) -> Result<(OnExit, Service, Vec<String>), Refusal> {
-    let on_exit = layers.required("on-exit", typed.on_exit.as_ref())?.one_of(&EXITS)?;
-    let options = &typed.service;
+pub(super) fn read(layers: &Layers, guarantee: Guarantee) -> Result<(OnExit, Service, Vec<String>), Refusal> {
+    let on_exit = layers.required("on-exit")?.one_of(&EXITS)?;
     let no_limit = Zero::Senseless("write a duration like 10m, or leave it out");
-    let limit =
-        |option, typed| layers.given(option, typed)?.map(|given: Given| duration::parse(&given, no_limit)).transpose();
-    let stand_back = layers.required("stand-back", options.stand_back.as_ref())?;
     let service = Service {
-        restart: rules(typed, layers, on_exit)?,
-        stand_back: duration::parse(&stand_back, Zero::Senseless("another host would have no time; write 1m"))?,
-        timeout: limit("timeout", options.timeout.as_ref())?,
-        start_deadline: limit("start-deadline", options.start_deadline.as_ref())?,
-        takeover_delay: takeover_delay(typed, layers, guarantee)?,
+        restart: rules(layers, on_exit)?,
+        stand_back: duration::required(
+            layers,
+            "stand-back",
+            Zero::Senseless("another host would have no time; write 1m"),
+        )?,
+        timeout: duration::optional(layers, "timeout", no_limit)?,
+        start_deadline: duration::optional(layers, "start-deadline", no_limit)?,
+        takeover_delay: takeover_delay(layers, guarantee)?,
     };
-    Ok((on_exit, service, without_effect(typed, layers, on_exit)?))
+    Ok((on_exit, service, without_effect(layers, on_exit)?))
 }
 
-fn rules(typed: &Typed, layers: &Layers, on_exit: OnExit) -> Result<Rules, Refusal> {
-    let options = &typed.service;
-    let on = layers.required("restart", options.restart.as_ref())?;
-    let length = |option, typed, zero| duration::parse(&layers.required(option, typed)?, zero);
+fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, Refusal> {
+    let on = layers.required("restart")?;
     let no_zero = Zero::Senseless("write a duration like 1s");
     let rules = Rules {
         on: on.one_of(&WHEN)?,
-        delay: length("restart-delay", options.restart_delay.as_ref(), no_zero)?,
-        longest_delay: length("restart-max-delay", options.restart_max_delay.as_ref(), no_zero)?,
-        most: most(&layers.required("max-restarts", options.max_restarts.as_ref())?)?,
-        window: length("restart-window", options.restart_window.as_ref(), no_zero)?,
-        no_restart: match layers.given("no-restart-status", options.no_restart_status.as_ref())? {
+        delay: duration::required(layers, "restart-delay", no_zero)?,
+        longest_delay: duration::required(layers, "restart-max-delay", no_zero)?,
+        most: most(&layers.required("max-restarts")?)?,
+        window: duration::required(layers, "restart-window", no_zero)?,
+        no_restart: match layers.given("no-restart-status")? {
             Some(given) => statuses(&given)?,
             None => Statuses::default(),
         },
-        min_interval: length("min-start-interval", options.min_start_interval.as_ref(), Zero::Meaningful)?,
+        min_interval: duration::required(layers, "min-start-interval", Zero::Meaningful)?,
     };
     if on_exit != OnExit::Restart && is_chosen(&on) {
         return Err(on.refused("goes only with --on-exit restart; add that, or leave --restart out"));
     }
     if rules.longest_delay < rules.delay {
-        let longest = layers.required("restart-max-delay", options.restart_max_delay.as_ref())?;
-        let delay = layers.required("restart-delay", options.restart_delay.as_ref())?;
+        let longest = layers.required("restart-max-delay")?;
+        let delay = layers.required("restart-delay")?;
         return Err(
             longest.refused(format_args!("is shorter than --restart-delay {0}; write at least {0}", delay.text))
         );
@@ -66,8 +59,8 @@ fn rules(typed: &Typed, layers: &Layers, on_exit: OnExit) -> Result<Rules, Refus
     Ok(rules)
 }
 
-fn takeover_delay(typed: &Typed, layers: &Layers, guarantee: Guarantee) -> Result<std::time::Duration, Refusal> {
-    let given = layers.required("takeover-delay", typed.service.takeover_delay.as_ref())?;
+fn takeover_delay(layers: &Layers, guarantee: Guarantee) -> Result<std::time::Duration, Refusal> {
+    let given = layers.required("takeover-delay")?;
     let delay = duration::parse(&given, Zero::Meaningful)?;
     if !delay.is_zero() && guarantee == Guarantee::AtLeastOne {
         return Err(given.refused("goes only with --guarantee at-most-one: at-least-one does not wait; leave one out"));
@@ -76,15 +69,10 @@ fn takeover_delay(typed: &Typed, layers: &Layers, guarantee: Guarantee) -> Resul
 }
 
 /// Settings of restarts that are not made.
-fn without_effect(typed: &Typed, layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, Refusal> {
-    let options = &typed.service;
-    let tuning = [
-        layers.given("restart-delay", options.restart_delay.as_ref())?,
-        layers.given("restart-max-delay", options.restart_max_delay.as_ref())?,
-        layers.given("max-restarts", options.max_restarts.as_ref())?,
-        layers.given("restart-window", options.restart_window.as_ref())?,
-        layers.given("no-restart-status", options.no_restart_status.as_ref())?,
-    ];
+fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, Refusal> {
+    const TUNING: [&str; 5] =
+        ["restart-delay", "restart-max-delay", "max-restarts", "restart-window", "no-restart-status"];
+    let tuning = TUNING.map(|option| layers.given(option)).into_iter().collect::<Result<Vec<_>, _>>()?;
     let idle = tuning.into_iter().flatten().filter(|given| on_exit != OnExit::Restart && is_chosen(given));
     Ok(idle.map(|given| format!("{} has no effect without --on-exit restart", given.origin)).collect())
 }

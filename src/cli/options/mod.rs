@@ -1,4 +1,5 @@
-//! Every option with its help: the only place where one is declared. Values stay text here; `config` gives them meaning.
+//! Every option with its help: the only place where one is declared. The fields are never read:
+//! `config` asks for a value by the option's name, and gives it meaning.
 //!
 //! Never: a check of a value.
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
@@ -17,11 +18,11 @@ use std::ffi::OsString;
 use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::access::AccessOptions;
-pub use self::configuration::Configuration;
+use self::configuration::Configuration;
 use self::configuration::LOG;
-pub use auxiliary::{FenceOptions, HealthOptions, HookOptions};
-pub use leaders::Crowd;
-pub use monitoring::Watching;
+use auxiliary::{FenceOptions, HealthOptions, HookOptions};
+use leaders::Crowd;
+use monitoring::Watching;
 use protection::Protection;
 use run_once::RunOptions;
 use service::ServiceOptions;

@@ -5,7 +5,6 @@
 use std::path::PathBuf;
 
 use super::secret_file;
-use crate::cli::AccessOptions;
 use crate::config::error::{Refusal, quoted};
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Given;
@@ -19,16 +18,11 @@ struct Options {
 }
 
 /// `None`: no server speaks TLS. `notices` gets what is worth one.
-pub fn read(
-    typed: &AccessOptions,
-    layers: &Layers,
-    uses_tls: bool,
-    notices: &mut Vec<String>,
-) -> Result<Option<Certificates>, Refusal> {
-    let ca = layers.given("tls-ca", typed.tls_ca.as_ref())?;
-    let certificate = layers.given("tls-cert", typed.tls_cert.as_ref())?;
-    let key = layers.given("tls-key", typed.tls_key.as_ref())?;
-    let any_name = layers.flag("tls-any-name", typed.tls_any_name)?;
+pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Result<Option<Certificates>, Refusal> {
+    let ca = layers.given("tls-ca")?;
+    let certificate = layers.given("tls-cert")?;
+    let key = layers.given("tls-key")?;
+    let any_name = layers.flag("tls-any-name")?;
     if !uses_tls {
         for given in [&ca, &certificate, &key].into_iter().flatten() {
             secret_file::open(given)?;

@@ -3,7 +3,6 @@
 //! Never: a keytab that is opened here; only whose it is.
 
 use super::secret_file;
-use crate::cli::AccessOptions;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
@@ -13,9 +12,9 @@ use crate::zookeeper::client::kerberos::Principal;
 const KEYTAB: &str = "KRB5_CLIENT_KTNAME";
 
 /// `None`: nobody asked for it. `notices` gets what is worth one.
-pub fn read(typed: &AccessOptions, layers: &Layers, notices: &mut Vec<String>) -> Result<Option<Principal>, Refusal> {
-    let is_wanted = layers.flag("kerberos", typed.kerberos)?;
-    let servers = layers.given("kerberos-server", typed.kerberos_server.as_ref())?;
+pub fn read(layers: &Layers, notices: &mut Vec<String>) -> Result<Option<Principal>, Refusal> {
+    let is_wanted = layers.flag("kerberos")?;
+    let servers = layers.given("kerberos-server")?;
     let principal = servers.as_ref().map(principal).transpose()?;
     if !is_wanted {
         notices.extend(servers.map(|given| format!("{} has no effect without --kerberos", given.origin)));

@@ -8,7 +8,6 @@ mod identities;
 mod kerberos;
 mod secret_file;
 
-use crate::cli::AccessOptions;
 use crate::config::error::Refusal;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Given, Origin};
@@ -25,11 +24,11 @@ pub struct Found {
 ///
 /// # Errors
 /// The first that cannot be read, is open to others, or makes no sense.
-pub fn read(typed: &AccessOptions, layers: &Layers, uses_tls: bool) -> Result<Found, Refusal> {
+pub fn read(layers: &Layers, uses_tls: bool) -> Result<Found, Refusal> {
     let mut notices = Vec::new();
-    let tls = certificates::read(typed, layers, uses_tls, &mut notices)?;
-    let access = identities(typed, layers, &mut notices)?;
-    let kerberos = kerberos::read(typed, layers, &mut notices)?;
+    let tls = certificates::read(layers, uses_tls, &mut notices)?;
+    let access = identities(layers, &mut notices)?;
+    let kerberos = kerberos::read(layers, &mut notices)?;
     if kerberos.is_some() && access.sasl.is_some() {
         let complaint = "goes not with an identity of SASL (sasl:USER:PASSWORD); a session logs in by SASL only once";
         return Err(Refusal::usage(layers.name_of("kerberos"), complaint));
@@ -37,8 +36,8 @@ pub fn read(typed: &AccessOptions, layers: &Layers, uses_tls: bool) -> Result<Fo
     Ok(Found { access: Access { kerberos, tls, ..access }, notices })
 }
 
-fn identities(typed: &AccessOptions, layers: &Layers, notices: &mut Vec<String>) -> Result<Access, Refusal> {
-    let file = layers.given("auth-file", typed.auth_file.as_ref())?;
+fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<Access, Refusal> {
+    let file = layers.given("auth-file")?;
     let variable = layers.surroundings.variable(SECRET_VARIABLE).filter(|value| !value.is_empty());
     match (file, variable) {
         (None, None) => Ok(Access::default()),

@@ -2,7 +2,6 @@
 //!
 //! Never: a file that is read twice, or judged by a name that may since mean another one.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -30,9 +29,9 @@ pub struct Found {
 }
 
 /// Reads the file that was named, else the usual one.
-pub fn read(named: Option<&OsString>, layers: &Layers, keys: &[Key]) -> Result<Found, Refusal> {
+pub fn read(layers: &Layers, keys: &[Key]) -> Result<Found, Refusal> {
     let usual = &layers.surroundings.usual_file;
-    match layers.given("config", named)? {
+    match layers.given("config")? {
         Some(given) => {
             let file = File::open(&given.text).map_err(|error| cannot_be_read(&given, &error))?;
             read_open(&given.text, &file, keys)

@@ -2,7 +2,7 @@
 //!
 //! Never: a value whose origin is forgotten.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::ArgMatches;
@@ -33,9 +33,9 @@ pub enum Layer<'a> {
 }
 
 impl Layers<'_> {
-    /// The value of an option. A variable that is set but empty counts as not set.
-    pub fn given(&self, option: &'static str, typed: Option<&OsString>) -> Result<Option<Given>, Refusal> {
-        let Some((layer, value)) = self.effective(option, typed.map(OsString::as_os_str)) else { return Ok(None) };
+    /// The value of an option, by its long name. A variable that is set but empty counts as not set.
+    pub fn given(&self, option: &'static str) -> Result<Option<Given>, Refusal> {
+        let Some((layer, value)) = self.effective(option) else { return Ok(None) };
         let origin = match layer {
             Layer::Option => Origin::Option(option),
             Layer::Environment => Origin::Environment(option),
@@ -52,25 +52,26 @@ impl Layers<'_> {
         }
     }
 
-    /// The value that counts, and the layer that it is from. `typed` is the parser's word, a default included.
-    pub fn effective<'a>(&'a self, option: &str, typed: Option<&'a OsStr>) -> Option<(Layer<'a>, &'a OsStr)> {
-        match (self.is_typed(option), self.variable(option), self.file.general(option), typed) {
-            (true, _, _, Some(value)) => Some((Layer::Option, value)),
-            (_, Some(value), _, _) => Some((Layer::Environment, value)),
-            (_, None, Some(set), _) => Some((Layer::File(&set.place), OsStr::new(&set.text))),
-            (_, None, None, Some(value)) => Some((Layer::Default, value)),
-            (_, None, None, None) => self.credential(option).map(|path| (Layer::Credential, path)),
+    /// The value that counts, and the layer that it is from.
+    pub fn effective<'a>(&'a self, option: &str) -> Option<(Layer<'a>, &'a OsStr)> {
+        let parsed = self.parsed(option);
+        match (parsed, self.variable(option), self.file.general(option)) {
+            (Some((ValueSource::CommandLine, value)), _, _) => Some((Layer::Option, value)),
+            (_, Some(value), _) => Some((Layer::Environment, value)),
+            (_, None, Some(set)) => Some((Layer::File(&set.place), OsStr::new(&set.text))),
+            (Some((_, value)), None, None) => Some((Layer::Default, value)),
+            (None, None, None) => self.credential(option).map(|path| (Layer::Credential, path)),
         }
     }
 
     /// The value of an option that has a default.
-    pub fn required(&self, option: &'static str, typed: Option<&OsString>) -> Result<Given, Refusal> {
+    pub fn required(&self, option: &'static str) -> Result<Given, Refusal> {
         let missing = || Refusal::usage(format_args!("--{option}"), "has no value");
-        self.given(option, typed)?.ok_or_else(missing)
+        self.given(option)?.ok_or_else(missing)
     }
 
     /// An option without a value; in the environment it has one.
-    pub fn flag(&self, option: &'static str, typed: bool) -> Result<bool, Refusal> {
+    pub fn flag(&self, option: &'static str) -> Result<bool, Refusal> {
         const WORDS: [(&str, bool); 8] = [
             ("true", true),
             ("false", false),
@@ -81,18 +82,15 @@ impl Layers<'_> {
             ("on", true),
             ("off", false),
         ];
-        if typed {
-            return Ok(true);
-        }
-        self.given(option, None)?.map_or(Ok(false), |given| given.one_of(&WORDS))
+        self.given(option)?.map_or(Ok(false), |given| given.one_of(&WORDS))
     }
 
     /// What to call an option in a complaint: by where its value came from.
     pub fn name_of(&self, option: &'static str) -> String {
-        match (self.is_typed(option), self.variable(option), self.file.general(option)) {
-            (false, Some(_), _) => Origin::Environment(option),
-            (false, None, Some(set)) => Origin::File(option, set.place.clone()),
-            (true, _, _) | (false, None, None) => Origin::Option(option),
+        match self.effective(option) {
+            Some((Layer::Environment, _)) => Origin::Environment(option),
+            Some((Layer::File(place), _)) => Origin::File(option, place.clone()),
+            _ => Origin::Option(option),
         }
         .to_string()
     }
@@ -107,11 +105,11 @@ impl Layers<'_> {
         self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty())
     }
 
-    /// Not every grammar has every option that a layer is asked for.
-    fn is_typed(&self, option: &str) -> bool {
+    /// What the parser says, a default included. Not every grammar has every option that a layer is asked for.
+    fn parsed(&self, option: &str) -> Option<(ValueSource, &OsStr)> {
         let id = option.replace('-', "_");
-        let exists = self.matches.try_contains_id(&id).is_ok();
-        exists && self.matches.value_source(&id) == Some(ValueSource::CommandLine)
+        let value = self.matches.try_get_raw(&id).ok()??.next_back()?;
+        Some((self.matches.value_source(&id)?, value))
     }
 }
 

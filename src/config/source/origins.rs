@@ -33,10 +33,7 @@ pub fn page(command: &Command, layers: &Layers, file: Option<&str>) -> String {
 
 fn line(argument: &Arg, layers: &Layers) -> (String, String) {
     let option = argument.get_long().unwrap_or_default();
-    let Some((layer, value)) = effective(argument, layers) else {
-        if !argument.get_action().takes_values() {
-            return (format!("# {option} = false"), "default".to_owned());
-        }
+    let Some((layer, value)) = layers.effective(option) else {
         return (format!("# {option}"), format!("default: {}", default_in_words(argument)));
     };
     let setting = format!("{option} = {}", in_toml(argument, &value.to_string_lossy()));
@@ -55,7 +52,7 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
 /// The settings that are from the file, as options.
 pub fn from_file(command: &Command, layers: &Layers) -> Vec<OsString> {
     let settings = command.get_arguments().filter(|argument| is_setting(argument));
-    let from_file = settings.filter_map(|argument| match effective(argument, layers) {
+    let from_file = settings.filter_map(|argument| match layers.effective(argument.get_long().unwrap_or_default()) {
         Some((Layer::File(_), value)) => as_option(argument, value),
         _ => None,
     });
@@ -71,15 +68,6 @@ fn as_option(argument: &Arg, value: &OsStr) -> Option<OsString> {
         return None;
     }
     Some(option)
-}
-
-fn effective<'a>(argument: &Arg, layers: &'a Layers) -> Option<(Layer<'a>, &'a OsStr)> {
-    let typed = if argument.get_action().takes_values() {
-        layers.matches.get_raw(argument.get_id().as_str()).and_then(Iterator::last)
-    } else {
-        layers.matches.get_flag(argument.get_id().as_str()).then_some(OsStr::new("true"))
-    };
-    layers.effective(argument.get_long().unwrap_or_default(), typed)
 }
 
 fn in_toml(argument: &Arg, text: &str) -> String {

@@ -2,7 +2,6 @@
 //!
 //! Never: a number without a unit, except a plain `0` where that means something.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::config::error::Refusal;
@@ -40,14 +39,14 @@ pub fn parse_up_to(longest: Duration, given: &Given, zero: Zero) -> Result<Durat
     }
 }
 
-/// A length of time that may be left out.
-pub fn length(
-    layers: &Layers,
-    option: &'static str,
-    typed: Option<&OsString>,
-    zero: Zero,
-) -> Result<Option<Duration>, Refusal> {
-    layers.given(option, typed)?.map(|given| parse(&given, zero)).transpose()
+/// The length of time of an option that has a default.
+pub fn required(layers: &Layers, option: &'static str, zero: Zero) -> Result<Duration, Refusal> {
+    parse(&layers.required(option)?, zero)
+}
+
+/// The length of time of an option that may be left out.
+pub fn optional(layers: &Layers, option: &'static str, zero: Zero) -> Result<Option<Duration>, Refusal> {
+    layers.given(option)?.map(|given| parse(&given, zero)).transpose()
 }
 
 fn read(text: &str) -> Result<Duration, String> {

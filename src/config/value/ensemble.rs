@@ -2,10 +2,8 @@
 //!
 //! Never: a server that is guessed at; a host name is resolved only when it is connected to.
 
-use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::cli::AccessOptions;
 use crate::config::error::{Refusal, quoted};
 use crate::config::source::layers::Layers;
 use crate::config::value::znode::{self, ZnodePath};
@@ -26,9 +24,9 @@ pub struct Ensemble {
 }
 
 /// Reads `--connect`, and `--tls`.
-pub fn read(connect: Option<&OsString>, access: &AccessOptions, layers: &Layers) -> Result<Ensemble, Refusal> {
-    let tls = layers.flag("tls", access.tls)?;
-    let given = layers.required("connect", connect)?;
+pub fn read(layers: &Layers) -> Result<Ensemble, Refusal> {
+    let tls = layers.flag("tls")?;
+    let given = layers.required("connect")?;
     parse(&given.text, tls).map_err(|complaint| given.refused(complaint))
 }
 
