@@ -7,6 +7,7 @@ mod service;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use self::service::Rows;
 use crate::config::Config;
 use crate::core::lease::{connection_timeout, lease_for, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause};
@@ -44,11 +45,9 @@ pub fn text(config: &Config) -> String {
     page + "Nothing was connected, written or started (--dry-run).\n"
 }
 
-type Rows = Vec<(&'static str, String)>;
-
 fn election(config: &Config) -> Rows {
     let chroot = config.chroot.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-    let leaders = match config.crowd.leaders {
+    let leaders = match config.leaders.count {
         1 => "one at a time".to_owned(),
         most => format!("up to {most} at a time, in slots 0 to {}", most - 1),
     };
@@ -76,8 +75,8 @@ fn election(config: &Config) -> Rows {
 }
 
 fn priority(config: &Config) -> String {
-    let priority = config.crowd.priority;
-    match config.crowd.preempt_after {
+    let priority = config.leaders.priority;
+    match config.leaders.preempt_after {
         None => priority.to_string(),
         Some(Duration::ZERO) => format!("{priority}; a lower leader is asked to hand over at once"),
         Some(after) => {
@@ -205,8 +204,8 @@ fn command(config: &Config) -> Rows {
 }
 
 fn watching(config: &Config) -> Rows {
-    let http = config.watching.http.as_ref();
-    let ready = match config.watching.ready_on {
+    let http = config.monitoring.http.as_ref();
+    let ready = match config.monitoring.ready_on {
         ReadyOn::Contending => "told when we are in line for leadership",
         ReadyOn::Leading => "told when the command runs",
     };
@@ -218,7 +217,7 @@ fn watching(config: &Config) -> Rows {
 
 fn errands(config: &Config) -> Rows {
     let mut rows = Rows::new();
-    if let Some((health, settings)) = &config.errands.health {
+    if let Some((health, settings)) = &config.auxiliary.health {
         let every = format!("every {}, killed after {}", length(settings.interval), length(health.timeout));
         let failures = settings.failures;
         rows.push((
@@ -232,16 +231,16 @@ fn errands(config: &Config) -> Rows {
             ));
         }
     }
-    if let Some(eligible) = &config.errands.eligible {
+    if let Some(eligible) = &config.auxiliary.eligible {
         let limit = length(eligible.timeout);
         rows.push(("asked before contending", format!("{}; killed after {limit}", printable(&eligible.command))));
     }
-    if let Some(fence) = &config.errands.fence {
+    if let Some(fence) = &config.auxiliary.fence {
         let limit = length(fence.timeout);
         let when = "before the command, after a term that did not end cleanly";
         rows.push(("fences", format!("{}; {when}; killed after {limit}", printable(&fence.command))));
     }
-    if let Some(hook) = &config.errands.hook {
+    if let Some(hook) = &config.auxiliary.hook {
         let delay = "the last ones delay our exit by that at most";
         rows.push((
             "at every change",

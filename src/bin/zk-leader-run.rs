@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
-use zk_leader_run::cli::Stop;
+use zk_leader_run::cli::EarlyExit;
 use zk_leader_run::config::source::surroundings::Surroundings;
 use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     };
     wiring::keep_secrets(&config.access);
     if config.dry_run {
-        return Stop::answer(dry_run::text(&config)).print();
+        return EarlyExit::answer(dry_run::text(&config)).print();
     }
     if let Some(orphaned) = wiring::orphaned() {
         return release(&config, &orphaned);
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 fn lead(config: &Config, guards: Guards) -> ExitCode {
     let onlookers = match wiring::onlookers(config) {
         Ok(onlookers) => onlookers,
-        Err(refusal) => return Stop::from(refusal).print(),
+        Err(refusal) => return EarlyExit::from(refusal).print(),
     };
     for notice in &config.notices {
         tracing::warn!("{notice}");
@@ -70,7 +70,7 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
 fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
-    let preempt_after = config.crowd.preempt_after;
+    let preempt_after = config.leaders.preempt_after;
     let company = Company { onlookers, errands: wiring::errands(config), preempt_after };
     runtime()?.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await })
 }

@@ -28,7 +28,7 @@ pub const PROGRAM: &str = "zk-leaderctl";
     disable_help_subcommand = true,
     max_term_width = 100
 )]
-pub struct CtlTyped {
+pub struct CtlOptions {
     #[command(flatten)]
     pub common: Common,
 
@@ -221,5 +221,5 @@ that is an answer that is not known (2).
 
 /// The command line's grammar with all of its help.
 pub fn command() -> clap::Command {
-    CtlTyped::command().after_help(AFTER_HELP)
+    CtlOptions::command().after_help(AFTER_HELP)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// A text that ends the program before it has begun.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stop {
+pub struct EarlyExit {
     pub text: String,
     pub stream: Stream,
     pub status: u8,
@@ -17,7 +17,7 @@ pub enum Stream {
     Stderr,
 }
 
-impl Stop {
+impl EarlyExit {
     /// Something that was asked for.
     pub fn answer(text: impl Into<String>) -> Self {
         let text: String = text.into().lines().flat_map(|line| [line.trim_end(), "\n"]).collect();

@@ -13,11 +13,11 @@ pub mod reference;
 
 use clap::CommandFactory;
 
-pub use self::early_exit::{Stop, Stream};
-pub use self::environment::{TWINS, twin};
-use self::options::Typed;
+pub use self::early_exit::{EarlyExit, Stream};
+pub use self::environment::{ENVIRONMENT_PREFIX, environment_variable};
+use self::options::Options;
 
 /// The command line's grammar with all of its help.
 pub fn command() -> clap::Command {
-    Typed::command().after_help("`--help` tells more, with examples.").after_long_help(reference::after_help())
+    Options::command().after_help("`--help` tells more, with examples.").after_long_help(reference::after_help())
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command};
 
-use super::environment::twin;
+use super::environment::environment_variable;
 use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\
@@ -100,7 +100,7 @@ A release that cannot be confirmed within 1 s is left to expiry: a warning in th
 pub fn options(command: &Command) -> String {
     let mut page = OPTIONS.to_owned();
     let mut heading = "";
-    for argument in command.get_arguments().filter(|argument| has_twin(argument)) {
+    for argument in command.get_arguments().filter(|argument| has_variable(argument)) {
         let section = argument.get_help_heading().unwrap_or_default();
         if section != heading {
             let _ = write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n");
@@ -112,14 +112,14 @@ pub fn options(command: &Command) -> String {
 }
 
 /// `--help` and `--version` are questions, not settings.
-pub fn has_twin(argument: &Arg) -> bool {
+pub fn has_variable(argument: &Arg) -> bool {
     argument.get_long().is_some() && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
 }
 
 /// What makes a setting: neither where settings are, nor a question about them.
 pub fn is_setting(argument: &Arg) -> bool {
     const NO_SETTINGS: [&str; 3] = ["config", "print-config", "dry-run"];
-    has_twin(argument) && argument.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
+    has_variable(argument) && argument.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
 }
 
 /// The default of an option that has none to show, as its help says it.
@@ -138,7 +138,7 @@ fn row(argument: &Arg) -> String {
     let (meaning, said) = meaning_and_default(argument);
     let default =
         argument.get_default_values().first().map_or(said, |default| format!("`{}`", default.to_string_lossy()));
-    format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", twin(long))
+    format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", environment_variable(long))
 }
 
 /// The summary and what follows it, and the default if the summary ends with `[default: words]`.

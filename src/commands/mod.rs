@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
-use crate::cli::{Stop, Stream};
+use crate::cli::{EarlyExit as Stop, Stream};
 use crate::clock;
 use crate::config::ctl::{Asked, Format, Place, Question};
 use crate::config::error::quoted;

@@ -2,16 +2,16 @@
 //!
 //! Never: a command that is tried; whether it works is seen when it is run.
 
-use crate::config::error::Refusal;
+use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Given, Origin};
+use crate::config::source::setting::{Origin, Setting};
 use crate::config::value::duration::{self, Zero};
 use crate::core::health;
 use crate::supervisor::errands::Errand;
 
 /// The auxiliary commands that there are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Errands {
+pub struct Auxiliary {
     /// `--hook`.
     pub hook: Option<Errand>,
     /// `--health-cmd`.
@@ -24,17 +24,17 @@ pub struct Errands {
     pub(super) notices: Vec<String>,
 }
 
-pub(super) fn read(layers: &Layers) -> Result<Errands, Refusal> {
+pub(super) fn read(layers: &Layers) -> Result<Auxiliary, ConfigError> {
     let mut notices = Vec::new();
     let hook = errand(&mut notices, layers.given("hook")?, &layers.required("hook-timeout")?, "--hook")?;
     let health = health(&mut notices, layers)?;
     let eligible =
         errand(&mut notices, layers.given("eligible-cmd")?, &layers.required("eligible-timeout")?, "--eligible-cmd")?;
     let fence = errand(&mut notices, layers.given("fence-cmd")?, &layers.required("fence-timeout")?, "--fence-cmd")?;
-    Ok(Errands { hook, health, eligible, fence, notices })
+    Ok(Auxiliary { hook, health, eligible, fence, notices })
 }
 
-fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, health::Settings)>, Refusal> {
+fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, health::Settings)>, ConfigError> {
     const OPTION: &str = "--health-cmd";
     let command = layers.given("health-cmd")?;
     let timeout = layers.required("health-timeout")?;
@@ -55,19 +55,19 @@ fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, 
     Ok(errand.map(|errand| (errand, settings)))
 }
 
-fn count(given: &Given) -> Result<u32, Refusal> {
-    match given.text.parse() {
-        Ok(count) if count > 0 && given.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
-        _ => Err(given.refused("is no number of failures; write 1, 2, 3 or more")),
+fn count(setting: &Setting) -> Result<u32, ConfigError> {
+    match setting.text.parse() {
+        Ok(count) if count > 0 && setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
+        _ => Err(setting.refused("is no number of failures; write 1, 2, 3 or more")),
     }
 }
 
 fn errand(
     notices: &mut Vec<String>,
-    command: Option<Given>,
-    timeout: &Given,
+    command: Option<Setting>,
+    timeout: &Setting,
     option: &'static str,
-) -> Result<Option<Errand>, Refusal> {
+) -> Result<Option<Errand>, ConfigError> {
     let remedy = "write how long it may take, like 10s";
     let limit = duration::parse(timeout, Zero::Senseless(remedy))?;
     match command {
@@ -86,7 +86,7 @@ fn errand(
 }
 
 /// A word on a setting of what is not there.
-fn unless_default(notices: &mut Vec<String>, setting: &Given, option: &'static str) {
+fn unless_default(notices: &mut Vec<String>, setting: &Setting, option: &'static str) {
     if !matches!(setting.origin, Origin::Default(_)) {
         notices.push(format!("{} has no effect without {option}", setting.origin));
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::auxiliary::{self, Errands};
-use super::election::{self, Place};
-use super::error::Refusal;
-use super::leaders::{self, Crowd};
-use super::monitoring::{self, Watching};
+use super::auxiliary::{self, Auxiliary};
+use super::election::{self, ElectionSettings};
+use super::error::ConfigError;
+use super::leaders::{self, Leaders};
+use super::monitoring::{self, Monitoring};
 use super::source::layers::Layers;
-use super::source::setting::Given;
+use super::source::setting::Setting;
 use super::value::duration::{self, Zero};
 use super::value::znode::ZnodePath;
 use super::value::{acl, executable, signal};
@@ -58,7 +58,7 @@ pub struct Config {
     /// Of every znode that we create.
     pub acl: Acl,
     pub recipe: Recipe,
-    pub crowd: Crowd,
+    pub leaders: Leaders,
     /// How long to contend; `None`: for ever, zero: only if the lease is free now.
     pub wait: Option<Duration>,
     /// The status of not being elected.
@@ -87,8 +87,8 @@ pub struct Config {
     /// Never empty.
     pub command: Vec<OsString>,
 
-    pub watching: Watching,
-    pub errands: Errands,
+    pub monitoring: Monitoring,
+    pub auxiliary: Auxiliary,
 
     pub log_format: Format,
     pub log_level: LevelFilter,
@@ -118,12 +118,12 @@ impl Config {
 ///
 /// # Errors
 /// The first value, or the first sum of values, that cannot work.
-pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, Refusal> {
+pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, ConfigError> {
     let mut config = values(program, command, layers)?;
-    config.notices.append(&mut config.errands.notices);
+    config.notices.append(&mut config.auxiliary.notices);
     let others = run_once::Others {
         guarantee: config.guarantee,
-        leaders: config.crowd.leaders,
+        leaders: config.leaders.count,
         recipe: config.recipe,
         on_exit: config.on_exit,
         on_loss: config.on_loss,
@@ -133,22 +133,22 @@ pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<
     Ok(config)
 }
 
-fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, Refusal> {
-    let place = election::read(layers, program)?;
-    let ((access, acl), lease) = (access(layers, &place)?, lease::read(layers, place.is_shared)?);
+fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, ConfigError> {
+    let election = election::read(layers, program)?;
+    let ((access, acl), lease) = (access(layers, &election)?, lease::read(layers, election.is_shared)?);
     let (on_exit, service, notices) = service::read(layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(layers, lease.session_timeout)?;
     Ok(Config {
-        servers: place.ensemble.servers,
-        chroot: place.ensemble.chroot,
+        servers: election.ensemble.servers,
+        chroot: election.ensemble.chroot,
         access: access.access,
-        name: place.name,
-        base: place.base,
-        election: place.election,
-        id: place.id,
+        name: election.name,
+        base: election.base,
+        election: election.candidates,
+        id: election.id,
         acl,
-        recipe: place.recipe,
-        crowd: leaders::read(layers, place.recipe, lease.guarantee, place.is_shared)?,
+        recipe: election.recipe,
+        leaders: leaders::read(layers, election.recipe, lease.guarantee, election.is_shared)?,
         wait,
         conflict_exit_code: status(&layers.required("conflict-exit-code")?)?,
         connect_timeout,
@@ -165,8 +165,8 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
         service,
         once: None,
         command,
-        watching: monitoring::read(layers)?,
-        errands: auxiliary::read(layers)?,
+        monitoring: monitoring::read(layers)?,
+        auxiliary: auxiliary::read(layers)?,
         log_format: layers.required("log-format")?.one_of(&FORMATS)?,
         log_level: layers.required("log-level")?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run")?,
@@ -177,32 +177,32 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
 }
 
 /// How the servers know us, and what of ours they let us do.
-fn access(layers: &Layers, place: &Place) -> Result<(access::Found, Acl), Refusal> {
-    let found = access::read(layers, place.ensemble.uses_tls)?;
+fn access(layers: &Layers, election: &ElectionSettings) -> Result<(access::Credentials, Acl), ConfigError> {
+    let found = access::read(layers, election.ensemble.uses_tls)?;
     let acl = acl::parse(&layers.required("acl")?, found.access.is_anonymous())?;
     Ok((found, acl))
 }
 
 /// `--wait` and `--connect-timeout`: who will not wait for leadership for ever need not wait for the ensemble either.
-fn patience(layers: &Layers, session_timeout: Duration) -> Result<(Option<Duration>, Option<Duration>), Refusal> {
+fn patience(layers: &Layers, session_timeout: Duration) -> Result<(Option<Duration>, Option<Duration>), ConfigError> {
     let wait = duration::optional(layers, "wait", Zero::Meaningful)?;
     let no_zero = Zero::Senseless("write a duration like 30s, or leave it out to try for ever");
     let connect_timeout = duration::optional(layers, "connect-timeout", no_zero)?;
     Ok((wait, connect_timeout.or(wait.map(|wait| wait.max(session_timeout)))))
 }
 
-fn stop_signal(layers: &Layers) -> Result<i32, Refusal> {
-    let given = layers.required("stop-signal")?;
-    match signal::parse(&given)? {
-        libc::SIGSTOP => Err(given.refused("only suspends the command; write TERM, or another signal that ends it")),
+fn stop_signal(layers: &Layers) -> Result<i32, ConfigError> {
+    let setting = layers.required("stop-signal")?;
+    match signal::parse(&setting)? {
+        libc::SIGSTOP => Err(setting.refused("only suspends the command; write TERM, or another signal that ends it")),
         signal => Ok(signal),
     }
 }
 
-fn status(given: &Given) -> Result<u8, Refusal> {
-    let digits = given.text.bytes().all(|byte| byte.is_ascii_digit());
-    match given.text.parse() {
+fn status(setting: &Setting) -> Result<u8, ConfigError> {
+    let digits = setting.text.bytes().all(|byte| byte.is_ascii_digit());
+    match setting.text.parse() {
         Ok(status) if digits => Ok(status),
-        _ => Err(given.refused("is not an exit status; write a number from 0 to 255")),
+        _ => Err(setting.refused("is not an exit status; write a number from 0 to 255")),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Never: a znode of ours among their candidates that is no candidate.
 
-use crate::config::error::Refusal;
-use crate::config::source::setting::Given;
+use crate::config::error::ConfigError;
+use crate::config::source::setting::Setting;
 use crate::config::value::znode::{self, ZnodePath};
 use crate::core::settings::Recipe;
 
@@ -15,19 +15,19 @@ pub const BEST_EFFORT: &str = "--election-path: contenders of other libraries do
                                stopped half of a session timeout early, which is best effort and no proof";
 
 /// The directory of `--election-path`. Other libraries would take our other znodes for contenders, so these lie apart.
-pub fn election(given: &Given, base: &ZnodePath, recipe: Recipe) -> Result<ZnodePath, Refusal> {
-    let election = znode::path(given)?;
+pub fn election(setting: &Setting, base: &ZnodePath, recipe: Recipe) -> Result<ZnodePath, ConfigError> {
+    let election = znode::path(setting)?;
     if recipe == Recipe::Single {
         let complaint = "has no line of candidates with --recipe single; write the recipe of those who contend there, such as \
                          curator-latch, curator-lock or kazoo";
-        return Err(given.conflicting(complaint));
+        return Err(setting.conflicting(complaint));
     }
     if base.is_within(&election) || election.is_within(base) && election != base.join(OWN) {
         let complaint = format!(
             "and the election's own znodes in {base} must lie apart, because other libraries take every znode for a contender; \
              write another --path"
         );
-        return Err(given.conflicting(complaint));
+        return Err(setting.conflicting(complaint));
     }
     Ok(election)
 }

@@ -8,14 +8,15 @@ use crate::exit::Status;
 use crate::observe::line::printable;
 
 /// Why the program does not even begin.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{sentence}")]
+pub struct ConfigError {
     pub status: Status,
     /// Without the name of the program.
     pub sentence: String,
 }
 
-impl Refusal {
+impl ConfigError {
     /// What was typed cannot be understood, or contradicts itself.
     pub fn usage(subject: impl Display, complaint: impl Display) -> Self {
         Self::new(Status::Usage, subject, complaint)
@@ -28,6 +29,23 @@ impl Refusal {
 
     pub fn new(status: Status, subject: impl Display, complaint: impl Display) -> Self {
         Self { status, sentence: format!("{subject}: {complaint}") }
+    }
+}
+
+/// What is wrong with a value, as the end of a sentence that begins with it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ValueError(String);
+
+impl From<String> for ValueError {
+    fn from(complaint: String) -> Self {
+        Self(complaint)
+    }
+}
+
+impl From<&str> for ValueError {
+    fn from(complaint: &str) -> Self {
+        Self(complaint.to_owned())
     }
 }
 

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use crate::config::error::Refusal;
+use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::Given;
+use crate::config::source::setting::Setting;
 use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, Recipe};
 use crate::zookeeper::schema::recipe;
@@ -18,59 +18,70 @@ const PRIORITY_HIGHEST: i16 = 999;
 
 /// See the module's page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Crowd {
-    pub leaders: u16,
+pub struct Leaders {
+    /// How many may lead at once.
+    pub count: u16,
     pub priority: i16,
     /// When to ask a leader of lower priority to hand over; `None`: never.
     pub preempt_after: Option<Duration>,
 }
 
-pub(super) fn read(layers: &Layers, recipe: Recipe, guarantee: Guarantee, is_shared: bool) -> Result<Crowd, Refusal> {
+pub(super) fn read(
+    layers: &Layers,
+    recipe: Recipe,
+    guarantee: Guarantee,
+    is_shared: bool,
+) -> Result<Leaders, ConfigError> {
     let leaders = layers.required("leaders")?;
     let priority = layers.required("priority")?;
     let preempts = layers.given("preempt-after")?;
-    let crowd = Crowd {
-        leaders: how_many(&leaders)?,
+    let chosen = Leaders {
+        count: how_many(&leaders)?,
         priority: how_high(&priority)?,
-        preempt_after: preempts.as_ref().map(|given| duration::parse(given, Zero::Meaningful)).transpose()?,
+        preempt_after: preempts.as_ref().map(|setting| duration::parse(setting, Zero::Meaningful)).transpose()?,
     };
     if is_shared {
-        return beside_others(crowd, &leaders, &priority, preempts.as_ref());
+        return beside_others(chosen, &leaders, &priority, preempts.as_ref());
     }
-    if let Some(given) = preempts.filter(|_| recipe == Recipe::Single || crowd.leaders > 1) {
-        return Err(given.refused(
+    if let Some(setting) = preempts.filter(|_| recipe == Recipe::Single || chosen.count > 1) {
+        return Err(setting.refused(
             "goes only with a line of priorities and one leader; leave it out, or --recipe single and --leaders",
         ));
     }
     match (recipe, guarantee) {
-        (Recipe::Single, _) if crowd.leaders > 1 => {
+        (Recipe::Single, _) if chosen.count > 1 => {
             Err(leaders.refused("leaders do not share the one znode of --recipe single; leave that out"))
         }
-        (Recipe::Single, _) if crowd.priority != 0 => {
+        (Recipe::Single, _) if chosen.priority != 0 => {
             Err(priority
                 .refused("has no effect with --recipe single, where nobody stands in line; leave one of them out"))
         }
-        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if crowd.leaders > 1 => {
+        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if chosen.count > 1 => {
             Err(leaders.conflicting(only_ours("leaders", recipe)))
         }
-        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if crowd.priority != 0 => {
+        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if chosen.priority != 0 => {
             Err(priority.conflicting(only_ours("as a priority", recipe)))
         }
-        (_, Guarantee::AtLeastOne) if crowd.leaders > 1 => {
+        (_, Guarantee::AtLeastOne) if chosen.count > 1 => {
             Err(leaders.refused("leaders are an upper limit, and --guarantee at-least-one keeps none; leave that out"))
         }
-        _ => Ok(crowd),
+        _ => Ok(chosen),
     }
 }
 
 /// What other libraries do not know cannot be had in their directory.
-fn beside_others(crowd: Crowd, leaders: &Given, priority: &Given, preempts: Option<&Given>) -> Result<Crowd, Refusal> {
+fn beside_others(
+    chosen: Leaders,
+    leaders: &Setting,
+    priority: &Setting,
+    preempts: Option<&Setting>,
+) -> Result<Leaders, ConfigError> {
     let complaint =
         |what| format!("{what} with --election-path, whose other contenders know none; leave one of them out");
-    match (crowd, preempts) {
-        (_, Some(given)) => Err(given.conflicting(complaint("is for priorities, which cannot be had"))),
-        (Crowd { leaders: 1, priority: 0, .. }, None) => Ok(crowd),
-        (Crowd { leaders: 1, .. }, None) => Err(priority.conflicting(complaint("is no priority"))),
+    match (chosen, preempts) {
+        (_, Some(setting)) => Err(setting.conflicting(complaint("is for priorities, which cannot be had"))),
+        (Leaders { count: 1, priority: 0, .. }, None) => Ok(chosen),
+        (Leaders { count: 1, .. }, None) => Err(priority.conflicting(complaint("is no priority"))),
         _ => Err(leaders.conflicting(complaint("leaders cannot be had"))),
     }
 }
@@ -80,17 +91,17 @@ fn only_ours(what: &str, recipe: Recipe) -> String {
     format!("{what} is nothing that the candidates of --recipe {recipe} know; leave one of them out")
 }
 
-fn how_many(given: &Given) -> Result<u16, Refusal> {
-    match given.text.parse() {
+fn how_many(setting: &Setting) -> Result<u16, ConfigError> {
+    match setting.text.parse() {
         Ok(leaders) if (1..=LEADERS_MOST).contains(&leaders) => Ok(leaders),
-        _ => Err(given.refused(format_args!("is no number of leaders; write one from 1 to {LEADERS_MOST}"))),
+        _ => Err(setting.refused(format_args!("is no number of leaders; write one from 1 to {LEADERS_MOST}"))),
     }
 }
 
-fn how_high(given: &Given) -> Result<i16, Refusal> {
-    match given.text.parse() {
+fn how_high(setting: &Setting) -> Result<i16, ConfigError> {
+    match setting.text.parse() {
         Ok(priority) if (-PRIORITY_HIGHEST..=PRIORITY_HIGHEST).contains(&priority) => Ok(priority),
-        _ => Err(given
+        _ => Err(setting
             .refused(format_args!("is no priority; write a number from -{PRIORITY_HIGHEST} to {PRIORITY_HIGHEST}"))),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::election_path;
-use super::error::Refusal;
+use super::error::ConfigError;
 use super::source::layers::Layers;
 use super::value::duration::{self, Zero};
 use super::value::signal;
@@ -25,10 +25,10 @@ pub struct Lease {
     pub notices: Vec<String>,
 }
 
-pub fn read(layers: &Layers, is_shared: bool) -> Result<Lease, Refusal> {
+pub fn read(layers: &Layers, is_shared: bool) -> Result<Lease, ConfigError> {
     let no_zero = Zero::Senseless("write a duration like 15s");
-    let given = layers.required("session-timeout")?;
-    let session_timeout = duration::parse_up_to(LONGEST_SESSION, &given, no_zero)?;
+    let setting = layers.required("session-timeout")?;
+    let session_timeout = duration::parse_up_to(LONGEST_SESSION, &setting, no_zero)?;
     let lease = duration::optional(layers, "lease", no_zero)?;
     let reserve = duration::optional(layers, "stop-reserve", Zero::Meaningful)?;
     let guarantee = layers.required("guarantee")?.one_of(&GUARANTEES)?;
@@ -40,28 +40,32 @@ pub fn read(layers: &Layers, is_shared: bool) -> Result<Lease, Refusal> {
     Ok(Lease { session_timeout, wishes, guarantee, on_pause, notices: without_effect(session_timeout, &wishes) })
 }
 
-fn max_pause(layers: &Layers, guarantee: Guarantee, session_timeout: Duration) -> Result<Option<Duration>, Refusal> {
-    let given = layers.given("max-pause")?;
-    match (given, guarantee) {
+fn max_pause(
+    layers: &Layers,
+    guarantee: Guarantee,
+    session_timeout: Duration,
+) -> Result<Option<Duration>, ConfigError> {
+    let setting = layers.given("max-pause")?;
+    match (setting, guarantee) {
         (None, Guarantee::AtMostOne) => Ok(None),
         (None, Guarantee::AtLeastOne) => Ok(Some(session_timeout.saturating_mul(SESSIONS_PER_PAUSE))),
-        (Some(given), Guarantee::AtLeastOne) => {
-            duration::parse(&given, Zero::Senseless("write a duration like 2m30s")).map(Some)
+        (Some(setting), Guarantee::AtLeastOne) => {
+            duration::parse(&setting, Zero::Senseless("write a duration like 2m30s")).map(Some)
         }
-        (Some(given), Guarantee::AtMostOne) => {
-            duration::parse(&given, Zero::Meaningful)?;
-            Err(given.refused("goes only with --guarantee at-least-one; add that, or bound the pause with --grace"))
+        (Some(setting), Guarantee::AtMostOne) => {
+            duration::parse(&setting, Zero::Meaningful)?;
+            Err(setting.refused("goes only with --guarantee at-least-one; add that, or bound the pause with --grace"))
         }
     }
 }
 
-fn on_pause(layers: &Layers) -> Result<OnPause, Refusal> {
-    let given = layers.required("on-pause")?;
+fn on_pause(layers: &Layers) -> Result<OnPause, ConfigError> {
+    let setting = layers.required("on-pause")?;
     let resume = layers.given("on-resume")?;
-    let what = match given.text.as_str() {
+    let what = match setting.text.as_str() {
         "run" => OnPause::Run,
         "freeze" => OnPause::Freeze,
-        _ => OnPause::Signal { pause: signal::parse_or(&given, &["run", "freeze"])?, resume: None },
+        _ => OnPause::Signal { pause: signal::parse_or(&setting, &["run", "freeze"])?, resume: None },
     };
     let Some(resume) = resume else { return Ok(what) };
     let signal = signal::parse(&resume)?;
@@ -69,7 +73,7 @@ fn on_pause(layers: &Layers) -> Result<OnPause, Refusal> {
         OnPause::Signal { pause, .. } => Ok(OnPause::Signal { pause, resume: Some(signal) }),
         OnPause::Run | OnPause::Freeze => Err(resume.refused(format_args!(
             "goes only with a signal in --on-pause, which is '{}'; write --on-pause SIGNAL, or leave --on-resume out",
-            given.text
+            setting.text
         ))),
     }
 }

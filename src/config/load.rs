@@ -8,18 +8,18 @@ use std::path::Path;
 use clap::error::ErrorKind;
 
 use super::build::{self, Config, FileRead};
-use super::error::Refusal;
-use super::source::file::{self, Found};
-use super::source::file_settings::{self, Settled};
+use super::error::ConfigError;
+use super::source::file::{self, ConfigFile};
+use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
 use super::source::{mistake, origins};
-use crate::cli::{self, Stop, Stream, reference};
+use crate::cli::{self, EarlyExit, Stream, reference};
 use crate::config::source::surroundings::Surroundings;
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        let text = format!("zk-leader-run: {}\n", refusal.sentence);
-        Self { text, stream: Stream::Stderr, status: refusal.status.code() }
+impl From<ConfigError> for EarlyExit {
+    fn from(error: ConfigError) -> Self {
+        let text = format!("zk-leader-run: {}\n", error.sentence);
+        Self { text, stream: Stream::Stderr, status: error.status.code() }
     }
 }
 
@@ -30,19 +30,19 @@ pub const RELEASER: &str = "zk-leader-run-releaser";
 ///
 /// # Errors
 /// Help, the version or the settings were asked for, or something is wrong.
-pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, Stop> {
+pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, EarlyExit> {
     let mut arguments = arguments.into_iter().peekable();
     let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
     let grammar = cli::command();
     let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
-    let layers = Layers { matches: &matches, surroundings, file: &Settled::default() };
-    let found = if is_releaser { Found::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
-    let name = election_name(command.first(), &Layers { file: &found.settled, ..layers })?;
-    let settled = found.settled.of_election(&name);
-    let layers = Layers { file: &settled, ..layers };
+    let layers = Layers { matches: &matches, surroundings, file: &FileSettings::default() };
+    let found = if is_releaser { ConfigFile::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
+    let name = election_name(command.first(), &Layers { file: &found.settings, ..layers })?;
+    let settings = found.settings.of_election(&name);
+    let layers = Layers { file: &settings, ..layers };
     if layers.flag("print-config")? {
-        return Err(Stop::answer(origins::page(&grammar, &layers, found.path.as_deref())));
+        return Err(EarlyExit::answer(origins::page(&grammar, &layers, found.path.as_deref())));
     }
     let Some(program) = command.first().cloned() else {
         return Err(mistake::no_command(&grammar, &matches).into());
@@ -50,13 +50,13 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
     let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
     config.notices.extend(found.notice);
-    config.notices.extend(layers::unknown_twins(surroundings, &option_names()));
+    config.notices.extend(layers::unknown_variables(surroundings, &option_names()));
     Ok(config)
 }
 
 /// Which section of the file is ours, as far as that is known yet.
-fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, Refusal> {
-    let named = layers.given("name")?.map(|given| given.text);
+fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, ConfigError> {
+    let named = layers.given("name")?.map(|setting| setting.text);
     let program = || program.and_then(|program| Path::new(program).file_name());
     Ok(named.unwrap_or_else(|| program().unwrap_or_default().to_string_lossy().into_owned()))
 }
@@ -64,13 +64,13 @@ fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, 
 /// The long names of every option that has a twin in the environment.
 fn option_names() -> Vec<String> {
     let command = cli::command();
-    let settings = command.get_arguments().filter(|argument| reference::has_twin(argument));
+    let settings = command.get_arguments().filter(|argument| reference::has_variable(argument));
     settings.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
 }
 
-fn stop(error: &clap::Error) -> Stop {
+fn stop(error: &clap::Error) -> EarlyExit {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
-        _ => mistake::refusal(error, "zk-leader-run").into(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
+        _ => mistake::error_of(error, "zk-leader-run").into(),
     }
 }

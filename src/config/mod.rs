@@ -21,6 +21,6 @@ mod timing;
 mod value;
 
 pub use self::build::{Config, FileRead};
-pub use self::leaders::Crowd;
-pub use self::monitoring::Watching;
+pub use self::leaders::Leaders;
+pub use self::monitoring::Monitoring;
 pub use self::value::znode::ZnodePath;

@@ -2,9 +2,9 @@
 //!
 //! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
 
-use crate::config::error::Refusal;
+use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Given, Origin};
+use crate::config::source::setting::{Origin, Setting};
 use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, OnExit, OnLoss, Recipe};
 use crate::zookeeper::schema::once::{Once, Per};
@@ -22,7 +22,11 @@ pub struct Others {
 }
 
 /// What runs once, if anything does, and what follows when leadership is lost.
-pub fn read(layers: &Layers, others: &Others, notices: &mut Vec<String>) -> Result<(Option<Once>, OnLoss), Refusal> {
+pub fn read(
+    layers: &Layers,
+    others: &Others,
+    notices: &mut Vec<String>,
+) -> Result<(Option<Once>, OnLoss), ConfigError> {
     let slot = layers.given("slot")?;
     let period = layers.given("once-per")?;
     let retry_failed = layers.flag("retry-failed")?;
@@ -31,7 +35,7 @@ pub fn read(layers: &Layers, others: &Others, notices: &mut Vec<String>) -> Resu
     if slot.is_none() && matches!(keep.origin, Origin::Option(_)) {
         notices.push(format!("{} has no effect without --slot", keep.origin));
     }
-    let (given, per) = match (slot, period) {
+    let (setting, per) = match (slot, period) {
         (Some(_), Some(period)) => {
             return Err(
                 period.refused("does not go with --slot, which tells runs apart by itself; write one of the two")
@@ -44,35 +48,37 @@ pub fn read(layers: &Layers, others: &Others, notices: &mut Vec<String>) -> Resu
         }
         (None, None) if retry_failed => {
             let complaint = "goes only with --slot or --once-per; add one of them, or leave it out";
-            return Err(Refusal::usage(layers.name_of("retry-failed"), complaint));
+            return Err(ConfigError::usage(layers.name_of("retry-failed"), complaint));
         }
         (None, None) => return Ok((None, others.on_loss)),
     };
     let once = Once { per, retry_failed, keep_slots };
     let on_exit = layers.required("on-exit")?;
-    agree(&given, &once, others, &on_exit)?;
-    let on_loss = on_loss(&given, &once, others.on_loss, &layers.required("on-loss")?)?;
+    agree(&setting, &once, others, &on_exit)?;
+    let on_loss = on_loss(&setting, &once, others.on_loss, &layers.required("on-loss")?)?;
     Ok((Some(once), on_loss))
 }
 
 /// Refuses what does not go together.
-fn agree(given: &Given, once: &Once, others: &Others, on_exit: &Given) -> Result<(), Refusal> {
+fn agree(setting: &Setting, once: &Once, others: &Others, on_exit: &Setting) -> Result<(), ConfigError> {
     if others.guarantee == Guarantee::AtLeastOne {
-        return Err(given.refused(
+        return Err(setting.refused(
             "does not go with --guarantee at-least-one, under which two commands may run at once, for one slot, too; leave \
              that out, and add --retry-failed for a job that must not be missed",
         ));
     }
     if others.leaders > 1 {
-        return Err(given.refused("does not go with more than one of --leaders: a run is one command; leave that out"));
+        return Err(
+            setting.refused("does not go with more than one of --leaders: a run is one command; leave that out")
+        );
     }
     if others.recipe == Recipe::Single && matches!(once.per, Per::Period(_)) {
-        return Err(given.refused(
+        return Err(setting.refused(
             "does not go with --recipe single, where nothing tells when a call joined; leave that out, or write --slot",
         ));
     }
     if others.on_exit != OnExit::Exit {
-        let option = &given.origin;
+        let option = &setting.origin;
         let complaint = format!("does not go with {option}: after one run all that follows is a duplicate; write exit");
         return Err(on_exit.refused(complaint));
     }
@@ -80,34 +86,34 @@ fn agree(given: &Given, once: &Once, others: &Others, on_exit: &Given) -> Result
 }
 
 /// At most once, a run that was lost is not repeated, so there is nothing to stay for.
-fn on_loss(given: &Given, once: &Once, chosen: OnLoss, typed: &Given) -> Result<OnLoss, Refusal> {
+fn on_loss(setting: &Setting, once: &Once, chosen: OnLoss, typed: &Setting) -> Result<OnLoss, ConfigError> {
     match chosen {
         _ if once.retry_failed => Ok(chosen),
         OnLoss::Rejoin if !matches!(typed.origin, Origin::Default(_)) => Err(typed.refused(format_args!(
             "does not go with {}: a run that was lost is not repeated; write exit, or add --retry-failed",
-            given.origin
+            setting.origin
         ))),
         OnLoss::Rejoin | OnLoss::Exit => Ok(OnLoss::Exit),
     }
 }
 
-fn key(given: &Given) -> Result<String, Refusal> {
-    match given.text.as_str() {
-        "" => Err(given.refused("is empty; write a key like 2026-11-21, made from the scheduled time")),
+fn key(setting: &Setting) -> Result<String, ConfigError> {
+    match setting.text.as_str() {
+        "" => Err(setting.refused("is empty; write a key like 2026-11-21, made from the scheduled time")),
         text if text.len() > LONGEST_KEY => {
-            Err(given.refused(format_args!("is longer than {LONGEST_KEY} bytes; write a shorter one")))
+            Err(setting.refused(format_args!("is longer than {LONGEST_KEY} bytes; write a shorter one")))
         }
         text if text.chars().any(char::is_control) => {
-            Err(given.refused("holds a control character; write a key without it"))
+            Err(setting.refused("holds a control character; write a key without it"))
         }
         text => Ok(text.to_owned()),
     }
 }
 
-fn count(given: &Given) -> Result<usize, Refusal> {
-    let digits = given.text.bytes().all(|byte| byte.is_ascii_digit());
-    match given.text.parse() {
+fn count(setting: &Setting) -> Result<usize, ConfigError> {
+    let digits = setting.text.bytes().all(|byte| byte.is_ascii_digit());
+    match setting.text.parse() {
         Ok(count) if digits && (1..=MOST_SLOTS).contains(&count) => Ok(count),
-        _ => Err(given.refused(format_args!("is not a number of slots; write one from 1 to {MOST_SLOTS}"))),
+        _ => Err(setting.refused(format_args!("is not a number of slots; write one from 1 to {MOST_SLOTS}"))),
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Never: a default that is not in the option's help.
 
-use crate::config::error::Refusal;
+use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Given, Origin};
+use crate::config::source::setting::{Origin, Setting};
 use crate::config::value::duration::{self, Zero};
 use crate::core::restart::{RestartOn, Rules, Statuses};
 use crate::core::settings::{Guarantee, OnExit, Service};
@@ -14,7 +14,7 @@ const WHEN: [(&str, RestartOn); 2] = [("on-failure", RestartOn::Failure), ("alwa
 const UNLIMITED: &str = "unlimited";
 
 /// The settings, and what is no mistake but changes nothing.
-pub(super) fn read(layers: &Layers, guarantee: Guarantee) -> Result<(OnExit, Service, Vec<String>), Refusal> {
+pub(super) fn read(layers: &Layers, guarantee: Guarantee) -> Result<(OnExit, Service, Vec<String>), ConfigError> {
     let on_exit = layers.required("on-exit")?.one_of(&EXITS)?;
     let no_limit = Zero::Senseless("write a duration like 10m, or leave it out");
     let service = Service {
@@ -31,7 +31,7 @@ pub(super) fn read(layers: &Layers, guarantee: Guarantee) -> Result<(OnExit, Ser
     Ok((on_exit, service, without_effect(layers, on_exit)?))
 }
 
-fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, Refusal> {
+fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, ConfigError> {
     let on = layers.required("restart")?;
     let no_zero = Zero::Senseless("write a duration like 1s");
     let rules = Rules {
@@ -41,7 +41,7 @@ fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, Refusal> {
         most: most(&layers.required("max-restarts")?)?,
         window: duration::required(layers, "restart-window", no_zero)?,
         no_restart: match layers.given("no-restart-status")? {
-            Some(given) => statuses(&given)?,
+            Some(setting) => statuses(&setting)?,
             None => Statuses::default(),
         },
         min_interval: duration::required(layers, "min-start-interval", Zero::Meaningful)?,
@@ -59,41 +59,43 @@ fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, Refusal> {
     Ok(rules)
 }
 
-fn takeover_delay(layers: &Layers, guarantee: Guarantee) -> Result<std::time::Duration, Refusal> {
-    let given = layers.required("takeover-delay")?;
-    let delay = duration::parse(&given, Zero::Meaningful)?;
+fn takeover_delay(layers: &Layers, guarantee: Guarantee) -> Result<std::time::Duration, ConfigError> {
+    let setting = layers.required("takeover-delay")?;
+    let delay = duration::parse(&setting, Zero::Meaningful)?;
     if !delay.is_zero() && guarantee == Guarantee::AtLeastOne {
-        return Err(given.refused("goes only with --guarantee at-most-one: at-least-one does not wait; leave one out"));
+        return Err(
+            setting.refused("goes only with --guarantee at-most-one: at-least-one does not wait; leave one out")
+        );
     }
     Ok(delay)
 }
 
 /// Settings of restarts that are not made.
-fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, Refusal> {
+fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, ConfigError> {
     const TUNING: [&str; 5] =
         ["restart-delay", "restart-max-delay", "max-restarts", "restart-window", "no-restart-status"];
     let tuning = TUNING.map(|option| layers.given(option)).into_iter().collect::<Result<Vec<_>, _>>()?;
-    let idle = tuning.into_iter().flatten().filter(|given| on_exit != OnExit::Restart && is_chosen(given));
-    Ok(idle.map(|given| format!("{} has no effect without --on-exit restart", given.origin)).collect())
+    let idle = tuning.into_iter().flatten().filter(|setting| on_exit != OnExit::Restart && is_chosen(setting));
+    Ok(idle.map(|setting| format!("{} has no effect without --on-exit restart", setting.origin)).collect())
 }
 
-fn is_chosen(given: &Given) -> bool {
-    !matches!(given.origin, Origin::Default(_))
+fn is_chosen(setting: &Setting) -> bool {
+    !matches!(setting.origin, Origin::Default(_))
 }
 
-fn most(given: &Given) -> Result<Option<u32>, Refusal> {
-    match given.text.parse() {
-        _ if given.text == UNLIMITED => Ok(None),
-        Ok(count) if given.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(count)),
-        _ => Err(given.refused("is no number of restarts; write a number like 5, or unlimited")),
+fn most(setting: &Setting) -> Result<Option<u32>, ConfigError> {
+    match setting.text.parse() {
+        _ if setting.text == UNLIMITED => Ok(None),
+        Ok(count) if setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(count)),
+        _ => Err(setting.refused("is no number of restarts; write a number like 5, or unlimited")),
     }
 }
 
-fn statuses(given: &Given) -> Result<Statuses, Refusal> {
+fn statuses(setting: &Setting) -> Result<Statuses, ConfigError> {
     let status = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse::<u8>().ok().filter(|_| digits)
     };
-    let set = given.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(status(text)?)));
-    set.ok_or_else(|| given.refused("is no list of exit statuses; write numbers from 0 to 255, like 2,78"))
+    let set = setting.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(status(text)?)));
+    set.ok_or_else(|| setting.refused("is no list of exit statuses; write numbers from 0 to 255, like 2,78"))
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use crate::config::error::quoted;
 use crate::core::restart::{RestartOn, Rules};
 use crate::core::settings::{OnExit, Service};
-use crate::dry_run::Rows;
 use crate::observe::words::length;
 use crate::zookeeper::schema::once::{Once, Per};
+
+/// Names and values.
+pub(super) type Rows = Vec<(&'static str, String)>;
 
 /// What `--on-exit restart` does.
 pub(super) fn restarts(rules: &Rules) -> String {

@@ -28,7 +28,7 @@ impl Written {
     }
 
     /// What the program says to these words and variables with this file.
-    fn parse(&self, typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
+    fn parse(&self, typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, EarlyExit> {
         parse(&[&["--config", self.name()], typed].concat(), variables)
     }
 
@@ -214,7 +214,7 @@ fn what_print_config_prints_is_a_file_of_the_same_settings() {
         "true",
     ];
     let page = |typed: &[&str], file: &str| match parse(&[&["--print-config", "--config", file], typed].concat(), &[]) {
-        Err(Stop { text, stream: Stream::Stdout, status: 0 }) => text,
+        Err(EarlyExit { text, stream: Stream::Stdout, status: 0 }) => text,
         other => panic!("{other:?}"),
     };
     let first = page(&typed, "/dev/null");

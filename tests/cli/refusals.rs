@@ -291,7 +291,7 @@ fn text_that_is_not_utf_8_is_refused_with_the_option() {
 #[test]
 fn every_option_and_every_variable_is_read_and_named_when_it_is_wrong() {
     let command = cli::command();
-    let settings: Vec<_> = command.get_arguments().filter(|argument| reference::has_twin(argument)).collect();
+    let settings: Vec<_> = command.get_arguments().filter(|argument| reference::has_variable(argument)).collect();
     assert!(settings.len() >= 25);
     for argument in settings {
         let option = argument.get_long().unwrap();

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 pub const LOG: &str = "Log, trial and help";
 
 #[derive(Args, Clone, Debug, Default)]
-pub struct Configuration {
+pub struct ConfigurationOptions {
     /// TOML file of settings [default: /etc/zk-leader-run/config.toml, if it exists]
     ///
     /// Each option is a key: session-timeout = "15s". Settings of one election stand below [election.NAME]. An option wins

@@ -7,7 +7,7 @@ use clap::Args;
 /// See `config::leaders` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Election")]
-pub struct Crowd {
+pub struct LeaderOptions {
     /// How many hosts may run the command at once, from 1 to 64
     ///
     /// Each leader has a slot of its own, numbered from 0, and its command finds the number in ZK_LEADER_SLOT. By the time a

@@ -18,12 +18,12 @@ use std::ffi::OsString;
 use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::access::AccessOptions;
-use self::configuration::Configuration;
+use self::configuration::ConfigurationOptions;
 use self::configuration::LOG;
 use auxiliary::{FenceOptions, HealthOptions, HookOptions};
-use leaders::Crowd;
-use monitoring::Watching;
-use protection::Protection;
+use leaders::LeaderOptions;
+use monitoring::MonitoringOptions;
+use protection::AclOptions;
 use run_once::RunOptions;
 use service::ServiceOptions;
 
@@ -49,7 +49,7 @@ use service::ServiceOptions;
     disable_version_flag = true,
     max_term_width = 100
 )]
-pub struct Typed {
+pub struct Options {
     /// Servers of the ensemble, as host:port,host:port/chroot
     ///
     /// The port is 2181 if left out; an IPv6 address stands in brackets: [2001:db8::1]:2181. The chroot, if any, stands
@@ -91,7 +91,7 @@ pub struct Typed {
     pub election_path: Option<OsString>,
 
     #[command(flatten)]
-    pub crowd: Crowd,
+    pub leaders: LeaderOptions,
 
     /// How long to wait for leadership; 0: only if free now [default: for ever]
     ///
@@ -114,7 +114,7 @@ pub struct Typed {
     pub access: AccessOptions,
 
     #[command(flatten)]
-    pub protection: Protection,
+    pub acl: AclOptions,
 
     /// ZooKeeper session timeout to ask for
     ///
@@ -212,7 +212,7 @@ pub struct Typed {
     pub hooks: HookOptions,
 
     #[command(flatten)]
-    pub watching: Watching,
+    pub monitoring: MonitoringOptions,
 
     #[command(flatten)]
     pub runs: RunOptions,
@@ -229,7 +229,7 @@ pub struct Typed {
     pub log_level: Option<OsString>,
 
     #[command(flatten)]
-    pub configuration: Configuration,
+    pub configuration: ConfigurationOptions,
 
     /// Print what would be done, with every timing, and touch nothing
     #[arg(long, help_heading = LOG)]

@@ -7,7 +7,7 @@ use clap::Args;
 /// See `config::monitoring` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Watching")]
-pub struct Watching {
+pub struct MonitoringOptions {
     /// Serve health, status and metrics over HTTP at this address [default: nowhere]
     ///
     /// An IP address or localhost with a port, such as 127.0.0.1:8080 or [::]:8080, or unix:/run/job.sock. /leader: 200

@@ -7,7 +7,7 @@ use clap::Args;
 /// See `config::value::acl` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Access to ZooKeeper")]
-pub struct Protection {
+pub struct AclOptions {
     /// Who may use the znodes that are created: open, creator or digest:USER:HASH
     ///
     /// open: everyone may do everything, and so forge a record or end a term. creator: only sessions with our own

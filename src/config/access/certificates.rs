@@ -5,34 +5,34 @@
 use std::path::PathBuf;
 
 use super::secret_file;
-use crate::config::error::{Refusal, quoted};
+use crate::config::error::{ConfigError, quoted};
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::Given;
+use crate::config::source::setting::Setting;
 use crate::zookeeper::client::tls::{Certificates, Files, Flaw, Identity, Part};
 
 /// What was given, and where.
 struct Options {
-    ca: Given,
-    identity: Option<(Given, Given)>,
+    ca: Setting,
+    identity: Option<(Setting, Setting)>,
     any_name: bool,
 }
 
 /// `None`: no server speaks TLS. `notices` gets what is worth one.
-pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Result<Option<Certificates>, Refusal> {
+pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Result<Option<Certificates>, ConfigError> {
     let ca = layers.given("tls-ca")?;
     let certificate = layers.given("tls-cert")?;
     let key = layers.given("tls-key")?;
     let any_name = layers.flag("tls-any-name")?;
     if !uses_tls {
-        for given in [&ca, &certificate, &key].into_iter().flatten() {
-            secret_file::open(given)?;
+        for setting in [&ca, &certificate, &key].into_iter().flatten() {
+            secret_file::open(setting)?;
             let remedy = "no server in --connect speaks TLS; write tcp+tls:// there, or add --tls";
-            notices.push(format!("{} has no effect: {remedy}", given.origin));
+            notices.push(format!("{} has no effect: {remedy}", setting.origin));
         }
         return Ok(None);
     }
     let missing =
-        |option: &str, why: &str| Refusal::usage(format_args!("--{option}"), format_args!("is missing: {why}"));
+        |option: &str, why: &str| ConfigError::usage(format_args!("--{option}"), format_args!("is missing: {why}"));
     let Some(ca) = ca else {
         let why =
             "TLS needs the authorities that sign the servers' certificates; write --tls-ca and a PEM file of them";
@@ -52,23 +52,23 @@ pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Resul
             .push("servers are not known by their names: every certificate that --tls-ca signed passes for one".into());
     }
     let options = Options { ca, identity, any_name };
-    Certificates::load(&options.files()).map(Some).map_err(|flaw| options.refusal(flaw))
+    Certificates::load(&options.files()).map(Some).map_err(|flaw| options.error_of(flaw))
 }
 
 impl Options {
     fn files(&self) -> Files {
-        let path = |given: &Given| PathBuf::from(&given.text);
+        let path = |setting: &Setting| PathBuf::from(&setting.text);
         let identity = self.identity.as_ref();
         let identity = identity.map(|(certificate, key)| Identity { certificate: path(certificate), key: path(key) });
         Files { ca: path(&self.ca), identity, any_name: self.any_name }
     }
 
-    fn refusal(&self, Flaw { part, complaint }: Flaw) -> Refusal {
-        let given = match (part, &self.identity) {
+    fn error_of(&self, Flaw { part, complaint }: Flaw) -> ConfigError {
+        let setting = match (part, &self.identity) {
             (Part::Certificate, Some((certificate, _))) => certificate,
             (Part::Key, Some((_, key))) => key,
             _ => &self.ca,
         };
-        Refusal::configuration(&given.origin, format_args!("{} {complaint}", quoted(&given.text)))
+        ConfigError::configuration(&setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
     }
 }

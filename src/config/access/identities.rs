@@ -2,17 +2,17 @@
 //!
 //! Never: a word of a line in a complaint; it may be a secret.
 
-use crate::config::error::Refusal;
+use crate::config::error::ConfigError;
 use crate::zookeeper::client::connect::{Access, Login, Secret};
 
 const EXAMPLE: &str = "write lines like digest:USER:PASSWORD or sasl:USER:PASSWORD";
 
 /// Reads the text of the file (or variable) that is called `source`.
-pub fn read(source: &str, text: &str) -> Result<Access, Refusal> {
+pub fn read(source: &str, text: &str) -> Result<Access, ConfigError> {
     let mut access = Access::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
         let refused = |complaint: &str| {
-            Refusal::configuration(format_args!("{source}:{}", index + 1), format_args!("{complaint}; {EXAMPLE}"))
+            ConfigError::configuration(format_args!("{source}:{}", index + 1), format_args!("{complaint}; {EXAMPLE}"))
         };
         let (scheme, login) = line.split_once(':').ok_or_else(|| refused("this line names no scheme"))?;
         let login = self::login(login).map_err(refused)?;
@@ -25,7 +25,7 @@ pub fn read(source: &str, text: &str) -> Result<Access, Refusal> {
         }
     }
     if access.is_anonymous() {
-        return Err(Refusal::configuration(source, format_args!("there is no identity in it; {EXAMPLE}")));
+        return Err(ConfigError::configuration(source, format_args!("there is no identity in it; {EXAMPLE}")));
     }
     Ok(access)
 }
@@ -64,9 +64,9 @@ mod tests {
             ("sasl:a:hunter2\nsasl:b:hunter2", "f:2: one session can log in by SASL only once"),
         ];
         for (text, beginning) in cases {
-            let refusal = read("f", text).unwrap_err();
-            assert!(refusal.sentence.starts_with(beginning), "{text}: {}", refusal.sentence);
-            assert!(!refusal.sentence.contains("hunter2"), "{}", refusal.sentence);
+            let error = read("f", text).unwrap_err();
+            assert!(error.sentence.starts_with(beginning), "{text}: {}", error.sentence);
+            assert!(!error.sentence.contains("hunter2"), "{}", error.sentence);
         }
     }
 }

@@ -10,10 +10,10 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 
-use crate::config::error::{Refusal, quoted};
-use crate::config::source::file_settings::{Key, Settled};
+use crate::config::error::{ConfigError, quoted};
+use crate::config::source::file_settings::{FileSettings, Key};
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::Given;
+use crate::config::source::setting::Setting;
 use crate::config::source::trust::{Holder, Trust};
 
 /// No configuration is longer.
@@ -21,31 +21,31 @@ const LONGEST: u64 = 1 << 20;
 
 /// What was found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ConfigFile {
     /// `None`: there is no file.
     pub path: Option<String>,
-    pub settled: Settled,
+    pub settings: FileSettings,
     pub notice: Option<String>,
 }
 
 /// Reads the file that was named, else the usual one.
-pub fn read(layers: &Layers, keys: &[Key]) -> Result<Found, Refusal> {
+pub fn read(layers: &Layers, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
     let usual = &layers.surroundings.usual_file;
     match layers.given("config")? {
-        Some(given) => {
-            let file = File::open(&given.text).map_err(|error| cannot_be_read(&given, &error))?;
-            read_open(&given.text, &file, keys)
+        Some(setting) => {
+            let file = File::open(&setting.text).map_err(|error| cannot_be_read(&setting, &error))?;
+            read_open(&setting.text, &file, keys)
         }
-        None if usual.as_os_str().is_empty() => Ok(Found::default()),
+        None if usual.as_os_str().is_empty() => Ok(ConfigFile::default()),
         None => match File::open(usual) {
             Ok(file) => read_open(&usual.to_string_lossy(), &file, keys),
-            Err(error) if is_missing(&error) => Ok(Found::default()),
+            Err(error) if is_missing(&error) => Ok(ConfigFile::default()),
             Err(error) => Err(usual_cannot_be_read(usual, &error)),
         },
     }
 }
 
-fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<Found, Refusal> {
+fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
     let stat = file.metadata().map_err(|error| broken(path, &error))?;
     // A pipe, or /dev/null, is whose it is by other means.
     let notice = if stat.is_file() {
@@ -57,30 +57,33 @@ fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<Found, Refusal> {
     let mut bytes = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| broken(path, &error))?;
     if bytes.len() as u64 > LONGEST {
-        return Err(Refusal::configuration(path, "this is longer than 1 MiB; write a file of settings"));
+        return Err(ConfigError::configuration(path, "this is longer than 1 MiB; write a file of settings"));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Refusal::configuration(path, "this is not UTF-8 text; write it in UTF-8"))?;
-    let settled = Settled::read(path, &text, keys)?;
-    Ok(Found { path: Some(path.to_owned()), settled, notice })
+        .map_err(|_| ConfigError::configuration(path, "this is not UTF-8 text; write it in UTF-8"))?;
+    let settings = FileSettings::read(path, &text, keys)?;
+    Ok(ConfigFile { path: Some(path.to_owned()), settings, notice })
 }
 
-fn cannot_be_read(given: &Given, error: &io::Error) -> Refusal {
+fn cannot_be_read(setting: &Setting, error: &io::Error) -> ConfigError {
     let complaint = format!(
         "{} cannot be read: {}; write the path of a TOML file, or leave it out",
-        quoted(&given.text),
+        quoted(&setting.text),
         reason(error)
     );
-    Refusal::configuration(&given.origin, complaint)
+    ConfigError::configuration(&setting.origin, complaint)
 }
 
-fn usual_cannot_be_read(path: &Path, error: &io::Error) -> Refusal {
+fn usual_cannot_be_read(path: &Path, error: &io::Error) -> ConfigError {
     let remedy = "let this user read it, or add --config and another file, or --config /dev/null";
-    Refusal::configuration(path.display(), format_args!("it cannot be read: {}; {remedy}", reason(error)))
+    ConfigError::configuration(path.display(), format_args!("it cannot be read: {}; {remedy}", reason(error)))
 }
 
-fn broken(path: &str, error: &io::Error) -> Refusal {
-    Refusal::configuration(path, format_args!("it cannot be read: {}; write the path of a TOML file", reason(error)))
+fn broken(path: &str, error: &io::Error) -> ConfigError {
+    ConfigError::configuration(
+        path,
+        format_args!("it cannot be read: {}; write the path of a TOML file", reason(error)),
+    )
 }
 
 fn is_missing(error: &io::Error) -> bool {

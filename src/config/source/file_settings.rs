@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::cli::reference;
-use crate::config::error::{Refusal, nearest, quoted};
+use crate::config::error::{ConfigError, nearest, quoted};
 
 /// Where the settings of one election stand: `[election.<name>]`.
 const ELECTIONS: &str = "election";
@@ -50,13 +50,13 @@ pub fn keys(grammar: &Command) -> Vec<Key> {
 
 /// A line of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Location {
     pub file: Arc<str>,
     /// From 1.
     pub line: usize,
 }
 
-impl Display for Place {
+impl Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -64,42 +64,42 @@ impl Display for Place {
 
 /// One setting, as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setting {
+pub struct FileValue {
     pub text: String,
-    pub place: Place,
+    pub place: Location,
 }
 
-type Settings = BTreeMap<String, Setting>;
+type Section = BTreeMap<String, FileValue>;
 
 /// All that one file says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Settled {
-    general: Settings,
-    elections: BTreeMap<String, Settings>,
+pub struct FileSettings {
+    general: Section,
+    elections: BTreeMap<String, Section>,
 }
 
-impl Settled {
+impl FileSettings {
     /// Reads the text of the file that is called `file`.
     ///
     /// # Errors
     /// It is no TOML, or holds something that is no setting.
-    pub fn read(file: &str, text: &str, keys: &[Key]) -> Result<Self, Refusal> {
+    pub fn read(file: &str, text: &str, keys: &[Key]) -> Result<Self, ConfigError> {
         let source = Source { file: file.into(), text, keys };
         let table = DeTable::parse(text).map_err(|error| source.not_toml(&error))?;
-        let mut settled = Self::default();
+        let mut settings = Self::default();
         for (key, value) in table.get_ref() {
             if key.get_ref() == ELECTIONS {
-                settled.elections = source.elections(key, value)?;
+                settings.elections = source.elections(key, value)?;
             } else {
                 let setting = source.setting(key, value)?;
-                settled.general.insert(key.get_ref().to_string(), setting);
+                settings.general.insert(key.get_ref().to_string(), setting);
             }
         }
-        Ok(settled)
+        Ok(settings)
     }
 
     /// What holds for all elections.
-    pub fn general(&self, option: &str) -> Option<&Setting> {
+    pub fn general(&self, option: &str) -> Option<&FileValue> {
         self.general.get(option)
     }
 
@@ -121,14 +121,14 @@ struct Source<'a> {
 type KeyOf<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
 impl Source<'_> {
-    fn elections(&self, key: &KeyOf, value: &Spanned<DeValue>) -> Result<BTreeMap<String, Settings>, Refusal> {
+    fn elections(&self, key: &KeyOf, value: &Spanned<DeValue>) -> Result<BTreeMap<String, Section>, ConfigError> {
         let DeValue::Table(sections) = value.get_ref() else {
             return Err(self.refused(key, "is no setting; the settings of one election stand below [election.NAME]"));
         };
         sections.iter().map(|(name, section)| Ok((name.get_ref().to_string(), self.election(name, section)?))).collect()
     }
 
-    fn election(&self, name: &KeyOf, section: &Spanned<DeValue>) -> Result<Settings, Refusal> {
+    fn election(&self, name: &KeyOf, section: &Spanned<DeValue>) -> Result<Section, ConfigError> {
         let DeValue::Table(section) = section.get_ref() else {
             let remedy =
                 format!("is no setting of all elections; write [election.NAME], and {} below it", name.get_ref());
@@ -143,7 +143,7 @@ impl Source<'_> {
         settings.collect()
     }
 
-    fn setting(&self, key: &KeyOf, value: &Spanned<DeValue>) -> Result<Setting, Refusal> {
+    fn setting(&self, key: &KeyOf, value: &Spanned<DeValue>) -> Result<FileValue, ConfigError> {
         let name = key.get_ref();
         let kind = &self.keys.iter().find(|known| known.name == **name).ok_or_else(|| self.unknown(key, value))?.kind;
         let text = match (kind, value.get_ref()) {
@@ -162,10 +162,10 @@ impl Source<'_> {
                 return Err(self.refused(key, remedy));
             }
         };
-        Ok(Setting { text, place: self.place(key.span().start) })
+        Ok(FileValue { text, place: self.place(key.span().start) })
     }
 
-    fn unknown(&self, key: &KeyOf, value: &Spanned<DeValue>) -> Refusal {
+    fn unknown(&self, key: &KeyOf, value: &Spanned<DeValue>) -> ConfigError {
         let name = key.get_ref();
         // Options are written with dashes everywhere else, too.
         let known = self.keys.iter().filter(|key| key.kind != Kind::Question).map(|key| key.name.as_str());
@@ -177,20 +177,20 @@ impl Source<'_> {
             None => "zk-leader-run --help lists all options, and each is a key".to_owned(),
         };
         let place = self.place(key.span().start);
-        Refusal::configuration(place, format_args!("{} is not a key; {remedy}", quoted(name)))
+        ConfigError::configuration(place, format_args!("{} is not a key; {remedy}", quoted(name)))
     }
 
-    fn refused(&self, key: &KeyOf, complaint: impl Display) -> Refusal {
+    fn refused(&self, key: &KeyOf, complaint: impl Display) -> ConfigError {
         let place = self.place(key.span().start);
-        Refusal::configuration(place, format_args!("{} {complaint}", quoted(key.get_ref())))
+        ConfigError::configuration(place, format_args!("{} {complaint}", quoted(key.get_ref())))
     }
 
     /// The parser's own words may have several lines.
-    fn not_toml(&self, error: &toml::de::Error) -> Refusal {
+    fn not_toml(&self, error: &toml::de::Error) -> ConfigError {
         let at = error.span().map_or(self.text.len(), |span| span.start);
         let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         let hint = if self.lacks_quotes(at) { "; text stands in quotes, as in session-timeout = \"15s\"" } else { "" };
-        Refusal::configuration(self.place(at), format_args!("this is not TOML: {what}{hint}"))
+        ConfigError::configuration(self.place(at), format_args!("this is not TOML: {what}{hint}"))
     }
 
     /// The commonest slip: `session-timeout = 15s`.
@@ -200,12 +200,12 @@ impl Source<'_> {
         value.is_some_and(|value| !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']))
     }
 
-    fn place(&self, at: usize) -> Place {
+    fn place(&self, at: usize) -> Location {
         let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
         // What is found missing at the very end is missing in the last line that says something.
         let before = if at >= self.text.len() { before.trim_ascii_end() } else { before };
         let line = before.split(|byte| *byte == b'\n').count();
-        Place { file: Arc::clone(&self.file), line }
+        Location { file: Arc::clone(&self.file), line }
     }
 }
 
@@ -241,35 +241,35 @@ mod tests {
         ]
     }
 
-    fn read(text: &str) -> Result<Settled, Refusal> {
-        Settled::read("/etc/x.toml", text, &keys())
+    fn read(text: &str) -> Result<FileSettings, ConfigError> {
+        FileSettings::read("/etc/x.toml", text, &keys())
     }
 
     fn refused(text: &str) -> String {
-        let refusal = read(text).expect_err(text);
-        assert_eq!(refusal.status, Status::Configuration);
-        refusal.sentence
+        let error = read(text).expect_err(text);
+        assert_eq!(error.status, Status::Configuration);
+        error.sentence
     }
 
     #[test]
     fn each_setting_is_read_as_text_with_its_line() {
-        let settled =
+        let settings =
             read("# comment\nconnect = \"h1,h2\"\n\nforeground = true\nconflict-exit-code = 3\nname = 'é'\n").unwrap();
-        let said = |option| settled.general(option).map(|setting| (setting.text.as_str(), setting.place.line));
+        let said = |option| settings.general(option).map(|setting| (setting.text.as_str(), setting.place.line));
         assert_eq!(said("connect"), Some(("h1,h2", 2)));
         assert_eq!(said("foreground"), Some(("true", 4)));
         assert_eq!(said("conflict-exit-code"), Some(("3", 5)));
         assert_eq!(said("name"), Some(("é", 6)));
         assert_eq!(said("session-timeout"), None);
-        assert_eq!(read("").unwrap(), Settled::default());
+        assert_eq!(read("").unwrap(), FileSettings::default());
     }
 
     #[test]
     fn the_section_of_an_election_wins_over_what_holds_for_all() {
         let text = "connect = \"all\"\nname = \"n\"\n[election.nightly]\nconnect = \"own\"\n[election.\"a b\"]\nforeground = true\n";
         let connect = |election| {
-            let settled = read(text).unwrap().of_election(election);
-            settled.general("connect").map(|setting| (setting.text.clone(), setting.place.line))
+            let settings = read(text).unwrap().of_election(election);
+            settings.general("connect").map(|setting| (setting.text.clone(), setting.place.line))
         };
         assert_eq!(connect("nightly"), Some(("own".to_owned(), 4)));
         assert_eq!(connect("other"), Some(("all".to_owned(), 1)));
@@ -330,9 +330,9 @@ mod tests {
                 0..6,
             ),
         ) {
-            if let Err(refusal) = read(&lines.join("\n")) {
-                prop_assert!(refusal.sentence.starts_with("/etc/x.toml:"), "{}", refusal.sentence);
-                prop_assert!(!refusal.sentence.chars().any(char::is_control), "{}", refusal.sentence);
+            if let Err(error) = read(&lines.join("\n")) {
+                prop_assert!(error.sentence.starts_with("/etc/x.toml:"), "{}", error.sentence);
+                prop_assert!(!error.sentence.chars().any(char::is_control), "{}", error.sentence);
             }
         }
     }

@@ -8,17 +8,17 @@ use std::os::unix::ffi::OsStrExt;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::cli::{TWINS, twin};
-use crate::config::error::{Refusal, nearest, quoted};
-use crate::config::source::file_settings::{Place, Settled};
-use crate::config::source::setting::{Given, Origin};
+use crate::cli::{ENVIRONMENT_PREFIX, environment_variable};
+use crate::config::error::{ConfigError, nearest, quoted};
+use crate::config::source::file_settings::{FileSettings, Location};
+use crate::config::source::setting::{Origin, Setting};
 use crate::config::source::surroundings::{SECRET_VARIABLE, Surroundings};
 
 /// The layers of one command line.
 pub struct Layers<'a> {
     pub matches: &'a ArgMatches,
     pub surroundings: &'a Surroundings,
-    pub file: &'a Settled,
+    pub file: &'a FileSettings,
 }
 
 /// Where a value came from.
@@ -26,7 +26,7 @@ pub struct Layers<'a> {
 pub enum Layer<'a> {
     Option,
     Environment,
-    File(&'a Place),
+    File(&'a Location),
     /// A default that systemd gave us.
     Credential,
     Default,
@@ -34,7 +34,7 @@ pub enum Layer<'a> {
 
 impl Layers<'_> {
     /// The value of an option, by its long name. A variable that is set but empty counts as not set.
-    pub fn given(&self, option: &'static str) -> Result<Option<Given>, Refusal> {
+    pub fn given(&self, option: &'static str) -> Result<Option<Setting>, ConfigError> {
         let Some((layer, value)) = self.effective(option) else { return Ok(None) };
         let origin = match layer {
             Layer::Option => Origin::Option(option),
@@ -44,8 +44,8 @@ impl Layers<'_> {
             Layer::Default => Origin::Default(option),
         };
         match value.to_str() {
-            Some(text) => Ok(Some(Given { origin, text: text.to_owned() })),
-            None => Err(Refusal::usage(
+            Some(text) => Ok(Some(Setting { origin, text: text.to_owned() })),
+            None => Err(ConfigError::usage(
                 origin,
                 format_args!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy())),
             )),
@@ -65,13 +65,13 @@ impl Layers<'_> {
     }
 
     /// The value of an option that has a default.
-    pub fn required(&self, option: &'static str) -> Result<Given, Refusal> {
-        let missing = || Refusal::usage(format_args!("--{option}"), "has no value");
+    pub fn required(&self, option: &'static str) -> Result<Setting, ConfigError> {
+        let missing = || ConfigError::usage(format_args!("--{option}"), "has no value");
         self.given(option)?.ok_or_else(missing)
     }
 
     /// An option without a value; in the environment it has one.
-    pub fn flag(&self, option: &'static str) -> Result<bool, Refusal> {
+    pub fn flag(&self, option: &'static str) -> Result<bool, ConfigError> {
         const WORDS: [(&str, bool); 8] = [
             ("true", true),
             ("false", false),
@@ -82,7 +82,7 @@ impl Layers<'_> {
             ("on", true),
             ("off", false),
         ];
-        self.given(option)?.map_or(Ok(false), |given| given.one_of(&WORDS))
+        self.given(option)?.map_or(Ok(false), |setting| setting.one_of(&WORDS))
     }
 
     /// What to call an option in a complaint: by where its value came from.
@@ -102,7 +102,7 @@ impl Layers<'_> {
 
     /// An empty twin counts as not set.
     fn variable(&self, option: &str) -> Option<&OsStr> {
-        self.surroundings.variable(&twin(option)).filter(|value| !value.is_empty())
+        self.surroundings.variable(&environment_variable(option)).filter(|value| !value.is_empty())
     }
 
     /// What the parser says, a default included. Not every grammar has every option that a layer is asked for.
@@ -115,16 +115,24 @@ impl Layers<'_> {
 
 /// A word on each variable that looks like a twin and is none: probably a slip, but no reason to stay out of the election
 /// (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
-pub fn unknown_twins(surroundings: &Surroundings, options: &[String]) -> Vec<String> {
-    let names = surroundings.variables.iter().filter_map(|(name, _)| name.as_bytes().strip_prefix(TWINS.as_bytes()));
+pub fn unknown_variables(surroundings: &Surroundings, options: &[String]) -> Vec<String> {
+    let names = surroundings
+        .variables
+        .iter()
+        .filter_map(|(name, _)| name.as_bytes().strip_prefix(ENVIRONMENT_PREFIX.as_bytes()));
     let options_of = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().replace('_', "-");
     names
-        .filter(|name| [TWINS.as_bytes(), name].concat() != SECRET_VARIABLE.as_bytes())
-        .filter(|name| !options.iter().any(|option| twin(option).as_bytes() == [TWINS.as_bytes(), name].concat()))
+        .filter(|name| [ENVIRONMENT_PREFIX.as_bytes(), name].concat() != SECRET_VARIABLE.as_bytes())
+        .filter(|name| {
+            !options
+                .iter()
+                .any(|option| environment_variable(option).as_bytes() == [ENVIRONMENT_PREFIX.as_bytes(), name].concat())
+        })
         .map(|name| {
             let meant = nearest(&options_of(name), options.iter().map(String::as_str));
-            let meant = meant.map_or_else(String::new, |option| format!("; did you mean {}?", twin(option)));
-            let name = format!("{TWINS}{}", String::from_utf8_lossy(name));
+            let meant =
+                meant.map_or_else(String::new, |option| format!("; did you mean {}?", environment_variable(option)));
+            let name = format!("{ENVIRONMENT_PREFIX}{}", String::from_utf8_lossy(name));
             format!("the variable {} belongs to no option, and is ignored{meant}", quoted(&name))
         })
         .collect()

@@ -6,33 +6,33 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
 
-use crate::config::error::{Refusal, quoted};
+use crate::config::error::{ConfigError, quoted};
 
 /// The refusal of an error that is no request for help.
-pub fn refusal(error: &Error, program: &str) -> Refusal {
+pub fn error_of(error: &Error, program: &str) -> ConfigError {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     // `--wait <DURATION>`: the parser adds the value's name.
     let option = argument.split([' ', '=']).next().unwrap_or_default();
     match error.kind() {
-        ErrorKind::UnknownArgument => Refusal::usage(plain(&argument), unknown(&argument, error, program)),
+        ErrorKind::UnknownArgument => ConfigError::usage(plain(&argument), unknown(&argument, error, program)),
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
-            Refusal::usage(option, format_args!("a value is missing; write {}", argument.replace(['<', '>'], "")))
+            ConfigError::usage(option, format_args!("a value is missing; write {}", argument.replace(['<', '>'], "")))
         }
         ErrorKind::TooManyValues => {
             let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
-            Refusal::usage(option, format_args!("{} is too much; write {option} without a value", quoted(&value)))
+            ConfigError::usage(option, format_args!("{} is too much; write {option} without a value", quoted(&value)))
         }
         ErrorKind::InvalidSubcommand => {
             let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
             let meant = text(error, ContextKind::SuggestedSubcommand);
             let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-            Refusal::usage(plain(&word), format_args!("no such command{meant}; {program} --help lists them"))
+            ConfigError::usage(plain(&word), format_args!("no such command{meant}; {program} --help lists them"))
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = argument.replace(['<', '>'], "");
-            Refusal::usage(&missing, format_args!("is missing; {program} --help tells what it is"))
+            ConfigError::usage(&missing, format_args!("is missing; {program} --help tells what it is"))
         }
-        kind => Refusal::usage(
+        kind => ConfigError::usage(
             "command line",
             format_args!("{}; {program} --help lists all options", kind.as_str().unwrap_or("is wrong")),
         ),
@@ -68,7 +68,7 @@ const FOREIGN: [(&str, &str); 8] = [
 ];
 
 /// The last option may have taken the command for its value.
-pub fn no_command(grammar: &Command, matches: &ArgMatches) -> Refusal {
+pub fn no_command(grammar: &Command, matches: &ArgMatches) -> ConfigError {
     let typed = |argument: &&Arg| matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
     let options = grammar.get_arguments().filter(|argument| argument.get_action().takes_values()).filter(typed);
     let last = options.max_by_key(|argument| matches.indices_of(argument.get_id().as_str()).and_then(Iterator::max));
@@ -77,7 +77,7 @@ pub fn no_command(grammar: &Command, matches: &ArgMatches) -> Refusal {
         Some(format!(" ({} is the value of --{})", quoted(&value.to_string_lossy()), argument.get_long()?))
     });
     let taken = taken.unwrap_or_default();
-    Refusal::usage("COMMAND", format_args!("no command{taken}; write {RUN} [OPTIONS] -- COMMAND [ARGS]..."))
+    ConfigError::usage("COMMAND", format_args!("no command{taken}; write {RUN} [OPTIONS] -- COMMAND [ARGS]..."))
 }
 
 /// An unknown word names itself; its control characters are shown, not obeyed.

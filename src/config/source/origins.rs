@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
+use crate::cli::environment_variable;
 use crate::cli::reference::{default_in_words, is_setting};
-use crate::cli::twin;
 use crate::config::source::layers::{Layer, Layers};
 
 /// Where the origins stand, if the values leave room.
@@ -43,7 +43,7 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
         Layer::Default => return (format!("# {setting}"), "default".to_owned()),
         Layer::Credential => "systemd credential".to_owned(),
         Layer::Option => format!("--{option}"),
-        Layer::Environment => twin(option),
+        Layer::Environment => environment_variable(option),
         Layer::File(place) => place.to_string(),
     };
     (setting, origin)
@@ -99,7 +99,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::source::file_settings::Settled;
+    use crate::config::source::file_settings::FileSettings;
     use crate::config::source::surroundings::Surroundings;
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         let command = Command::new("x").arg(secret.value_parser(clap::value_parser!(OsString)));
         let matches = command.clone().get_matches_from(["x", "--password", "hunter2"]);
         let surroundings = Surroundings::default();
-        let layers = Layers { matches: &matches, surroundings: &surroundings, file: &Settled::default() };
+        let layers = Layers { matches: &matches, surroundings: &surroundings, file: &FileSettings::default() };
         let page = page(&command, &layers, None);
         assert!(page.contains("password = \"********\"") && !page.contains("hunter2"), "{page}");
     }

@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use crate::cli::twin;
-use crate::config::error::{Refusal, quoted, suggestion};
-use crate::config::source::file_settings::Place;
+use crate::cli::environment_variable;
+use crate::config::error::{ConfigError, quoted, suggestion};
+use crate::config::source::file_settings::Location;
 use crate::exit::Status;
 
 /// Where a value came from.
@@ -17,7 +17,7 @@ pub enum Origin {
     /// The twin of that option in the environment.
     Environment(&'static str),
     /// The key of that option in the configuration file.
-    File(&'static str, Place),
+    File(&'static str, Location),
     /// Nobody gave it; systemd passed a credential that is the default of that option.
     Credential(&'static str),
     /// Nobody gave it; `--<option>` has a default.
@@ -31,7 +31,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Option(option) | Self::Default(option) => write!(f, "--{option}"),
             Self::Credential(option) => write!(f, "systemd credential for --{option}"),
-            Self::Environment(option) => f.write_str(&twin(option)),
+            Self::Environment(option) => f.write_str(&environment_variable(option)),
             Self::File(option, place) => write!(f, "{place}: {option}"),
             Self::Argument(name) => f.write_str(name),
         }
@@ -40,19 +40,19 @@ impl fmt::Display for Origin {
 
 /// One value as it was given.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Given {
+pub struct Setting {
     pub origin: Origin,
     pub text: String,
 }
 
-impl Given {
+impl Setting {
     /// `<origin>: '<text>' <complaint>`. Whatever is wrong in a file is wrong with the configuration.
-    pub fn refused(&self, complaint: impl fmt::Display) -> Refusal {
+    pub fn refused(&self, complaint: impl fmt::Display) -> ConfigError {
         self.refused_unseen(format_args!("{} {complaint}", quoted(&self.text)))
     }
 
     /// The same without the text, which may hold a secret.
-    pub fn refused_unseen(&self, complaint: impl fmt::Display) -> Refusal {
+    pub fn refused_unseen(&self, complaint: impl fmt::Display) -> ConfigError {
         let status = match self.origin {
             Origin::File(..) => Status::Configuration,
             Origin::Option(_)
@@ -61,16 +61,16 @@ impl Given {
             | Origin::Default(_)
             | Origin::Argument(_) => Status::Usage,
         };
-        Refusal::new(status, &self.origin, complaint)
+        ConfigError::new(status, &self.origin, complaint)
     }
 
     /// The value is fine, and goes not with another one.
-    pub fn conflicting(&self, complaint: impl fmt::Display) -> Refusal {
-        Refusal::configuration(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
+    pub fn conflicting(&self, complaint: impl fmt::Display) -> ConfigError {
+        ConfigError::configuration(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
     }
 
     /// One of a few words.
-    pub fn one_of<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T, Refusal> {
+    pub fn one_of<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T, ConfigError> {
         let words = choices.iter().map(|(word, _)| *word);
         match choices.iter().find(|(word, _)| *word == self.text) {
             Some((_, meaning)) => Ok(*meaning),

@@ -2,7 +2,7 @@
 //!
 //! Never: a look at the file itself; its mode and owner are arguments.
 
-use crate::config::error::Refusal;
+use crate::config::error::ConfigError;
 
 /// Who runs this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +29,10 @@ impl Trust {
     ///
     /// # Errors
     /// Everybody may write it.
-    pub fn judge(self, file: &str, us: Holder) -> Result<Option<String>, Refusal> {
+    pub fn judge(self, file: &str, us: Holder) -> Result<Option<String>, ConfigError> {
         if self.mode & WRITABLE_BY_ALL != 0 {
             let complaint = "everybody may write this file, which says what is run here; chmod o-w it";
-            return Err(Refusal::configuration(file, complaint));
+            return Err(ConfigError::configuration(file, complaint));
         }
         let strangers = match self {
             Self { user, .. } if user != ROOT && user != us.user => format!("user {user}, who owns it,"),
@@ -52,7 +52,7 @@ mod tests {
     const US: Holder = Holder { user: 1000, group: 100 };
 
     fn judged(user: u32, group: u32, mode: u32) -> Result<Option<String>, String> {
-        Trust { user, group, mode }.judge("/etc/x.toml", US).map_err(|refusal| refusal.sentence)
+        Trust { user, group, mode }.judge("/etc/x.toml", US).map_err(|error| error.sentence)
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Never: a list that nobody can take part under; a password in a complaint.
 
-use crate::config::error::{Refusal, quoted};
-use crate::config::source::setting::Given;
+use crate::config::error::{ConfigError, quoted};
+use crate::config::source::setting::Setting;
 use crate::zookeeper::client::acl::{Acl, Entry, Rights};
 
 const CHOICES: &str = "write open, or a list like creator,world:anyone:r or digest:USER:HASH";
@@ -17,60 +17,67 @@ const CREDENTIALS: &str =
     "needs an identity that the servers know us by; add --auth-file, or name the owners of the znodes";
 
 /// Reads `--acl`; `is_anonymous`: the servers will know us by nothing.
-pub fn parse(given: &Given, is_anonymous: bool) -> Result<Acl, Refusal> {
-    if given.text == "open" {
+pub fn parse(setting: &Setting, is_anonymous: bool) -> Result<Acl, ConfigError> {
+    if setting.text == "open" {
         return Ok(Acl::open());
     }
-    let entries = given.text.split(',').map(|text| entry(given, text)).collect::<Result<Vec<_>, _>>()?;
+    let entries = setting.text.split(',').map(|text| entry(setting, text)).collect::<Result<Vec<_>, _>>()?;
     if !entries.iter().any(|entry| entry.rights().can_take_part()) {
-        return Err(given.refused(
+        return Err(setting.refused(
             "lets nobody take part, which takes the rights c, d, r and w; add creator, or an entry with these",
         ));
     }
     if is_anonymous && entries.contains(&Entry::creator()) {
-        return Err(Refusal::configuration(&given.origin, format_args!("{} {CREDENTIALS}", quoted(&given.text))));
+        return Err(ConfigError::configuration(
+            &setting.origin,
+            format_args!("{} {CREDENTIALS}", quoted(&setting.text)),
+        ));
     }
     Ok(Acl::of(entries))
 }
 
-fn entry(given: &Given, text: &str) -> Result<Entry, Refusal> {
+fn entry(setting: &Setting, text: &str) -> Result<Entry, ConfigError> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
         ["creator"] => Ok(Entry::creator()),
         ["open"] => {
-            Err(given.refused("has 'open' among others; open stands alone, since it lets everyone do everything"))
+            Err(setting.refused("has 'open' among others; open stands alone, since it lets everyone do everything"))
         }
-        ["digest", user, hash] => Ok(Entry::new("digest", &digest(given, user, hash)?, Rights::ALL)),
+        ["digest", user, hash] => Ok(Entry::new("digest", &digest(setting, user, hash)?, Rights::ALL)),
         ["digest", user, hash, letters] => {
-            Ok(Entry::new("digest", &digest(given, user, hash)?, rights(given, letters)?))
+            Ok(Entry::new("digest", &digest(setting, user, hash)?, rights(setting, letters)?))
         }
-        ["sasl", user] => Ok(Entry::new("sasl", named(given, user)?, Rights::ALL)),
-        ["sasl", user, letters] => Ok(Entry::new("sasl", named(given, user)?, rights(given, letters)?)),
-        ["world", "anyone", letters] => Ok(Entry::anyone(rights(given, letters)?)),
+        ["sasl", user] => Ok(Entry::new("sasl", named(setting, user)?, Rights::ALL)),
+        ["sasl", user, letters] => Ok(Entry::new("sasl", named(setting, user)?, rights(setting, letters)?)),
+        ["world", "anyone", letters] => Ok(Entry::anyone(rights(setting, letters)?)),
         // Who confuses hash and password has written a secret there.
         ["digest", ..] => {
-            Err(given.refused_unseen(format_args!("has a digest of another shape than digest:USER:HASH; {HASH}")))
+            Err(setting.refused_unseen(format_args!("has a digest of another shape than digest:USER:HASH; {HASH}")))
         }
-        _ => Err(given.refused(format_args!("has {}, which is no entry of an ACL; {CHOICES}", quoted(text)))),
+        _ => Err(setting.refused(format_args!("has {}, which is no entry of an ACL; {CHOICES}", quoted(text)))),
     }
 }
 
-fn digest(given: &Given, user: &str, hash: &str) -> Result<String, Refusal> {
+fn digest(setting: &Setting, user: &str, hash: &str) -> Result<String, ConfigError> {
     let is_base64 = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'+' || letter == b'/';
     let is_hash =
         hash.len() == HASH_LENGTH && hash.strip_suffix('=').is_some_and(|digits| digits.bytes().all(is_base64));
     if !is_hash {
-        return Err(given.refused_unseen(format_args!("has a digest whose hash is none; {HASH}")));
+        return Err(setting.refused_unseen(format_args!("has a digest whose hash is none; {HASH}")));
     }
-    Ok(format!("{}:{hash}", named(given, user)?))
+    Ok(format!("{}:{hash}", named(setting, user)?))
 }
 
-fn named<'a>(given: &Given, user: &'a str) -> Result<&'a str, Refusal> {
-    if user.is_empty() { Err(given.refused(format_args!("has an entry without a user; {CHOICES}"))) } else { Ok(user) }
+fn named<'a>(setting: &Setting, user: &'a str) -> Result<&'a str, ConfigError> {
+    if user.is_empty() {
+        Err(setting.refused(format_args!("has an entry without a user; {CHOICES}")))
+    } else {
+        Ok(user)
+    }
 }
 
-fn rights(given: &Given, letters: &str) -> Result<Rights, Refusal> {
-    Rights::of(letters).ok_or_else(|| given.refused(format_args!("has the rights {}; {RIGHTS}", quoted(letters))))
+fn rights(setting: &Setting, letters: &str) -> Result<Rights, ConfigError> {
+    Rights::of(letters).ok_or_else(|| setting.refused(format_args!("has the rights {}; {RIGHTS}", quoted(letters))))
 }
 
 #[cfg(test)]
@@ -81,8 +88,8 @@ mod tests {
 
     const HASHED: &str = "W/pOOVTTfxTRvg7GEpIIMgr6TvQ=";
 
-    fn read(text: &str) -> Result<Acl, Refusal> {
-        parse(&Given { origin: Origin::Option("acl"), text: text.to_owned() }, false)
+    fn read(text: &str) -> Result<Acl, ConfigError> {
+        parse(&Setting { origin: Origin::Option("acl"), text: text.to_owned() }, false)
     }
 
     #[test]
@@ -117,8 +124,8 @@ mod tests {
             ("ip:10.0.0.1:cdrwa", "is no entry of an ACL"),
         ];
         for (text, complaint) in cases {
-            let refusal = read(text).unwrap_err();
-            assert!(refusal.sentence.starts_with("--acl: ") && refusal.sentence.contains(complaint), "{refusal:?}");
+            let error = read(text).unwrap_err();
+            assert!(error.sentence.starts_with("--acl: ") && error.sentence.contains(complaint), "{error:?}");
         }
         let nobody = format!("digest:u:{HASHED}:r");
         assert!(read(&nobody).unwrap_err().sentence.contains("lets nobody take part"));
@@ -126,10 +133,10 @@ mod tests {
 
     #[test]
     fn a_creator_without_an_identity_owns_nothing() {
-        let given = Given { origin: Origin::Option("acl"), text: "creator".to_owned() };
-        let refusal = parse(&given, true).unwrap_err();
-        assert_eq!(refusal.status, Status::Configuration);
-        assert!(refusal.sentence.starts_with("--acl: 'creator' needs an identity"), "{refusal:?}");
+        let setting = Setting { origin: Origin::Option("acl"), text: "creator".to_owned() };
+        let error = parse(&setting, true).unwrap_err();
+        assert_eq!(error.status, Status::Configuration);
+        assert!(error.sentence.starts_with("--acl: 'creator' needs an identity"), "{error:?}");
     }
 
     #[test]

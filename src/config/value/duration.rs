@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use crate::config::error::Refusal;
+use crate::config::error::{ConfigError, ValueError};
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::Given;
+use crate::config::source::setting::Setting;
 use crate::observe::words;
 
 const EXAMPLES: &str = "write it like 1500ms, 5s or 1m30s";
@@ -21,43 +21,47 @@ pub enum Zero {
 }
 
 /// A length of time of at most a year.
-pub fn parse(given: &Given, zero: Zero) -> Result<Duration, Refusal> {
-    parse_up_to(YEAR, given, zero)
+pub fn parse(setting: &Setting, zero: Zero) -> Result<Duration, ConfigError> {
+    parse_up_to(YEAR, setting, zero)
 }
 
 /// A length of time of at most `longest`.
-pub fn parse_up_to(longest: Duration, given: &Given, zero: Zero) -> Result<Duration, Refusal> {
-    let length = read(&given.text).map_err(|complaint| given.refused(complaint))?;
+pub fn parse_up_to(longest: Duration, setting: &Setting, zero: Zero) -> Result<Duration, ConfigError> {
+    let length = read(&setting.text).map_err(|complaint| setting.refused(complaint))?;
     match zero {
         Zero::Senseless(remedy) if length.is_zero() => {
-            Err(given.refused(format_args!("makes no sense here; {remedy}")))
+            Err(setting.refused(format_args!("makes no sense here; {remedy}")))
         }
         _ if length > longest => {
-            Err(given.refused(format_args!("is too long; write at most {}", words::length(longest))))
+            Err(setting.refused(format_args!("is too long; write at most {}", words::length(longest))))
         }
         _ => Ok(length),
     }
 }
 
 /// The length of time of an option that has a default.
-pub fn required(layers: &Layers, option: &'static str, zero: Zero) -> Result<Duration, Refusal> {
+pub fn required(layers: &Layers, option: &'static str, zero: Zero) -> Result<Duration, ConfigError> {
     parse(&layers.required(option)?, zero)
 }
 
 /// The length of time of an option that may be left out.
-pub fn optional(layers: &Layers, option: &'static str, zero: Zero) -> Result<Option<Duration>, Refusal> {
-    layers.given(option)?.map(|given| parse(&given, zero)).transpose()
+pub fn optional(layers: &Layers, option: &'static str, zero: Zero) -> Result<Option<Duration>, ConfigError> {
+    layers.given(option)?.map(|setting| parse(&setting, zero)).transpose()
 }
 
-fn read(text: &str) -> Result<Duration, String> {
+fn read(text: &str) -> Result<Duration, ValueError> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    humantime::parse_duration(text).map_err(|error| match error {
-        humantime::DurationError::NumberOverflow => format!("is out of range; {EXAMPLES}"),
-        _ if is_number(text) => format!("has no unit; write {text}s or {text}ms"),
-        _ if text.starts_with('-') && read(text.trim_start_matches('-')).is_ok() => format!("is negative; {EXAMPLES}"),
-        _ => format!("is not a duration; {EXAMPLES}"),
+    humantime::parse_duration(text).map_err(|error| {
+        ValueError::from(match error {
+            humantime::DurationError::NumberOverflow => format!("is out of range; {EXAMPLES}"),
+            _ if is_number(text) => format!("has no unit; write {text}s or {text}ms"),
+            _ if text.starts_with('-') && read(text.trim_start_matches('-')).is_ok() => {
+                format!("is negative; {EXAMPLES}")
+            }
+            _ => format!("is not a duration; {EXAMPLES}"),
+        })
     })
 }
 
@@ -71,8 +75,8 @@ mod tests {
     use crate::config::source::setting::Origin;
 
     fn parsed(text: &str) -> Result<Duration, String> {
-        let given = Given { origin: Origin::Option("wait"), text: text.into() };
-        parse(&given, Zero::Meaningful).map_err(|refusal| refusal.sentence)
+        let setting = Setting { origin: Origin::Option("wait"), text: text.into() };
+        parse(&setting, Zero::Meaningful).map_err(|error| error.sentence)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::config::error::{Refusal, quoted};
+use crate::config::error::{ConfigError, ValueError, quoted};
 use crate::config::source::layers::Layers;
 use crate::config::value::znode::{self, ZnodePath};
 use crate::zookeeper::client::address::TLS;
@@ -24,19 +24,19 @@ pub struct Ensemble {
 }
 
 /// Reads `--connect`, and `--tls`.
-pub fn read(layers: &Layers) -> Result<Ensemble, Refusal> {
+pub fn read(layers: &Layers) -> Result<Ensemble, ConfigError> {
     let tls = layers.flag("tls")?;
-    let given = layers.required("connect")?;
-    parse(&given.text, tls).map_err(|complaint| given.refused(complaint))
+    let setting = layers.required("connect")?;
+    parse(&setting.text, tls).map_err(|complaint| setting.refused(complaint))
 }
 
 /// `tls`: whether a server speaks TLS that does not say it.
-fn parse(text: &str, tls: bool) -> Result<Ensemble, String> {
+fn parse(text: &str, tls: bool) -> Result<Ensemble, ValueError> {
     if text.is_empty() {
-        return Err(format!("names no server; {EXAMPLE}"));
+        return Err(ValueError::from(format!("names no server; {EXAMPLE}")));
     }
     if text.contains(char::is_whitespace) {
-        return Err(format!("holds a blank; {EXAMPLE}"));
+        return Err(ValueError::from(format!("holds a blank; {EXAMPLE}")));
     }
     let (servers, chroot) = text.split_at(start_of_chroot(text));
     let servers = servers.split(',').map(|text| server(text, tls)).collect::<Result<Vec<_>, _>>()?;
@@ -57,30 +57,29 @@ fn start_of_chroot(text: &str) -> usize {
 }
 
 /// `/` alone is no chroot, as in every `ZooKeeper` client.
-fn read_chroot(text: &str) -> Result<Option<ZnodePath>, String> {
+fn read_chroot(text: &str) -> Result<Option<ZnodePath>, ValueError> {
     match text {
         "" | "/" => Ok(None),
-        _ if text.contains(',') => {
-            Err("has a chroot before its end; the chroot stands once, after the last server: h1:2181,h2:2181/chroot"
-                .into())
-        }
+        _ if text.contains(',') => Err(ValueError::from(
+            "has a chroot before its end; the chroot stands once, after the last server: h1:2181,h2:2181/chroot",
+        )),
         _ => znode::part_of(text)
             .map(Some)
-            .map_err(|complaint| format!("has the chroot {}, which {complaint}", quoted(text))),
+            .map_err(|error| ValueError::from(format!("has the chroot {}, which {error}", quoted(text)))),
     }
 }
 
 /// Each with its scheme, if that is TLS.
-fn server(text: &str, tls: bool) -> Result<String, String> {
+fn server(text: &str, tls: bool) -> Result<String, ValueError> {
     let (is_tls, rest) = match text.split_once("://") {
         None => (tls, text),
         Some(("tcp", rest)) => (false, rest),
         Some(("tcp+tls", rest)) => (true, rest),
         Some((scheme, _)) => {
-            return Err(format!(
+            return Err(ValueError::from(format!(
                 "has the scheme {}; write tcp+tls://host:port for a server that speaks TLS, host:port for another",
                 quoted(scheme)
-            ));
+            )));
         }
     };
     let server = host_and_port(rest)?;
@@ -90,18 +89,18 @@ fn server(text: &str, tls: bool) -> Result<String, String> {
     let (host, port) = server.rsplit_once(':').unwrap_or((&server, ""));
     if !rest.ends_with(&format!(":{port}")) {
         let remedy = format!("write the server's secureClientPort: {TLS}{host}:2281");
-        return Err(format!("has no port after {}; {remedy}", quoted(rest)));
+        return Err(ValueError::from(format!("has no port after {}; {remedy}", quoted(rest))));
     }
     if !tls::can_be_certified(host.trim_start_matches('[').trim_end_matches(']')) {
         let remedy = "write a host name or a plain address";
-        return Err(format!("has {}, for which there can be no certificate; {remedy}", quoted(rest)));
+        return Err(ValueError::from(format!("has {}, for which there can be no certificate; {remedy}", quoted(rest))));
     }
     Ok(format!("{TLS}{server}"))
 }
 
-fn host_and_port(text: &str) -> Result<String, String> {
+fn host_and_port(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
-        return Err(format!("has an empty place among its servers; {EXAMPLE}"));
+        return Err(ValueError::from(format!("has an empty place among its servers; {EXAMPLE}")));
     }
     if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) =
@@ -120,10 +119,10 @@ fn host_and_port(text: &str) -> Result<String, String> {
         return Ok(format!("[{address}]:{port}"));
     }
     if text.matches(':').count() > 1 {
-        return Err(format!(
+        return Err(ValueError::from(format!(
             "has {}; if that is an IPv6 address, write it in brackets: [::1]:{DEFAULT_PORT}",
             quoted(text)
-        ));
+        )));
     }
     let (host, port) = match text.split_once(':') {
         Some((host, text)) => (host, port(text)?),
@@ -133,18 +132,18 @@ fn host_and_port(text: &str) -> Result<String, String> {
     Ok(format!("{host}:{port}"))
 }
 
-fn port(text: &str) -> Result<u16, String> {
+fn port(text: &str) -> Result<u16, ValueError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(port) if digits && port > 0 => Ok(port),
-        _ => Err(format!("has the port {}; a port is a number from 1 to 65535", quoted(text))),
+        _ => Err(ValueError::from(format!("has the port {}; a port is a number from 1 to 65535", quoted(text)))),
     }
 }
 
-fn check_host(host: &str) -> Result<(), String> {
+fn check_host(host: &str) -> Result<(), ValueError> {
     const LONGEST: usize = 253;
     if host.is_empty() {
-        return Err(format!("lacks a host before ':'; {EXAMPLE}"));
+        return Err(ValueError::from(format!("lacks a host before ':'; {EXAMPLE}")));
     }
     let labels_are_good = host.trim_end_matches('.').split('.').all(|label| {
         !label.is_empty()
@@ -152,11 +151,14 @@ fn check_host(host: &str) -> Result<(), String> {
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     });
     if !labels_are_good || host.len() > LONGEST {
-        return Err(format!("has {}, which is not a host name; {EXAMPLE}", quoted(host)));
+        return Err(ValueError::from(format!("has {}, which is not a host name; {EXAMPLE}", quoted(host))));
     }
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|byte| byte.is_ascii_digit()) && host.parse::<Ipv4Addr>().is_err() {
-        return Err(format!("has {}, which is neither a host name nor an IPv4 address; {EXAMPLE}", quoted(host)));
+        return Err(ValueError::from(format!(
+            "has {}, which is neither a host name nor an IPv4 address; {EXAMPLE}",
+            quoted(host)
+        )));
     }
     Ok(())
 }
@@ -227,7 +229,7 @@ mod tests {
             ("h1:2181/a\u{1}", "ZooKeeper refuses"),
         ];
         for (text, reason) in cases {
-            let complaint = parse(text, false).unwrap_err();
+            let complaint = parse(text, false).unwrap_err().to_string();
             assert!(complaint.contains(reason), "{text:?}: {complaint}");
         }
     }

@@ -9,18 +9,22 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::config::error::{Refusal, quoted};
+use crate::config::error::{ConfigError, quoted};
 use crate::exit::not_executed;
 
 /// Where `execvp(3)` looks when there is no PATH.
 const PATH_WITHOUT_PATH: &str = "/bin:/usr/bin";
 
 /// Refuses a command that cannot be executed.
-pub fn check(command: &OsStr, path: Option<&OsStr>) -> Result<(), Refusal> {
+pub fn check(command: &OsStr, path: Option<&OsStr>) -> Result<(), ConfigError> {
     let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_PATH));
     find(command, path).map_err(|error| {
         let complaint = complaint(command, path, error);
-        Refusal::new(not_executed(error), "COMMAND", format_args!("{} {complaint}", quoted(&command.to_string_lossy())))
+        ConfigError::new(
+            not_executed(error),
+            "COMMAND",
+            format_args!("{} {complaint}", quoted(&command.to_string_lossy())),
+        )
     })
 }
 
@@ -91,8 +95,7 @@ mod tests {
         let good = make("good", 0o755);
         let plain = make("plain", 0o644);
         let path = format!("/nonexistent:{}", place.path().display());
-        let status =
-            |command: &str| check(OsStr::new(command), Some(OsStr::new(&path))).map_err(|refusal| refusal.status);
+        let status = |command: &str| check(OsStr::new(command), Some(OsStr::new(&path))).map_err(|error| error.status);
         assert_eq!(status("good"), Ok(()));
         assert_eq!(status(good.to_str().unwrap()), Ok(()));
         assert_eq!(status("plain"), Err(Status::NotExecutable));

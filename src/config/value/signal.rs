@@ -4,22 +4,22 @@
 
 use nix::sys::signal::Signal;
 
-use crate::config::error::{Refusal, suggestion};
-use crate::config::source::setting::Given;
+use crate::config::error::{ConfigError, suggestion};
+use crate::config::source::setting::Setting;
 
 /// The number of a signal.
-pub fn parse(given: &Given) -> Result<i32, Refusal> {
-    parse_or(given, &[])
+pub fn parse(setting: &Setting) -> Result<i32, ConfigError> {
+    parse_or(setting, &[])
 }
 
 /// The number of a signal, where the option also takes `words`.
-pub fn parse_or(given: &Given, words: &[&'static str]) -> Result<i32, Refusal> {
-    let name = given.text.to_ascii_uppercase();
+pub fn parse_or(setting: &Setting, words: &[&'static str]) -> Result<i32, ConfigError> {
+    let name = setting.text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
     number(name).ok_or_else(|| {
         let known = words.iter().copied().chain(Signal::iterator().map(plain_name));
         let choices = if words.is_empty() { String::new() } else { format!("{}, ", words.join(", ")) };
-        given.refused(format_args!(
+        setting.refused(format_args!(
             "is not a signal; write {choices}a name like TERM, INT or USR1, or a number from 1 to 31{}",
             suggestion(name, known)
         ))
@@ -59,8 +59,8 @@ mod tests {
     use crate::config::source::setting::Origin;
 
     fn parsed(text: &str) -> Result<i32, String> {
-        let given = Given { origin: Origin::Option("stop-signal"), text: text.into() };
-        parse(&given).map_err(|refusal| refusal.sentence)
+        let setting = Setting { origin: Origin::Option("stop-signal"), text: text.into() };
+        parse(&setting).map_err(|error| error.sentence)
     }
 
     #[test]

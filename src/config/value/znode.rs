@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::config::error::Refusal;
-use crate::config::source::setting::Given;
+use crate::config::error::{ConfigError, ValueError};
+use crate::config::source::setting::Setting;
 
 const LONGEST: usize = 1024;
 
@@ -42,21 +42,21 @@ pub fn default_root() -> ZnodePath {
 }
 
 /// A whole path, for `--path`.
-pub fn path(given: &Given) -> Result<ZnodePath, Refusal> {
-    check_path(&given.text).map_err(|complaint| given.refused(complaint))?;
-    Ok(ZnodePath(given.text.clone()))
+pub fn path(setting: &Setting) -> Result<ZnodePath, ConfigError> {
+    check_path(&setting.text).map_err(|complaint| setting.refused(complaint))?;
+    Ok(ZnodePath(setting.text.clone()))
 }
 
 /// A path within a longer text: what is wrong with it, as the end of a sentence.
-pub fn part_of(text: &str) -> Result<ZnodePath, String> {
+pub fn part_of(text: &str) -> Result<ZnodePath, ValueError> {
     check_path(text)?;
     Ok(ZnodePath(text.to_owned()))
 }
 
 /// One step of a path, for `--name` and `--id`.
-pub fn name(given: &Given) -> Result<String, Refusal> {
-    check_name(&given.text).map_err(|complaint| given.refused(complaint))?;
-    Ok(given.text.clone())
+pub fn name(setting: &Setting) -> Result<String, ConfigError> {
+    check_name(&setting.text).map_err(|complaint| setting.refused(complaint))?;
+    Ok(setting.text.clone())
 }
 
 /// A name that nobody gave, if a znode may be called that.
@@ -64,45 +64,49 @@ pub fn as_name(text: &str) -> Option<String> {
     check_name(text).is_ok().then(|| text.to_owned())
 }
 
-fn check_path(path: &str) -> Result<(), String> {
+fn check_path(path: &str) -> Result<(), ValueError> {
     let Some(steps) = path.strip_prefix('/') else {
-        return Err(format!(
+        return Err(ValueError::from(format!(
             "is not an absolute path; write it like /{}",
             if path.is_empty() { "jobs" } else { "jobs/nightly" }
-        ));
+        )));
     };
     if steps.is_empty() {
-        return Err("is the root, which belongs to everyone; write a path like /jobs/nightly".to_owned());
+        return Err(ValueError::from("is the root, which belongs to everyone; write a path like /jobs/nightly"));
     }
     if path.ends_with('/') {
-        return Err("ends with '/'; leave that out".to_owned());
+        return Err(ValueError::from("ends with '/'; leave that out"));
     }
     if path.len() > LONGEST {
-        return Err(format!("is longer than {LONGEST} bytes; write a shorter one"));
+        return Err(ValueError::from(format!("is longer than {LONGEST} bytes; write a shorter one")));
     }
     if path == "/zookeeper" || path.starts_with("/zookeeper/") {
-        return Err("lies in ZooKeeper's own tree; write a path like /jobs/nightly".to_owned());
+        return Err(ValueError::from("lies in ZooKeeper's own tree; write a path like /jobs/nightly"));
     }
     steps.split('/').try_for_each(check_step)
 }
 
-fn check_step(step: &str) -> Result<(), String> {
+fn check_step(step: &str) -> Result<(), ValueError> {
     match step {
-        "" => Err("has an empty step ('//'); leave the second slash out".to_owned()),
-        "." | ".." => Err(format!("has a relative step '{step}'; write the path out")),
+        "" => Err(ValueError::from("has an empty step ('//'); leave the second slash out")),
+        "." | ".." => Err(ValueError::from(format!("has a relative step '{step}'; write the path out"))),
         _ if step.chars().any(is_refused) => {
-            Err("holds a character that ZooKeeper refuses (control or private use); leave it out".to_owned())
+            Err(ValueError::from("holds a character that ZooKeeper refuses (control or private use); leave it out"))
         }
         _ => Ok(()),
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+fn check_name(name: &str) -> Result<(), ValueError> {
     const LONGEST_NAME: usize = 255;
     match name {
-        "" => Err("is empty; write a name like nightly".to_owned()),
-        _ if name.contains('/') => Err("holds '/'; write a name without it (--path takes a whole path)".to_owned()),
-        _ if name.len() > LONGEST_NAME => Err(format!("is longer than {LONGEST_NAME} bytes; write a shorter one")),
+        "" => Err(ValueError::from("is empty; write a name like nightly")),
+        _ if name.contains('/') => {
+            Err(ValueError::from("holds '/'; write a name without it (--path takes a whole path)"))
+        }
+        _ if name.len() > LONGEST_NAME => {
+            Err(ValueError::from(format!("is longer than {LONGEST_NAME} bytes; write a shorter one")))
+        }
         _ => check_step(name),
     }
 }
@@ -117,16 +121,16 @@ mod tests {
     use super::*;
     use crate::config::source::setting::Origin;
 
-    fn refused(parse: impl Fn(&Given) -> Option<Refusal>, text: &str) -> String {
-        let given = Given { origin: Origin::Option("path"), text: text.into() };
-        parse(&given).map_or_else(|| panic!("{text} was accepted"), |refusal| refusal.sentence)
+    fn refused(parse: impl Fn(&Setting) -> Option<ConfigError>, text: &str) -> String {
+        let setting = Setting { origin: Origin::Option("path"), text: text.into() };
+        parse(&setting).map_or_else(|| panic!("{text} was accepted"), |error| error.sentence)
     }
 
     #[test]
     fn good_paths_are_taken_as_they_are() {
         for text in ["/a", "/a/b.c/d..e", "/...", "/zookeeper2", "/日本/ü"] {
-            let given = Given { origin: Origin::Option("path"), text: text.into() };
-            assert_eq!(path(&given).unwrap().as_str(), text);
+            let setting = Setting { origin: Origin::Option("path"), text: text.into() };
+            assert_eq!(path(&setting).unwrap().as_str(), text);
         }
     }
 
@@ -146,18 +150,19 @@ mod tests {
             ("/zookeeper/quota", "lies in ZooKeeper's own tree"),
         ];
         for (text, reason) in cases {
-            let sentence = refused(|given| path(given).err(), text);
+            let sentence = refused(|setting| path(setting).err(), text);
             assert!(sentence.contains(reason), "{text:?}: {sentence}");
         }
         assert!(
-            refused(|given| path(given).err(), &format!("/{}", "x".repeat(2000))).contains("is longer than 1024 bytes")
+            refused(|setting| path(setting).err(), &format!("/{}", "x".repeat(2000)))
+                .contains("is longer than 1024 bytes")
         );
     }
 
     #[test]
     fn a_name_is_one_step() {
         for (text, reason) in [("a/b", "holds '/'"), ("", "is empty"), ("..", "relative step"), ("a\nb", "refuses")] {
-            let sentence = refused(|given| name(given).err(), text);
+            let sentence = refused(|setting| name(setting).err(), text);
             assert!(sentence.contains(reason), "{text:?}: {sentence}");
         }
     }
