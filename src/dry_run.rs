@@ -1,4 +1,4 @@
-//! What `--dry-run` prints: every name and every margin that these settings give, and what they mean for an outage.
+//! The page of `--dry-run`: every name and every margin that follow from the settings, and their effect in an outage.
 //!
 //! Never: anything touched.
 
@@ -25,7 +25,7 @@ pub fn text(config: &Config) -> String {
         ("In an outage", outage(config)),
         ("Take-over by the next in line", take_over(config)),
         ("Command", command(config)),
-        ("Watching", watching(config)),
+        ("Monitoring", watching(config)),
         ("Auxiliary commands", errands(config)),
     ];
     let mut page = String::new();
@@ -68,7 +68,7 @@ fn election(config: &Config) -> Rows {
         ("recipe", recipe::text(config.recipe).to_owned()),
         ("leaders", leaders),
         ("priority", priority(config)),
-        ("try the ensemble", reach),
+        ("reach the ensemble", reach),
         ("wait for leadership", wait),
     ];
     rows.into_iter().chain(candidates.map(|text| ("candidates", text))).collect()
@@ -120,7 +120,7 @@ fn outage(config: &Config) -> Rows {
     let since = if timing.needs_two_writes() { "after the last acknowledged renewal but one was sent" } else { last };
     let stop_at = length(after(deadlines.stop_at));
     let stop = if timing.reserve.is_zero() {
-        "not sent: no time is set aside for it".to_owned()
+        "not sent: no time is reserved for it".to_owned()
     } else {
         format!("{stop_at} {since} (stop reserve {})", length(timing.reserve))
     };
@@ -143,7 +143,7 @@ fn outage(config: &Config) -> Rows {
         ("grace", grace),
         ("stop signal", stop),
         ("SIGKILL to the tree", format!("{} {since}", length(after(deadlines.kill_at)))),
-        ("surely ridden out", format!("outages of up to {}", length(timing.longest_outage()))),
+        ("longest tolerated outage", length(timing.longest_outage())),
     ]
 }
 
@@ -163,7 +163,7 @@ fn take_over(config: &Config) -> Rows {
     let mut rows = vec![("after a release", "milliseconds".to_owned()), ("after a host's crash", crash)];
     if !config.service.takeover_delay.is_zero() {
         let delay = length(config.service.takeover_delay);
-        rows.push(("and then", format!("{delay} more after a leader that did not release (--takeover-delay)")));
+        rows.push(("takeover delay", format!("{delay} more after a leader that did not release")));
     }
     rows
 }
@@ -221,31 +221,25 @@ fn errands(config: &Config) -> Rows {
         let every = format!("every {}, killed after {}", length(settings.interval), length(health.timeout));
         let failures = settings.failures;
         rows.push((
-            "may lead while it exits 0",
-            format!("{}; {every}; out after {failures} failures", printable(&health.command)),
+            "health command",
+            format!("{}; {every}; unhealthy after {failures} failures in a row", printable(&health.command)),
         ));
         if !settings.grace.is_zero() {
-            rows.push((
-                "failures do not count",
-                format!("for {} after a start of the command", length(settings.grace)),
-            ));
+            rows.push(("health grace", format!("for {} after a start of the command", length(settings.grace))));
         }
     }
     if let Some(eligible) = &config.auxiliary.eligible {
         let limit = length(eligible.timeout);
-        rows.push(("asked before contending", format!("{}; killed after {limit}", printable(&eligible.command))));
+        rows.push(("eligibility command", format!("{}; killed after {limit}", printable(&eligible.command))));
     }
     if let Some(fence) = &config.auxiliary.fence {
         let limit = length(fence.timeout);
         let when = "before the command, after a term that did not end cleanly";
-        rows.push(("fences", format!("{}; {when}; killed after {limit}", printable(&fence.command))));
+        rows.push(("fence command", format!("{}; {when}; killed after {limit}", printable(&fence.command))));
     }
     if let Some(hook) = &config.auxiliary.hook {
-        let delay = "the last ones delay our exit by that at most";
-        rows.push((
-            "at every change",
-            format!("{}; killed after {}; {delay}", printable(&hook.command), length(hook.timeout)),
-        ));
+        let delay = "the last ones delay our exit by at most that";
+        rows.push(("hook", format!("{}; killed after {}; {delay}", printable(&hook.command), length(hook.timeout))));
     }
     rows
 }

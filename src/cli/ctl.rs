@@ -39,7 +39,7 @@ pub struct CtlOptions {
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
-    /// Servers of the ensemble, as host:port,host:port/chroot
+    /// Servers, as host:port,.../chroot
     #[arg(short = 'z', long, value_name = "HOSTS", default_value = "127.0.0.1:2181", global = true, help_heading = COMMON)]
     pub connect: Option<OsString>,
 
@@ -92,7 +92,7 @@ const COMMON: &str = "Common options";
 pub enum Verb {
     /// Show who leads, since when, who is next, and who may not be elected and why
     ///
-    /// Exit status: 0 somebody leads, 1 nobody leads, 2 not known (the ensemble could not be asked, or there is no such
+    /// Exit status: 0 a host leads, 1 no host leads, 2 not known (the ensemble could not be asked, or there is no such
     /// election).
     Status {
         #[command(flatten)]
@@ -114,12 +114,12 @@ pub enum Verb {
     /// Let another host lead: the leader stops its command, releases, and goes to the end of the queue
     ///
     /// The command gets as long as it does on SIGTERM to zk-leader-run (--stop-timeout there), with the lease renewed
-    /// meanwhile. Refused where nobody could take over, with the reason for each. Exit status: 0 done (without --wait: the
-    /// leader has begun to stop), 1 refused or not done, with what has become of it, 2 not known.
+    /// meanwhile. Refused if no host could take over, with the reason for each. Exit status: 0 done (without --wait: the
+    /// leader has begun to stop), 1 refused or not done, with the reason, 2 not known.
     Handover {
         #[command(flatten)]
         which: Which,
-        /// Who is to lead next [default: whoever is next in line]
+        /// Id of the next leader [default: the next in line]
         ///
         /// The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
         /// old leader is next. It is always waited for.
@@ -132,11 +132,11 @@ pub enum Verb {
         #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true)]
         timeout: Option<OsString>,
     },
-    /// Let nobody run the command until further notice; everyone keeps his place in line
+    /// Disable the election: no host runs the command until enable; the queue is kept
     Disable {
         #[command(flatten)]
         which: Which,
-        /// Why, for whoever asks later
+        /// The reason, shown by status
         #[arg(long, value_name = "TEXT")]
         reason: Option<OsString>,
         /// For how long; each host counts from when it learns of the order [default: until enable]
@@ -149,11 +149,11 @@ pub enum Verb {
         #[arg(long, value_name = "DURATION", default_value = "2m", allow_hyphen_values = true)]
         timeout: Option<OsString>,
     },
-    /// Take a disable back
+    /// Enable the election again
     Enable {
         #[command(flatten)]
         which: Which,
-        /// Wait until somebody leads: exit status 1 if nobody does after --timeout
+        /// Wait until a host leads: exit status 1 if none does after --timeout
         #[arg(long)]
         wait: bool,
         /// How long to wait

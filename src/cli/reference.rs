@@ -1,4 +1,4 @@
-//! The reference pages, made from the same declarations as `--help`: options, environment twins, exit statuses.
+//! The reference pages, made from the same declarations as `--help`: options, environment variables, exit statuses.
 //!
 //! Never: a fact about an option that is written down twice.
 
@@ -31,12 +31,12 @@ Examples:
 
 const ENVIRONMENT: &str = "\
 Environment:
-  Each option has a twin ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is --stop-timeout 1m.
-  An option wins over its twin; an empty twin counts as not set. Options without a value take true
-  or false there. NO_COLOR turns colours off.
+  Each option has a variable ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is
+  --stop-timeout 1m. An option overrides its variable; an empty variable counts as not set. Options
+  without a value take true or false there. NO_COLOR turns colours off.
 
-  Both win over the configuration file (--config), and that over the default; --print-config shows
-  each value and where it came from.
+  Both override the configuration file (--config), and the file overrides the defaults;
+  --print-config shows each value and where it came from.
 
   The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
   leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
@@ -54,9 +54,11 @@ const OPTIONS: &str = "\
 
 Generated from `src/cli/options/`; `UPDATE=1 cargo test --test cli` rewrites it.
 
-Every option has a twin in the environment and, but for the questions `--dry-run`, `--print-config` and `--config`, a key
-of the same name in the configuration file. An option wins over its twin, its twin over the file, the file over the default;
-an empty twin counts as not set. `--print-config` shows each value and where it came from. Options end at the first word that is not one, or at `--`; everything after that is the command's.
+Every option has an environment variable. Except `--dry-run`, `--print-config` and `--config`, it also has a key of the same
+name in the configuration file. An option overrides its variable, the variable overrides the file, and the file overrides the
+default; an empty variable counts as not set. A variable `ZK_LEADER_RUN_…` that differs from a known one by one or two letters
+is refused; any other unknown one is reported and ignored. `--print-config` shows each value and where it came from. Options
+end at the first argument that is not an option, or at `--`; the rest is the command.
 ";
 
 const EXIT_CODES: &str = "\
@@ -87,10 +89,9 @@ pub fn exit_codes() -> String {
 Why a status was given is said on standard error: in one line when the program does not begin, else in the last line of
 the log. A command may itself exit with one of our statuses; the log tells the two apart.
 
-64 or 78: what cannot be understood, or contradicts itself, is 64; what can be understood but cannot work, because the
-timings do not fit each other, the ensemble or the other contenders, is 78, and so is whatever is wrong in the
-configuration file. Both are found before anything is connected, except for what only the ensemble can tell. 126 and 127
-are found before that, too; should the command vanish later, they are the status of the failed start.
+64 or 78: 64 is a value that cannot be understood or contradicts another; 78 is a value that cannot work, because the timings
+do not fit each other, the ensemble or the other contenders, or any mistake in the configuration file. Both are found before
+anything is connected, except for what only the ensemble can tell. 126 and 127 are found before that, too; should the command vanish later, they are the status of the failed start.
 
 A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged.
 "

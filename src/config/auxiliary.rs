@@ -1,6 +1,6 @@
-//! What the options of the auxiliary commands mean.
+//! The auxiliary commands: hook, health, eligibility and fencing.
 //!
-//! Never: a command that is tried; whether it works is seen when it is run.
+//! Never: a command that is run here.
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
@@ -20,7 +20,7 @@ pub struct Auxiliary {
     pub eligible: Option<Errand>,
     /// `--fence-cmd`.
     pub fence: Option<Errand>,
-    /// Settings that are no mistake but change nothing.
+    /// Settings without effect.
     pub(super) notices: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, 
 fn count(setting: &Setting) -> Result<u32, ConfigError> {
     match setting.text.parse() {
         Ok(count) if count > 0 && setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
-        _ => Err(setting.refused("is no number of failures; write 1, 2, 3 or more")),
+        _ => Err(setting.refused("is not a number of failures; write 1, 2, 3 or more")),
     }
 }
 
@@ -72,10 +72,10 @@ fn errand(
     let limit = duration::parse(timeout, Zero::Senseless(remedy))?;
     match command {
         Some(command) if command.text.trim().is_empty() => {
-            Err(command.refused("is no command; write one, or leave the option out"))
+            Err(command.refused("is not a command; write one, or leave the option out"))
         }
         Some(command) if command.text.chars().any(|letter| letter.is_control() && letter != '\n' && letter != '\t') => {
-            Err(command.refused("holds a control character; write a command as you would type it"))
+            Err(command.refused("contains a control character; write a command as you would type it"))
         }
         Some(command) => Ok(Some(Errand { command: command.text, timeout: limit })),
         None => {
@@ -85,7 +85,7 @@ fn errand(
     }
 }
 
-/// A word on a setting of what is not there.
+/// A notice on a setting of a command that is not given.
 fn unless_default(notices: &mut Vec<String>, setting: &Setting, option: &'static str) {
     if !matches!(setting.origin, Origin::Default(_)) {
         notices.push(format!("{} has no effect without {option}", setting.origin));

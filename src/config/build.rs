@@ -1,4 +1,4 @@
-//! From text with an origin to a [`Config`]: every value, then the values together, then the command.
+//! The [`Config`], and how it is made: every value, then the values together, then the command.
 //!
 //! Never: a default that is not in the option's help.
 
@@ -95,7 +95,7 @@ pub struct Config {
     pub dry_run: bool,
     /// The configuration file that was read, if any.
     pub file: Option<FileRead>,
-    /// What is no mistake, but worth a warning in the log.
+    /// Warnings for the log.
     pub notices: Vec<String>,
 }
 

@@ -143,7 +143,7 @@ fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
         // As zk-leader-run does it with this file: the path says where, the name whose section counts.
         (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Place::Base(znode::path(&path)?)),
         (Some(path), Some(name)) if !matches!(path.origin, Origin::Environment(_)) => {
-            Err(name.refused("goes not with --path, which names the whole znode; leave one of them out"))
+            Err(name.refused("cannot be combined with --path, which names the whole znode; leave one of them out"))
         }
         (_, Some(name)) => Ok(Place::Base(znode::default_root().join(&znode::name(&name)?))),
         (Some(path), None) => Ok(Place::Base(znode::path(&path)?)),

@@ -1,6 +1,6 @@
-//! An election that other libraries take part in, too.
+//! `--election-path`: an election shared with other libraries.
 //!
-//! Never: a znode of ours among their candidates that is no candidate.
+//! Never: a znode among the candidates that is not a candidate.
 
 use crate::config::error::ConfigError;
 use crate::config::source::setting::Setting;

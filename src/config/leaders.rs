@@ -1,6 +1,6 @@
 //! How many may lead at once, and who goes first.
 //!
-//! Never: a number of leaders that the rest of the configuration cannot hold its promises with.
+//! Never: more leaders than the other settings allow.
 
 use std::time::Duration;
 
@@ -44,57 +44,58 @@ pub(super) fn read(
         return beside_others(chosen, &leaders, &priority, preempts.as_ref());
     }
     if let Some(setting) = preempts.filter(|_| recipe == Recipe::Single || chosen.count > 1) {
-        return Err(setting.refused(
-            "goes only with a line of priorities and one leader; leave it out, or --recipe single and --leaders",
-        ));
+        return Err(
+            setting.refused("cannot be combined with --recipe single or several --leaders; leave one of them out")
+        );
     }
     match (recipe, guarantee) {
         (Recipe::Single, _) if chosen.count > 1 => {
-            Err(leaders.refused("leaders do not share the one znode of --recipe single; leave that out"))
+            Err(leaders.refused("leaders cannot share the one znode of --recipe single; leave one of them out"))
         }
         (Recipe::Single, _) if chosen.priority != 0 => {
-            Err(priority
-                .refused("has no effect with --recipe single, where nobody stands in line; leave one of them out"))
+            Err(priority.refused("cannot be combined with --recipe single, which has no queue; leave one of them out"))
         }
         (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if chosen.count > 1 => {
-            Err(leaders.conflicting(only_ours("leaders", recipe)))
+            Err(leaders.conflicting(unsupported(recipe)))
         }
         (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if chosen.priority != 0 => {
-            Err(priority.conflicting(only_ours("as a priority", recipe)))
+            Err(priority.conflicting(unsupported(recipe)))
         }
-        (_, Guarantee::AtLeastOne) if chosen.count > 1 => {
-            Err(leaders.refused("leaders are an upper limit, and --guarantee at-least-one keeps none; leave that out"))
-        }
+        (_, Guarantee::AtLeastOne) if chosen.count > 1 => Err(leaders
+            .refused("leaders are an upper limit, which --guarantee at-least-one cannot keep; leave one of them out")),
         _ => Ok(chosen),
     }
 }
 
-/// What other libraries do not know cannot be had in their directory.
+/// Other libraries ignore slots and priorities.
 fn beside_others(
     chosen: Leaders,
     leaders: &Setting,
     priority: &Setting,
     preempts: Option<&Setting>,
 ) -> Result<Leaders, ConfigError> {
-    let complaint =
-        |what| format!("{what} with --election-path, whose other contenders know none; leave one of them out");
+    const COMPLAINT: &str = "cannot be combined with --election-path, because other libraries support neither several \
+                             leaders nor priorities; leave one of them out";
     match (chosen, preempts) {
-        (_, Some(setting)) => Err(setting.conflicting(complaint("is for priorities, which cannot be had"))),
+        (_, Some(setting)) => Err(setting.conflicting(COMPLAINT)),
         (Leaders { count: 1, priority: 0, .. }, None) => Ok(chosen),
-        (Leaders { count: 1, .. }, None) => Err(priority.conflicting(complaint("is no priority"))),
-        _ => Err(leaders.conflicting(complaint("leaders cannot be had"))),
+        (Leaders { count: 1, .. }, None) => Err(priority.conflicting(COMPLAINT)),
+        _ => Err(leaders.conflicting(COMPLAINT)),
     }
 }
 
-fn only_ours(what: &str, recipe: Recipe) -> String {
+fn unsupported(recipe: Recipe) -> String {
     let recipe = recipe::text(recipe);
-    format!("{what} is nothing that the candidates of --recipe {recipe} know; leave one of them out")
+    format!(
+        "cannot be combined with --recipe {recipe}, which supports neither several leaders nor priorities; leave one of \
+         them out"
+    )
 }
 
 fn how_many(setting: &Setting) -> Result<u16, ConfigError> {
     match setting.text.parse() {
         Ok(leaders) if (1..=LEADERS_MOST).contains(&leaders) => Ok(leaders),
-        _ => Err(setting.refused(format_args!("is no number of leaders; write one from 1 to {LEADERS_MOST}"))),
+        _ => Err(setting.refused(format_args!("is not a number of leaders; write one from 1 to {LEADERS_MOST}"))),
     }
 }
 
@@ -102,6 +103,6 @@ fn how_high(setting: &Setting) -> Result<i16, ConfigError> {
     match setting.text.parse() {
         Ok(priority) if (-PRIORITY_HIGHEST..=PRIORITY_HIGHEST).contains(&priority) => Ok(priority),
         _ => Err(setting
-            .refused(format_args!("is no priority; write a number from -{PRIORITY_HIGHEST} to {PRIORITY_HIGHEST}"))),
+            .refused(format_args!("is not a priority; write a number from -{PRIORITY_HIGHEST} to {PRIORITY_HIGHEST}"))),
     }
 }

@@ -54,7 +54,7 @@ fn max_pause(
         }
         (Some(setting), Guarantee::AtMostOne) => {
             duration::parse(&setting, Zero::Meaningful)?;
-            Err(setting.refused("goes only with --guarantee at-least-one; add that, or bound the pause with --grace"))
+            Err(setting.refused("requires --guarantee at-least-one; add that, or limit the pause with --grace"))
         }
     }
 }
@@ -72,13 +72,13 @@ fn on_pause(layers: &Layers) -> Result<OnPause, ConfigError> {
     match what {
         OnPause::Signal { pause, .. } => Ok(OnPause::Signal { pause, resume: Some(signal) }),
         OnPause::Run | OnPause::Freeze => Err(resume.refused(format_args!(
-            "goes only with a signal in --on-pause, which is '{}'; write --on-pause SIGNAL, or leave --on-resume out",
+            "requires a signal in --on-pause, which is '{}'; write --on-pause SIGNAL, or leave --on-resume out",
             setting.text
         ))),
     }
 }
 
-/// Settings that are no mistake but change nothing.
+/// Notices on settings without effect.
 fn without_effect(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
     let mut notices = Vec::new();
     if wishes.frozen_while_paused && wishes.reserve.is_some() {

@@ -1,7 +1,7 @@
-//! What the command line, the environment and the configuration file mean: plain, validated values. Whoever holds a
-//! [`Config`] holds one that can work.
+//! What the command line, the environment and the configuration file mean: plain, validated values.
+//! A [`Config`] can work.
 //!
-//! Never: a check that is made again later; a type of the command-line parser.
+//! Never: a check that is made again later.
 
 pub mod access;
 pub mod auxiliary;

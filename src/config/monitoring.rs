@@ -1,4 +1,4 @@
-//! Where we may be watched.
+//! How others monitor us: HTTP and systemd.
 //!
 //! Never: a socket that is opened here.
 

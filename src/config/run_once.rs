@@ -1,4 +1,4 @@
-//! What the options of jobs that run once mean, and what they do not go with.
+//! Jobs that run once on all hosts, and the options that they cannot be combined with.
 //!
 //! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
 
@@ -37,9 +37,7 @@ pub fn read(
     }
     let (setting, per) = match (slot, period) {
         (Some(_), Some(period)) => {
-            return Err(
-                period.refused("does not go with --slot, which tells runs apart by itself; write one of the two")
-            );
+            return Err(period.refused("cannot be combined with --slot; write one of the two"));
         }
         (Some(slot), None) => (slot.clone(), Per::Slot(key(&slot)?)),
         (None, Some(period)) => {
@@ -47,7 +45,7 @@ pub fn read(
             (period, Per::Period(length))
         }
         (None, None) if retry_failed => {
-            let complaint = "goes only with --slot or --once-per; add one of them, or leave it out";
+            let complaint = "requires --slot or --once-per; add one of them, or leave it out";
             return Err(ConfigError::usage(layers.name_of("retry-failed"), complaint));
         }
         (None, None) => return Ok((None, others.on_loss)),
@@ -63,23 +61,21 @@ pub fn read(
 fn agree(setting: &Setting, once: &Once, others: &Others, on_exit: &Setting) -> Result<(), ConfigError> {
     if others.guarantee == Guarantee::AtLeastOne {
         return Err(setting.refused(
-            "does not go with --guarantee at-least-one, under which two commands may run at once, for one slot, too; leave \
+            "cannot be combined with --guarantee at-least-one, which may run two commands at once; leave \
              that out, and add --retry-failed for a job that must not be missed",
         ));
     }
     if others.leaders > 1 {
-        return Err(
-            setting.refused("does not go with more than one of --leaders: a run is one command; leave that out")
-        );
+        return Err(setting.refused("cannot be combined with several --leaders: a run is one command; leave that out"));
     }
     if others.recipe == Recipe::Single && matches!(once.per, Per::Period(_)) {
         return Err(setting.refused(
-            "does not go with --recipe single, where nothing tells when a call joined; leave that out, or write --slot",
+            "cannot be combined with --recipe single, which does not record when a call joined; leave that out, or write --slot",
         ));
     }
     if others.on_exit != OnExit::Exit {
         let option = &setting.origin;
-        let complaint = format!("does not go with {option}: after one run all that follows is a duplicate; write exit");
+        let complaint = format!("cannot be combined with {option}: every later run would be a duplicate; write exit");
         return Err(on_exit.refused(complaint));
     }
     Ok(())
@@ -90,7 +86,7 @@ fn on_loss(setting: &Setting, once: &Once, chosen: OnLoss, typed: &Setting) -> R
     match chosen {
         _ if once.retry_failed => Ok(chosen),
         OnLoss::Rejoin if !matches!(typed.origin, Origin::Default(_)) => Err(typed.refused(format_args!(
-            "does not go with {}: a run that was lost is not repeated; write exit, or add --retry-failed",
+            "cannot be combined with {}: a lost run is not repeated; write exit, or add --retry-failed",
             setting.origin
         ))),
         OnLoss::Rejoin | OnLoss::Exit => Ok(OnLoss::Exit),
@@ -104,7 +100,7 @@ fn key(setting: &Setting) -> Result<String, ConfigError> {
             Err(setting.refused(format_args!("is longer than {LONGEST_KEY} bytes; write a shorter one")))
         }
         text if text.chars().any(char::is_control) => {
-            Err(setting.refused("holds a control character; write a key without it"))
+            Err(setting.refused("contains a control character; write a key without it"))
         }
         text => Ok(text.to_owned()),
     }

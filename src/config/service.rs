@@ -1,4 +1,4 @@
-//! What the options of services and of limits on time mean.
+//! Services that are restarted, and limits on time.
 //!
 //! Never: a default that is not in the option's help.
 
@@ -13,7 +13,7 @@ const EXITS: [(&str, OnExit); 3] = [("exit", OnExit::Exit), ("rejoin", OnExit::R
 const WHEN: [(&str, RestartOn); 2] = [("on-failure", RestartOn::Failure), ("always", RestartOn::Always)];
 const UNLIMITED: &str = "unlimited";
 
-/// The settings, and what is no mistake but changes nothing.
+/// The settings, and notices on those without effect.
 pub(super) fn read(layers: &Layers, guarantee: Guarantee) -> Result<(OnExit, Service, Vec<String>), ConfigError> {
     let on_exit = layers.required("on-exit")?.one_of(&EXITS)?;
     let no_limit = Zero::Senseless("write a duration like 10m, or leave it out");
@@ -47,7 +47,7 @@ fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, ConfigError> {
         min_interval: duration::required(layers, "min-start-interval", Zero::Meaningful)?,
     };
     if on_exit != OnExit::Restart && is_chosen(&on) {
-        return Err(on.refused("goes only with --on-exit restart; add that, or leave --restart out"));
+        return Err(on.refused("requires --on-exit restart; add that, or leave --restart out"));
     }
     if rules.longest_delay < rules.delay {
         let longest = layers.required("restart-max-delay")?;
@@ -63,9 +63,8 @@ fn takeover_delay(layers: &Layers, guarantee: Guarantee) -> Result<std::time::Du
     let setting = layers.required("takeover-delay")?;
     let delay = duration::parse(&setting, Zero::Meaningful)?;
     if !delay.is_zero() && guarantee == Guarantee::AtLeastOne {
-        return Err(
-            setting.refused("goes only with --guarantee at-most-one: at-least-one does not wait; leave one out")
-        );
+        return Err(setting
+            .refused("requires --guarantee at-most-one, because at-least-one does not wait; leave one of them out"));
     }
     Ok(delay)
 }
@@ -87,7 +86,7 @@ fn most(setting: &Setting) -> Result<Option<u32>, ConfigError> {
     match setting.text.parse() {
         _ if setting.text == UNLIMITED => Ok(None),
         Ok(count) if setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(count)),
-        _ => Err(setting.refused("is no number of restarts; write a number like 5, or unlimited")),
+        _ => Err(setting.refused("is not a number of restarts; write a number like 5, or unlimited")),
     }
 }
 
@@ -97,5 +96,5 @@ fn statuses(setting: &Setting) -> Result<Statuses, ConfigError> {
         text.parse::<u8>().ok().filter(|_| digits)
     };
     let set = setting.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(status(text)?)));
-    set.ok_or_else(|| setting.refused("is no list of exit statuses; write numbers from 0 to 255, like 2,78"))
+    set.ok_or_else(|| setting.refused("is not a list of exit statuses; write numbers from 0 to 255, like 2,78"))
 }

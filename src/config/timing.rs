@@ -1,4 +1,4 @@
-//! Whether the timings that were asked for fit, before anything is connected; if not, the sum and what would be right.
+//! Whether the timings fit each other, before anything is connected; if not, the sum and the remedy.
 //!
 //! Never: arithmetic of the lease itself, which is `core::lease`'s.
 

@@ -1,6 +1,6 @@
 //! Restarts and limits on time, in words.
 //!
-//! Never: a row on what nobody has asked for.
+//! Never: a row on a limit that is not set.
 
 use std::time::Duration;
 
@@ -48,13 +48,13 @@ pub(super) fn rows(service: &Service, on_exit: OnExit) -> Rows {
         ));
     }
     if !rules.min_interval.is_zero() {
-        rows.push(("from start to start", format!("at least {}", length(rules.min_interval))));
+        rows.push(("between two starts", format!("at least {}", length(rules.min_interval))));
     }
     let limit = |limit: Option<Duration>, then: &str| limit.map(|limit| format!("{}, then {then}", length(limit)));
     let timeout = limit(service.timeout, if on_exit == OnExit::Exit { "stopped, with status 124" } else { "stopped" });
-    rows.extend(timeout.map(|text| ("a run may take", text)));
+    rows.extend(timeout.map(|text| ("time limit of a run", text)));
     let deadline = limit(service.start_deadline, "skip the run, with status 0");
-    rows.extend(deadline.map(|text| ("may be begun within", text)));
+    rows.extend(deadline.map(|text| ("start deadline", text)));
     rows
 }
 

@@ -7,7 +7,10 @@ fn help_version_and_trial_are_answers_on_standard_output() {
     for (typed, file) in [
         (&["-h"][..], "help-short.txt"),
         (&["--help"], "help-long.txt"),
-        (&["--dry-run", "--id", "me", "-z", "h1,h2/prod", "--", "sh", "-c", "echo 'a b'"], "dry-run.txt"),
+        (
+            &["--dry-run", "--name", "nightly", "--id", "me", "-z", "h1,h2/prod", "--", "sh", "-c", "echo 'a b'"],
+            "dry-run.txt",
+        ),
         (
             &[
                 "--dry-run",
@@ -60,6 +63,12 @@ fn no_line_of_help_is_wider_than_a_screen() {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }
+}
+
+#[test]
+fn the_short_help_is_short() {
+    let help = String::from_utf8(run(&["-h"], &[]).stdout).unwrap();
+    assert!(help.lines().count() <= 120, "-h has {} lines", help.lines().count());
 }
 
 #[test]

@@ -105,8 +105,8 @@ fn a_mistake_in_the_file_names_the_file_the_line_the_key_the_value_and_the_remed
             "foreground = \"yes\"",
             "FILE:1: 'foreground' is the text 'yes'; write foreground = true or foreground = false",
         ),
-        ("dry-run = true", "FILE:1: 'dry-run' is no setting; write --dry-run on the command line"),
-        ("config = \"x\"", "FILE:1: 'config' is no setting; write --config on the command line"),
+        ("dry-run = true", "FILE:1: 'dry-run' is not a setting; write --dry-run on the command line"),
+        ("config = \"x\"", "FILE:1: 'config' is not a setting; write --config on the command line"),
         ("grace = 5", "FILE:1: grace: '5' has no unit; write 5s or 5ms"),
         ("\n\ngrace = \"soon\"", "FILE:3: grace: 'soon' is not a duration; write it like 1500ms, 5s or 1m30s"),
         (
@@ -160,12 +160,12 @@ fn a_file_that_everybody_may_write_is_refused_and_a_strangers_is_worth_a_notice(
     fs::set_permissions(&file.path, Permissions::from_mode(0o666)).unwrap();
     let (status, sentence) = file.refused(&["true"]);
     assert_eq!(status, 78);
-    assert!(sentence.ends_with("FILE: everybody may write this file, which says what is run here; chmod o-w it\n"));
+    assert!(sentence.ends_with("FILE: everybody can write to this file, which decides what runs here; chmod o-w it\n"));
     fs::set_permissions(&file.path, Permissions::from_mode(0o644)).unwrap();
     // Only root can give a file away; the rule itself has a test of its own.
     if chown(&file.path, Some(4711), None).is_ok() {
         let notices = file.parse(&["true"], &[]).unwrap().notices.concat();
-        assert!(notices.ends_with("says what is run here, and user 4711, who owns it, may write it"), "{notices}");
+        assert!(notices.ends_with("decides what runs here, and user 4711, who owns it, can write to it"), "{notices}");
     }
 }
 

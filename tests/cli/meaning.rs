@@ -22,7 +22,7 @@ fn an_unknown_variable_is_worth_a_notice_and_no_more() {
     let config = parse(&["true"], &[("ZK_LEADER_RUN_SESION_TIMEOUT", "1s"), ("ZK_LEADER_TOKEN", "7")]).unwrap();
     assert_eq!(
         config.notices,
-        ["the variable 'ZK_LEADER_RUN_SESION_TIMEOUT' belongs to no option, and is ignored; did you mean \
+        ["the variable 'ZK_LEADER_RUN_SESION_TIMEOUT' is unknown and ignored; did you mean \
           ZK_LEADER_RUN_SESSION_TIMEOUT?"]
     );
 }

@@ -187,7 +187,7 @@ fn what_does_not_go_with_a_job_that_runs_once_is_refused() {
         typed(&["--slot", "a\nb", "true"], 64, ["--slot:", r"'a\nb'", "control character"]),
         typed(&["--once-per", "0", "true"], 64, ["--once-per:", "'0'", "1h"]),
         typed(&["--slot", "k", "--once-per", "1h", "true"], 64, ["--once-per:", "'1h'", "one of the two"]),
-        typed(&["--retry-failed", "true"], 64, ["--retry-failed:", "goes only with", "--slot or --once-per"]),
+        typed(&["--retry-failed", "true"], 64, ["--retry-failed:", "requires", "--slot or --once-per"]),
         typed(&["--slot", "k", "--keep-slots", "0", "true"], 64, ["--keep-slots:", "'0'", "from 1 to"]),
         typed(&["--slot", "k", "--on-exit", "rejoin", "true"], 64, ["--on-exit:", "'rejoin'", "write exit"]),
         typed(&["--slot", "k", "--on-loss", "rejoin", "true"], 64, ["--on-loss:", "'rejoin'", "--retry-failed"]),

@@ -11,7 +11,7 @@ const HOOKS: &str = "Hooks";
 /// What tells others of our part in the election.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HookOptions {
-    /// Shell command to run at every change of our part in the election
+    /// Shell command to run at every change of our role
     ///
     /// It finds what happened in ZK_LEADER_EVENT: standby, elected, fenced, started, paused, resumed, stopping, lost or
     /// released; why, in ZK_LEADER_WHY; and the term in the variables that the command gets. It is run by /bin/sh -c,
@@ -22,7 +22,9 @@ pub struct HookOptions {
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook: Option<OsString>,
 
-    /// How long one hook may take; then its whole tree is killed
+    /// Longest hook; then it is killed
+    ///
+    /// Its whole tree is killed.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook_timeout: Option<OsString>,
 }
@@ -30,7 +32,7 @@ pub struct HookOptions {
 /// What says whether this host may lead.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HealthOptions {
-    /// Shell command that says, by exit status 0, that this host may lead
+    /// Shell command; exit status 0: this host may lead
     ///
     /// It is run by /bin/sh -c, at once and then every --health-interval. Until it has succeeded, and after
     /// --health-failures failures in a row, this host does not stand in line; a leader stops its command, hands over and
@@ -40,30 +42,36 @@ pub struct HealthOptions {
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_cmd: Option<OsString>,
 
-    /// From the end of one health check to the start of the next
+    /// Pause between two health checks
+    ///
+    /// From the end of one to the start of the next.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_interval: Option<OsString>,
 
-    /// How long a health check may take; then its whole tree is killed, and it has failed
+    /// Longest health check; then it fails
+    ///
+    /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "5s", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_timeout: Option<OsString>,
 
-    /// So many failures in a row make a host unhealthy
+    /// Failures in a row that make a host unhealthy
     #[arg(long, value_name = "COUNT", default_value = "3", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_failures: Option<OsString>,
 
-    /// Start-up period: so long after each start of the command, failures do not count
+    /// No failure counts so long after a start
     #[arg(long, value_name = "DURATION", default_value = "0", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_grace: Option<OsString>,
 
-    /// Shell command that says once, by exit status 0, that this host may contend
+    /// Shell command; exit status 0: this host may contend
     ///
     /// It is asked before this host stands in line for the first time, and again after each --stand-back until it agrees;
     /// then never again. It is run like the health command.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
     pub eligible_cmd: Option<OsString>,
 
-    /// How long the eligibility command may take; then its whole tree is killed, and it has refused
+    /// Longest eligibility command; then it refuses
+    ///
+    /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
     pub eligible_timeout: Option<OsString>,
 }
@@ -71,17 +79,19 @@ pub struct HealthOptions {
 /// What makes sure that an earlier leader does no more harm.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FenceOptions {
-    /// Shell command that fences an earlier leader whose term did not end cleanly
+    /// Shell command that fences a leader that did not release
     ///
     /// It is run by /bin/sh -c before the command is started, once for each leader that was not fenced yet, with
     /// ZK_LEADER_PREVIOUS_ID, _HOST, _PID and _TOKEN in its environment, the same as JSON on standard input, and the
     /// variables of our own term. If it fails or takes too long, the command is not started: this host hands over, stands
-    /// back for --stand-back and tries again, and whoever leads next has to fence that leader, too. So it may be run more
+    /// back for --stand-back and tries again, and the next leader has to fence that leader, too. So it may be run more
     /// than once for one leader. A host without --fence-cmd leads without fencing.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = FENCING)]
     pub fence_cmd: Option<OsString>,
 
-    /// How long one run of the fence command may take; then its whole tree is killed, and it has failed
+    /// Longest fence command; then it fails
+    ///
+    /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, help_heading = FENCING)]
     pub fence_timeout: Option<OsString>,
 }

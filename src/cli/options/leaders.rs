@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Election")]
 pub struct LeaderOptions {
-    /// How many hosts may run the command at once, from 1 to 64
+    /// How many hosts may lead at once, 1 to 64
     ///
     /// Each leader has a slot of its own, numbered from 0, and its command finds the number in ZK_LEADER_SLOT. By the time a
     /// slot's next command starts, its last one is dead. It must be the same on every host, and stays the same for as long
@@ -16,14 +16,14 @@ pub struct LeaderOptions {
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
     pub leaders: Option<OsString>,
 
-    /// Higher leads first among those who wait, from -999 to 999
+    /// The highest leads first, -999 to 999
     ///
-    /// Among equals, whoever came first. A leader is not replaced because a higher one comes: it stays until it ends. Lower
+    /// Among equals, the first to join leads first. A leader is not replaced because a higher one comes: it stays until it ends. Lower
     /// ones wait for as long as there are higher ones. Not with --recipe single.
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     pub priority: Option<OsString>,
 
-    /// As next in line, ask a leader of lower --priority to hand over after this time [default: never]
+    /// Ask a leader of lower --priority to leave [default: never]
     ///
     /// Counted from when this host is next in line and sees that the leader's priority is lower. The leader stops its
     /// command as on SIGTERM, within its --stop-timeout, releases, and goes to the end of the queue. An equal is never asked

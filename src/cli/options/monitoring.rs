@@ -6,17 +6,18 @@ use clap::Args;
 
 /// See `config::monitoring` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Watching")]
+#[command(next_help_heading = "Monitoring")]
 pub struct MonitoringOptions {
-    /// Serve health, status and metrics over HTTP at this address [default: nowhere]
+    /// Serve health, status and metrics at this address [default: nowhere]
     ///
+    /// Over HTTP.
     /// An IP address or localhost with a port, such as 127.0.0.1:8080 or [::]:8080, or unix:/run/job.sock. /leader: 200
     /// only while the lease is valid and the command runs, else 503. /standby, /livez, /readyz: 200 or 503. /status: JSON.
-    /// /metrics: Prometheus. Whoever can connect can read all of it, and change nothing.
+    /// /metrics: Prometheus. Everyone who can connect can read all of it, but change nothing.
     #[arg(long, value_name = "ADDR")]
     pub http: Option<OsString>,
 
-    /// When systemd is told that we are ready: contending or leading
+    /// When we are ready for systemd: contending or leading
     ///
     /// For units of Type=notify. contending: when we are in line for leadership, so that a standby is a unit that runs.
     /// leading: when the command runs. systemd is also told every change, how long a stop may take, and with WatchdogSec=

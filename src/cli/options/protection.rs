@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Access to ZooKeeper")]
 pub struct AclOptions {
-    /// Who may use the znodes that are created: open, creator or digest:USER:HASH
+    /// ACL of new znodes: open, creator or digest:USER:HASH
     ///
     /// open: everyone may do everything, and so forge a record or end a term. creator: only sessions with our own
     /// identities, which every host must share. Several entries are separated by commas: creator, digest:USER:HASH,

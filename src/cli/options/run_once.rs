@@ -27,10 +27,12 @@ pub struct RunOptions {
     #[arg(long, value_name = "PERIOD", allow_hyphen_values = true, help_heading = RUNS)]
     pub once_per: Option<OsString>,
 
-    /// Let a run that failed or was interrupted not count: at least once, instead of at most once
+    /// Repeat a run that failed or was interrupted
+    ///
+    /// Such a run does not count: at least once, instead of at most once.
     ///
     /// With --slot or --once-per. A call that waits for leadership, or comes later, then runs the command again, never two
-    /// at a time, until it has once ended with status 0. The command must bear to be run twice: it may have done all of
+    /// at a time, until it has once ended with status 0. The command must be safe to run twice: it may have done all of
     /// its work before it was interrupted.
     #[arg(long, help_heading = RUNS)]
     pub retry_failed: bool,

@@ -1,4 +1,4 @@
-//! The three files of TLS: which there are, whether they go together, and what is wrong with one, by its option.
+//! The three files of TLS: which are given, whether they fit each other, and which option is wrong.
 //!
 //! Never: a key that others may read.
 
@@ -17,7 +17,7 @@ struct Options {
     any_name: bool,
 }
 
-/// `None`: no server speaks TLS. `notices` gets what is worth one.
+/// `None`: no server speaks TLS. Warnings go to `notices`.
 pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Result<Option<Certificates>, ConfigError> {
     let ca = layers.given("tls-ca")?;
     let certificate = layers.given("tls-cert")?;
@@ -48,8 +48,10 @@ pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Resul
         notices.extend(secret_file::judge(key)?);
     }
     if any_name {
-        notices
-            .push("servers are not known by their names: every certificate that --tls-ca signed passes for one".into());
+        notices.push(
+            "--tls-any-name: the names of servers are not checked; every certificate that --tls-ca signed is accepted"
+                .into(),
+        );
     }
     let options = Options { ca, identity, any_name };
     Certificates::load(&options.files()).map(Some).map_err(|flaw| options.error_of(flaw))

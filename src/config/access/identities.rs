@@ -1,4 +1,4 @@
-//! What `--auth-file` says: a line for each identity, in the form in which Hadoop, too, writes them.
+//! The identities in `--auth-file`: a line for each, in the form that Hadoop uses, too.
 //!
 //! Never: a word of a line in a complaint; it may be a secret.
 
@@ -25,7 +25,7 @@ pub fn read(source: &str, text: &str) -> Result<Access, ConfigError> {
         }
     }
     if access.is_anonymous() {
-        return Err(ConfigError::configuration(source, format_args!("there is no identity in it; {EXAMPLE}")));
+        return Err(ConfigError::configuration(source, format_args!("it contains no identity; {EXAMPLE}")));
     }
     Ok(access)
 }
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn what_is_no_identity_is_refused_without_a_word_of_it() {
         let cases = [
-            ("", "f: there is no identity in it"),
-            ("# nothing", "f: there is no identity in it"),
+            ("", "f: it contains no identity"),
+            ("# nothing", "f: it contains no identity"),
             ("hunter2", "f:1: this line names no scheme"),
             ("\nhunter2:hunter2:hunter2", "f:2: this line's scheme is neither digest nor sasl"),
             ("digest:hunter2", "f:1: this line lacks a user or a password"),

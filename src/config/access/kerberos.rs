@@ -1,6 +1,6 @@
-//! Logins by Kerberos: whether, and to whom. Who we are, MIT's library finds out by its own variables.
+//! Logins by Kerberos: whether, and to which principal. MIT's library finds our own principal by its variables.
 //!
-//! Never: a keytab that is opened here; only whose it is.
+//! Never: the keys of a keytab; only its owner and mode are read.
 
 use super::secret_file;
 use crate::config::error::ConfigError;
@@ -11,7 +11,7 @@ use crate::zookeeper::client::kerberos::Principal;
 /// Names the keys of a client (`kerberos(7)`).
 const KEYTAB: &str = "KRB5_CLIENT_KTNAME";
 
-/// `None`: nobody asked for it. `notices` gets what is worth one.
+/// `None`: not wanted. Warnings go to `notices`.
 pub fn read(layers: &Layers, notices: &mut Vec<String>) -> Result<Option<Principal>, ConfigError> {
     let is_wanted = layers.flag("kerberos")?;
     let servers = layers.given("kerberos-server")?;
@@ -42,8 +42,8 @@ fn principal(setting: &Setting) -> Result<Principal, ConfigError> {
     Ok(Principal { service: service.to_owned(), host: host.map(str::to_owned) })
 }
 
-/// Whose the keys are. What is no file, or has parts that only the library can fill in, is its matter. Keys that cannot be read
-/// it passes over in silence, and tickets may do without them.
+/// Checks who may read the keys. A name that is not a file, or has parts that only the library can fill in, is not checked. The
+/// library ignores keys that it cannot read, because tickets may do without them, so that is only a notice.
 fn keytab(layers: &Layers) -> Result<Option<String>, ConfigError> {
     let Some(name) = layers.surroundings.variable(KEYTAB).and_then(|name| name.to_str()) else { return Ok(None) };
     let path = name.strip_prefix("FILE:").unwrap_or(name);

@@ -14,7 +14,7 @@ use crate::config::source::setting::{Origin, Setting};
 use crate::config::source::surroundings::SECRET_VARIABLE;
 use crate::zookeeper::client::connect::Access;
 
-/// What was found, and what is worth a notice.
+/// The credentials, and notices.
 pub struct Credentials {
     pub access: Access,
     pub notices: Vec<String>,
@@ -30,7 +30,8 @@ pub fn read(layers: &Layers, uses_tls: bool) -> Result<Credentials, ConfigError>
     let access = identities(layers, &mut notices)?;
     let kerberos = kerberos::read(layers, &mut notices)?;
     if kerberos.is_some() && access.sasl.is_some() {
-        let complaint = "goes not with an identity of SASL (sasl:USER:PASSWORD); a session logs in by SASL only once";
+        let complaint =
+            "cannot be combined with a SASL identity (sasl:USER:PASSWORD); a session can log in by SASL only once";
         return Err(ConfigError::usage(layers.name_of("kerberos"), complaint));
     }
     Ok(Credentials { access: Access { kerberos, tls, ..access }, notices })
@@ -42,7 +43,7 @@ fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<Access, Conf
     match (file, variable) {
         (None, None) => Ok(Access::default()),
         (Some(file), Some(_)) if matches!(file.origin, Origin::Environment(_)) => {
-            Err(file.refused(format_args!("goes not with {SECRET_VARIABLE}; unset one of them")))
+            Err(file.refused(format_args!("cannot be combined with {SECRET_VARIABLE}; unset one of them")))
         }
         (Some(Setting { origin: Origin::File(..) | Origin::Credential(_), .. }) | None, Some(secret)) => {
             let not_text = || ConfigError::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");

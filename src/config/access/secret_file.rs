@@ -1,6 +1,6 @@
 //! A file that holds a secret: read once, through one descriptor, and refused if others may read it.
 //!
-//! Never: a file that is judged by a name that may since mean another one.
+//! Never: a file that is checked by its name, which may mean another file by now.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,7 +19,7 @@ const READABLE_BY_GROUP: u32 = 0o040;
 /// Read or written by everybody.
 const OPEN_TO_ALL: u32 = 0o006;
 
-/// What stands in it, and whether it is worth a notice.
+/// Its text, and perhaps a notice.
 pub struct Contents {
     pub text: String,
     pub notice: Option<String>,
@@ -71,7 +71,8 @@ struct Rights {
 }
 
 impl Rights {
-    /// Everybody is one too many. A group is usual where secrets are mounted (in Kubernetes); a foreign one is worth a notice.
+    /// A file that everybody can read is refused. A group is usual where secrets are mounted (Kubernetes); a foreign one gives a
+    /// notice.
     fn judge(self, setting: &Setting) -> Result<Option<String>, ConfigError> {
         if self.mode & OPEN_TO_ALL != 0 {
             let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", setting.text);

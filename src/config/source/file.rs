@@ -1,6 +1,6 @@
-//! The configuration file: found, judged and read once, before anything else.
+//! The configuration file: found, checked and read once, before anything else.
 //!
-//! Never: a file that is read twice, or judged by a name that may since mean another one.
+//! Never: a file that is read twice, or checked by its name, which may mean another file by now.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

@@ -1,6 +1,6 @@
-//! What a TOML file says: the text of each setting with its line, or one sentence on the first thing that is no setting.
+//! What a TOML file says: the text of each setting with its line, or one sentence on the first mistake.
 //!
-//! Never: a file that counts in part; the meaning of a value, which is given to all origins alike.
+//! Never: a file that counts in part; the meaning of a value, which does not depend on its origin.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -82,7 +82,7 @@ impl FileSettings {
     /// Reads the text of the file that is called `file`.
     ///
     /// # Errors
-    /// It is no TOML, or holds something that is no setting.
+    /// It is not TOML, or contains something that is not a setting.
     pub fn read(file: &str, text: &str, keys: &[Key]) -> Result<Self, ConfigError> {
         let source = Source { file: file.into(), text, keys };
         let table = DeTable::parse(text).map_err(|error| source.not_toml(&error))?;
@@ -123,7 +123,7 @@ type KeyOf<'a> = Spanned<std::borrow::Cow<'a, str>>;
 impl Source<'_> {
     fn elections(&self, key: &KeyOf, value: &Spanned<DeValue>) -> Result<BTreeMap<String, Section>, ConfigError> {
         let DeValue::Table(sections) = value.get_ref() else {
-            return Err(self.refused(key, "is no setting; the settings of one election stand below [election.NAME]"));
+            return Err(self.refused(key, "is not a setting; write the settings of one election below [election.NAME]"));
         };
         sections.iter().map(|(name, section)| Ok((name.get_ref().to_string(), self.election(name, section)?))).collect()
     }
@@ -131,7 +131,7 @@ impl Source<'_> {
     fn election(&self, name: &KeyOf, section: &Spanned<DeValue>) -> Result<Section, ConfigError> {
         let DeValue::Table(section) = section.get_ref() else {
             let remedy =
-                format!("is no setting of all elections; write [election.NAME], and {} below it", name.get_ref());
+                format!("is not a setting of all elections; write [election.NAME], and {} below it", name.get_ref());
             return Err(self.refused(name, remedy));
         };
         let settings = section.iter().map(|(key, value)| {
@@ -148,7 +148,7 @@ impl Source<'_> {
         let kind = &self.keys.iter().find(|known| known.name == **name).ok_or_else(|| self.unknown(key, value))?.kind;
         let text = match (kind, value.get_ref()) {
             (Kind::Question, _) => {
-                return Err(self.refused(key, format_args!("is no setting; write --{name} on the command line")));
+                return Err(self.refused(key, format_args!("is not a setting; write --{name} on the command line")));
             }
             (Kind::Flag, DeValue::Boolean(flag)) => flag.to_string(),
             (Kind::Flag, other) => {
@@ -294,11 +294,14 @@ mod tests {
             ("name = 1.5", "1: 'name' is the number 1.5; write name = \"NAME\", with the quotes"),
             ("[name]", "1: 'name' is a table; write name = \"NAME\", with the quotes"),
             ("name = 2026-11-20", "1: 'name' is a date or a time; write name = \"NAME\", with the quotes"),
-            ("dry-run = true", "1: 'dry-run' is no setting; write --dry-run on the command line"),
-            ("election = 1", "1: 'election' is no setting; the settings of one election stand below [election.NAME]"),
+            ("dry-run = true", "1: 'dry-run' is not a setting; write --dry-run on the command line"),
+            (
+                "election = 1",
+                "1: 'election' is not a setting; write the settings of one election below [election.NAME]",
+            ),
             (
                 "[election]\nconnect = \"h\"",
-                "2: 'connect' is no setting of all elections; write [election.NAME], and connect below it",
+                "2: 'connect' is not a setting of all elections; write [election.NAME], and connect below it",
             ),
             ("[election.a]\nname = \"b\"", "2: 'name' cannot be set for one election, which has a name already"),
             ("[election.a]\nconect = \"b\"", "2: 'conect' is not a key; did you mean connect?"),

@@ -133,7 +133,7 @@ pub fn unknown_variables(surroundings: &Surroundings, options: &[String]) -> Vec
             let meant =
                 meant.map_or_else(String::new, |option| format!("; did you mean {}?", environment_variable(option)));
             let name = format!("{ENVIRONMENT_PREFIX}{}", String::from_utf8_lossy(name));
-            format!("the variable {} belongs to no option, and is ignored{meant}", quoted(&name))
+            format!("the variable {} is unknown and ignored{meant}", quoted(&name))
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! What the command-line parser complains about, in our own words.
+//! The errors of the command-line parser, each as one sentence.
 //!
 //! Never: the parser's own text, which has several lines and a usage.
 
@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command, Error};
 
 use crate::config::error::{ConfigError, quoted};
 
-/// The refusal of an error that is no request for help.
+/// The error, if it is not a request for help.
 pub fn error_of(error: &Error, program: &str) -> ConfigError {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     // `--wait <DURATION>`: the parser adds the value's name.
@@ -20,7 +20,10 @@ pub fn error_of(error: &Error, program: &str) -> ConfigError {
         }
         ErrorKind::TooManyValues => {
             let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
-            ConfigError::usage(option, format_args!("{} is too much; write {option} without a value", quoted(&value)))
+            ConfigError::usage(
+                option,
+                format_args!("unexpected value {}; write {option} without a value", quoted(&value)),
+            )
         }
         ErrorKind::InvalidSubcommand => {
             let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -45,7 +48,7 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
     match (foreign, text(error, ContextKind::SuggestedArg)) {
         (Some(ours), _) => format!("no such option; write {ours}"),
         (None, Some(suggested)) => format!("no such option; did you mean {suggested}?"),
-        (None, None) if is_word => format!("is one word too many; {program} --help tells what each command takes"),
+        (None, None) if is_word => format!("unexpected argument; {program} --help lists the arguments of each command"),
         (None, None) if program == RUN => {
             format!("no such option; {program} --help lists all options, and options of the command stand after it")
         }

@@ -1,6 +1,6 @@
 //! `--print-config`: every setting as a line of TOML, with where it came from behind it.
 //!
-//! Never: a secret; a value that is not the one that counts.
+//! Never: a secret; a value that another one overrides.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

@@ -1,6 +1,4 @@
-//! One value as it was given, with where it came from, so that a complaint can name it.
-//!
-//! Never: a value that stands without its origin.
+//! One value with its origin, so that an error can name both.
 
 use std::fmt;
 
@@ -14,7 +12,7 @@ use crate::exit::Status;
 pub enum Origin {
     /// `--<option>` on the command line.
     Option(&'static str),
-    /// The twin of that option in the environment.
+    /// The environment variable of that option.
     Environment(&'static str),
     /// The key of that option in the configuration file.
     File(&'static str, Location),
@@ -22,7 +20,7 @@ pub enum Origin {
     Credential(&'static str),
     /// Nobody gave it; `--<option>` has a default.
     Default(&'static str),
-    /// By another name: an argument, or a variable that is no twin.
+    /// By another name: an argument, or a variable that belongs to no option.
     Argument(&'static str),
 }
 
@@ -46,7 +44,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// `<origin>: '<text>' <complaint>`. Whatever is wrong in a file is wrong with the configuration.
+    /// `<origin>: '<text>' <complaint>`. A mistake in a file is a mistake of the configuration.
     pub fn refused(&self, complaint: impl fmt::Display) -> ConfigError {
         self.refused_unseen(format_args!("{} {complaint}", quoted(&self.text)))
     }
@@ -64,7 +62,7 @@ impl Setting {
         ConfigError::new(status, &self.origin, complaint)
     }
 
-    /// The value is fine, and goes not with another one.
+    /// The value is valid, but cannot be combined with another one.
     pub fn conflicting(&self, complaint: impl fmt::Display) -> ConfigError {
         ConfigError::configuration(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
     }

@@ -1,4 +1,4 @@
-//! Whom a configuration file is open to: it may name commands that we run, so who writes it acts in our name.
+//! Who may write the configuration file: it may name commands that we run.
 //!
 //! Never: a look at the file itself; its mode and owner are arguments.
 
@@ -31,7 +31,7 @@ impl Trust {
     /// Everybody may write it.
     pub fn judge(self, file: &str, us: Holder) -> Result<Option<String>, ConfigError> {
         if self.mode & WRITABLE_BY_ALL != 0 {
-            let complaint = "everybody may write this file, which says what is run here; chmod o-w it";
+            let complaint = "everybody can write to this file, which decides what runs here; chmod o-w it";
             return Err(ConfigError::configuration(file, complaint));
         }
         let strangers = match self {
@@ -41,7 +41,7 @@ impl Trust {
             }
             _ => return Ok(None),
         };
-        Ok(Some(format!("{file} says what is run here, and {strangers} may write it")))
+        Ok(Some(format!("{file} decides what runs here, and {strangers} can write to it")))
     }
 }
 
@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn a_file_that_everybody_may_write_is_refused() {
-        let sentence = "/etc/x.toml: everybody may write this file, which says what is run here; chmod o-w it";
+        let sentence = "/etc/x.toml: everybody can write to this file, which decides what runs here; chmod o-w it";
         assert_eq!(judged(0, 0, 0o646), Err(sentence.to_owned()));
         assert_eq!(judged(1000, 100, 0o100_666), Err(sentence.to_owned()));
     }
 
     #[test]
     fn another_owner_or_a_foreign_group_is_worth_a_notice() {
-        let notice = |who| Ok(Some(format!("/etc/x.toml says what is run here, and {who} may write it")));
+        let notice = |who| Ok(Some(format!("/etc/x.toml decides what runs here, and {who} can write to it")));
         assert_eq!(judged(1001, 100, 0o644), notice("user 1001, who owns it,"));
         assert_eq!(judged(0, 7, 0o664), notice("group 7"));
         assert_eq!(judged(1000, 7, 0o664), notice("group 7"));

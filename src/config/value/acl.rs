@@ -1,6 +1,6 @@
 //! `--acl`: who may do what with the znodes that we create.
 //!
-//! Never: a list that nobody can take part under; a password in a complaint.
+//! Never: a list that lets no host take part; a password in an error.
 
 use crate::config::error::{ConfigError, quoted};
 use crate::config::source::setting::Setting;
@@ -24,7 +24,7 @@ pub fn parse(setting: &Setting, is_anonymous: bool) -> Result<Acl, ConfigError> 
     let entries = setting.text.split(',').map(|text| entry(setting, text)).collect::<Result<Vec<_>, _>>()?;
     if !entries.iter().any(|entry| entry.rights().can_take_part()) {
         return Err(setting.refused(
-            "lets nobody take part, which takes the rights c, d, r and w; add creator, or an entry with these",
+            "gives no host the rights c, d, r and w, which an election needs; add creator, or an entry with these",
         ));
     }
     if is_anonymous && entries.contains(&Entry::creator()) {
@@ -52,9 +52,9 @@ fn entry(setting: &Setting, text: &str) -> Result<Entry, ConfigError> {
         ["world", "anyone", letters] => Ok(Entry::anyone(rights(setting, letters)?)),
         // Who confuses hash and password has written a secret there.
         ["digest", ..] => {
-            Err(setting.refused_unseen(format_args!("has a digest of another shape than digest:USER:HASH; {HASH}")))
+            Err(setting.refused_unseen(format_args!("has a digest that is not digest:USER:HASH; {HASH}")))
         }
-        _ => Err(setting.refused(format_args!("has {}, which is no entry of an ACL; {CHOICES}", quoted(text)))),
+        _ => Err(setting.refused(format_args!("has {}, which is not an ACL entry; {CHOICES}", quoted(text)))),
     }
 }
 
@@ -63,7 +63,7 @@ fn digest(setting: &Setting, user: &str, hash: &str) -> Result<String, ConfigErr
     let is_hash =
         hash.len() == HASH_LENGTH && hash.strip_suffix('=').is_some_and(|digits| digits.bytes().all(is_base64));
     if !is_hash {
-        return Err(setting.refused_unseen(format_args!("has a digest whose hash is none; {HASH}")));
+        return Err(setting.refused_unseen(format_args!("has a digest with an invalid hash; {HASH}")));
     }
     Ok(format!("{}:{hash}", named(setting, user)?))
 }
@@ -113,22 +113,22 @@ mod tests {
     #[test]
     fn what_is_no_list_is_refused_each_with_its_remedy() {
         let cases = [
-            ("", "is no entry of an ACL; write open"),
-            ("closed", "has 'closed', which is no entry"),
+            ("", "is not an ACL entry; write open"),
+            ("closed", "has 'closed', which is not an ACL entry"),
             ("open,creator", "open stands alone"),
-            ("creator,", "has '', which is no entry"),
-            ("world:anyone", "is no entry of an ACL"),
+            ("creator,", "has '', which is not an ACL entry"),
+            ("world:anyone", "is not an ACL entry"),
             ("world:anyone:rx", "has the rights 'rx'; rights are letters of cdrwa"),
-            ("world:anyone:r", "lets nobody take part"),
+            ("world:anyone:r", "gives no host the rights"),
             ("sasl:", "has an entry without a user"),
-            ("ip:10.0.0.1:cdrwa", "is no entry of an ACL"),
+            ("ip:10.0.0.1:cdrwa", "is not an ACL entry"),
         ];
         for (text, complaint) in cases {
             let error = read(text).unwrap_err();
             assert!(error.sentence.starts_with("--acl: ") && error.sentence.contains(complaint), "{error:?}");
         }
         let nobody = format!("digest:u:{HASHED}:r");
-        assert!(read(&nobody).unwrap_err().sentence.contains("lets nobody take part"));
+        assert!(read(&nobody).unwrap_err().sentence.contains("gives no host the rights"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn parse(text: &str, tls: bool) -> Result<Ensemble, ValueError> {
         return Err(ValueError::from(format!("names no server; {EXAMPLE}")));
     }
     if text.contains(char::is_whitespace) {
-        return Err(ValueError::from(format!("holds a blank; {EXAMPLE}")));
+        return Err(ValueError::from(format!("contains white space; {EXAMPLE}")));
     }
     let (servers, chroot) = text.split_at(start_of_chroot(text));
     let servers = servers.split(',').map(|text| server(text, tls)).collect::<Result<Vec<_>, _>>()?;
@@ -100,11 +100,11 @@ fn server(text: &str, tls: bool) -> Result<String, ValueError> {
 
 fn host_and_port(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
-        return Err(ValueError::from(format!("has an empty place among its servers; {EXAMPLE}")));
+        return Err(ValueError::from(format!("contains an empty server; {EXAMPLE}")));
     }
     if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) =
-            rest.split_once(']').ok_or_else(|| format!("lacks the ']' after {}; {EXAMPLE}", quoted(text)))?;
+            rest.split_once(']').ok_or_else(|| format!("has no ']' after {}; {EXAMPLE}", quoted(text)))?;
         let port = match rest {
             "" => DEFAULT_PORT,
             _ => port(
@@ -143,7 +143,7 @@ fn port(text: &str) -> Result<u16, ValueError> {
 fn check_host(host: &str) -> Result<(), ValueError> {
     const LONGEST: usize = 253;
     if host.is_empty() {
-        return Err(ValueError::from(format!("lacks a host before ':'; {EXAMPLE}")));
+        return Err(ValueError::from(format!("has no host before ':'; {EXAMPLE}")));
     }
     let labels_are_good = host.trim_end_matches('.').split('.').all(|label| {
         !label.is_empty()
@@ -196,18 +196,18 @@ mod tests {
     fn malformed_ensembles_are_refused_each_with_its_reason() {
         let cases = [
             ("", "names no server"),
-            (" h1:2181", "holds a blank"),
-            ("h1:2181, h2:2181", "holds a blank"),
+            (" h1:2181", "contains white space"),
+            ("h1:2181, h2:2181", "contains white space"),
             ("http://h1:2181", "has the scheme 'http'"),
             ("h1://2181", "has the scheme 'h1'"),
-            ("tcp://", "has an empty place among its servers"),
+            ("tcp://", "contains an empty server"),
             ("tcp+tls://h1", "has no port after 'h1'"),
             ("tcp+tls://[::1]", "has no port after '[::1]'"),
             ("tcp+tls://[fe80::1%eth0]:2281", "for which there can be no certificate"),
-            (":2181", "lacks a host before ':'"),
-            ("h1:2181,,h2:2181", "has an empty place among its servers"),
-            ("h1:2181,", "has an empty place among its servers"),
-            ("/chroot", "has an empty place among its servers"),
+            (":2181", "has no host before ':'"),
+            ("h1:2181,,h2:2181", "contains an empty server"),
+            ("h1:2181,", "contains an empty server"),
+            ("/chroot", "contains an empty server"),
             ("h1:", "has the port ''"),
             ("h1:0", "has the port '0'"),
             ("h1:65536", "has the port '65536'"),
@@ -215,7 +215,7 @@ mod tests {
             ("h1:zk", "has the port 'zk'"),
             ("::1", "write it in brackets: [::1]:2181"),
             ("fe80::1:2181", "write it in brackets"),
-            ("[::1:2181", "lacks the ']'"),
+            ("[::1:2181", "has no ']'"),
             ("[::1]2181", "has '2181' after ']'"),
             ("[::g]:2181", "is not an IPv6 address"),
             ("h1@x:2181", "is not a host name"),

@@ -1,6 +1,6 @@
 //! Whether the command can be found and executed, before anything is connected: looked up as `execvp(3)` does it.
 //!
-//! Never: the final word, which is `execve(2)`'s.
+//! Never: the final decision, which `execve(2)` makes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,8 @@ fn complaint(command: &OsStr, path: &OsStr, error: Errno) -> String {
     let is_a_line = command.as_bytes().contains(&b' ');
     match error {
         Errno::ENOENT | Errno::ENOTDIR if is_a_line => {
-            "is no program; there is no shell: write its words apart, or write sh -c and the line".into()
+            "is not a program; no shell is used: write the words as separate arguments, or write sh -c and the line"
+                .into()
         }
         Errno::ENOENT | Errno::ENOTDIR if has_slash => "does not exist; write the path of a program".into(),
         Errno::ENOENT | Errno::ENOTDIR => {

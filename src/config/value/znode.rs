@@ -91,7 +91,7 @@ fn check_step(step: &str) -> Result<(), ValueError> {
         "" => Err(ValueError::from("has an empty step ('//'); leave the second slash out")),
         "." | ".." => Err(ValueError::from(format!("has a relative step '{step}'; write the path out"))),
         _ if step.chars().any(is_refused) => {
-            Err(ValueError::from("holds a character that ZooKeeper refuses (control or private use); leave it out"))
+            Err(ValueError::from("contains a character that ZooKeeper refuses (control or private use); leave it out"))
         }
         _ => Ok(()),
     }
@@ -102,7 +102,7 @@ fn check_name(name: &str) -> Result<(), ValueError> {
     match name {
         "" => Err(ValueError::from("is empty; write a name like nightly")),
         _ if name.contains('/') => {
-            Err(ValueError::from("holds '/'; write a name without it (--path takes a whole path)"))
+            Err(ValueError::from("contains '/'; write a name without it (--path takes a whole path)"))
         }
         _ if name.len() > LONGEST_NAME => {
             Err(ValueError::from(format!("is longer than {LONGEST_NAME} bytes; write a shorter one")))
@@ -145,8 +145,8 @@ mod tests {
             ("//", "ends with '/'"),
             ("/a/./b", "has a relative step '.'"),
             ("/a/..", "has a relative step '..'"),
-            ("/a\0b", "holds a character that ZooKeeper refuses"),
-            ("/a\u{7f}", "holds a character that ZooKeeper refuses"),
+            ("/a\0b", "contains a character that ZooKeeper refuses"),
+            ("/a\u{7f}", "contains a character that ZooKeeper refuses"),
             ("/zookeeper/quota", "lies in ZooKeeper's own tree"),
         ];
         for (text, reason) in cases {
@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_name_is_one_step() {
-        for (text, reason) in [("a/b", "holds '/'"), ("", "is empty"), ("..", "relative step"), ("a\nb", "refuses")] {
+        for (text, reason) in [("a/b", "contains '/'"), ("", "is empty"), ("..", "relative step"), ("a\nb", "refuses")]
+        {
             let sentence = refused(|setting| name(setting).err(), text);
             assert!(sentence.contains(reason), "{text:?}: {sentence}");
         }
