@@ -11,7 +11,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 use super::access;
 use super::error::{ConfigError, quoted};
 use super::source::file_settings::{self, FileSettings};
-use super::source::layers::Layers;
+use super::source::layers::{self, Layers};
 use super::source::setting::{Origin, Setting};
 use super::source::{file, mistake};
 use super::value::duration::{self, Zero};
@@ -89,6 +89,7 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
 /// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
 fn with_file(typed: &CtlOptions, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, ConfigError> {
     let layers = Layers { matches, surroundings, file: &FileSettings::default() };
+    layers::check_variables(surroundings)?;
     let found = file::read(&layers, &file_settings::keys(&cli::command()))?;
     let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
         Some(name) => name.to_string_lossy().into_owned(),
@@ -103,7 +104,7 @@ fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     let ensemble = ensemble::read(layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
     let limit = duration::required(layers, "connect-timeout", no_zero)?;
-    // How an answer is written is no matter of the environment, which zk-leader-run shares.
+    // Not from the environment, which zk-leader-run shares.
     let output = text("--output", common.output.as_ref())?;
     let output = output.map_or(Ok(Format::Table), |output| output.one_of(&FORMATS))?;
     Ok(Asked {

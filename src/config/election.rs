@@ -26,7 +26,7 @@ pub fn read(layers: &Layers, program: &OsStr) -> Result<ElectionSettings, Config
     let ensemble = ensemble::read(layers)?;
     let name = match layers.given("name")? {
         Some(setting) => znode::name(&setting)?,
-        None => name_of(program)?,
+        None => default_name(program, layers.given("path")?.is_some())?,
     };
     let base = match layers.given("path")? {
         Some(setting) => znode::path(&setting)?,
@@ -49,9 +49,28 @@ fn default_id(layers: &Layers) -> Result<String, ConfigError> {
     znode::as_name(&id).ok_or_else(|| ConfigError::usage("--id", complaint))
 }
 
-/// The command's file name, if a znode may be called that.
-fn name_of(program: &OsStr) -> Result<String, ConfigError> {
+/// Programs that run another program or a script: their file name does not tell one job from another.
+const INTERPRETERS: &str = "sh bash dash ash ksh zsh fish csh tcsh busybox python perl ruby node php lua Rscript java pwsh env \
+    nice ionice nohup timeout setsid stdbuf sudo su chroot taskset systemd-run docker podman";
+
+/// `python3.11` is `python`.
+fn is_interpreter(name: &str) -> bool {
+    let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    INTERPRETERS.split(' ').any(|interpreter| interpreter == plain)
+}
+
+/// The command's file name, if a znode may be called that. Two jobs of one interpreter would share an election, and the
+/// second would wait for ever; with a path of its own, the name is only shown.
+fn default_name(program: &OsStr, has_path: bool) -> Result<String, ConfigError> {
     let name = Path::new(program).file_name().unwrap_or_default();
+    if !has_path && name.to_str().is_some_and(is_interpreter) {
+        let complaint = format!(
+            "is missing: every job that {} runs would share one election; add --name and a name like nightly, the same on \
+             every host",
+            quoted(&name.to_string_lossy())
+        );
+        return Err(ConfigError::usage("--name", complaint));
+    }
     name.to_str().and_then(znode::as_name).ok_or_else(|| {
         let complaint = format!(
             "the command's file name {} cannot be the name of a znode; add --name and a name like nightly",

@@ -1,4 +1,4 @@
-//! One clear sentence for bad input: what was given, what is wrong with it, and what would be right.
+//! One sentence for bad input: the value, what is wrong with it, and the remedy.
 //!
 //! Never: more than one line; a control character of the input.
 
@@ -7,7 +7,7 @@ use std::fmt::Display;
 use crate::exit::Status;
 use crate::observe::line::printable;
 
-/// Why the program does not even begin.
+/// Why the program does not start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{sentence}")]
 pub struct ConfigError {
@@ -69,6 +69,13 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(similarity, _)| *similarity > SIMILAR)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, known)| known)
+}
+
+/// The known word that differs from this one by a slip of one or two letters.
+pub fn misspelt<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = if word.len() < 6 { 1 } else { 2 };
+    let distances = known.into_iter().map(|known| (strsim::osa_distance(word, known), known));
+    distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
 /// `; did you mean X?`, or nothing.

@@ -13,7 +13,7 @@ use super::source::file::{self, ConfigFile};
 use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
 use super::source::{mistake, origins};
-use crate::cli::{self, EarlyExit, Stream, reference};
+use crate::cli::{self, EarlyExit, Stream};
 use crate::config::source::surroundings::Surroundings;
 
 impl From<ConfigError> for EarlyExit {
@@ -38,6 +38,7 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
     let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
     let layers = Layers { matches: &matches, surroundings, file: &FileSettings::default() };
     let found = if is_releaser { ConfigFile::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
+    let unknown_variables = layers::check_variables(surroundings)?;
     let name = election_name(command.first(), &Layers { file: &found.settings, ..layers })?;
     let settings = found.settings.of_election(&name);
     let layers = Layers { file: &settings, ..layers };
@@ -50,7 +51,7 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
     let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
     config.notices.extend(found.notice);
-    config.notices.extend(layers::unknown_variables(surroundings, &option_names()));
+    config.notices.extend(unknown_variables);
     Ok(config)
 }
 
@@ -59,13 +60,6 @@ fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, 
     let named = layers.given("name")?.map(|setting| setting.text);
     let program = || program.and_then(|program| Path::new(program).file_name());
     Ok(named.unwrap_or_else(|| program().unwrap_or_default().to_string_lossy().into_owned()))
-}
-
-/// The long names of every option that has a twin in the environment.
-fn option_names() -> Vec<String> {
-    let command = cli::command();
-    let settings = command.get_arguments().filter(|argument| reference::has_variable(argument));
-    settings.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
 }
 
 fn stop(error: &clap::Error) -> EarlyExit {

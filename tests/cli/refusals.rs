@@ -277,6 +277,37 @@ fn a_mistake_in_a_variable_names_the_variable() {
 }
 
 #[test]
+fn a_misspelt_variable_is_refused_instead_of_ignored() {
+    each_is_refused(&[
+        variable(
+            &[("ZK_LEADER_RUN_SESION_TIMEOUT", "1s")],
+            64,
+            ["ZK_LEADER_RUN_SESION_TIMEOUT", "no such variable", "ZK_LEADER_RUN_SESSION_TIMEOUT?"],
+        ),
+        variable(&[("ZK_LEADER_RUN_NAEM", "x")], 64, ["ZK_LEADER_RUN_NAEM", "no such variable", "ZK_LEADER_RUN_NAME?"]),
+        variable(&[("ZK_LEADER_RUN_AUHT", "x")], 64, ["ZK_LEADER_RUN_AUHT", "no such variable", "ZK_LEADER_RUN_AUTH?"]),
+    ]);
+    let variables = vec![("ZK_LEADER_RUN_CONECT".into(), "zk1".into())];
+    let surroundings = Surroundings { variables, ..Surroundings::default() };
+    let stop = ctl::load(["zk-leaderctl", "list"].map(OsString::from), &surroundings).unwrap_err();
+    assert_eq!(stop.status, 64);
+    assert!(stop.text.contains("did you mean ZK_LEADER_RUN_CONNECT?"), "{}", stop.text);
+    assert!(parse(&["true"], &[("ZK_LEADER_RUN_NAEM", "")]).is_ok(), "an empty variable counts as not set");
+}
+
+#[test]
+fn an_interpreter_needs_a_name() {
+    each_is_refused(&[
+        typed(&["sh", "-c", "true"], 64, ["--name:", "'sh'", "add --name"]),
+        typed(&["/usr/bin/env", "true"], 64, ["--name:", "'env'", "add --name"]),
+        typed(&["/usr/bin/python3.11", "job.py"], 64, ["--name:", "'python3.11'", "add --name"]),
+    ]);
+    assert_eq!(parse(&["--name", "nightly", "sh", "-c", "true"], &[]).unwrap().name, "nightly");
+    assert_eq!(parse(&["--path", "/jobs/nightly", "sh", "-c", "true"], &[]).unwrap().name, "sh");
+    assert_eq!(parse(&["true"], &[]).unwrap().name, "true");
+}
+
+#[test]
 fn text_that_is_not_utf_8_is_refused_with_the_option() {
     let not_text = OsString::from_vec(vec![b'a', 0xff]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"));

@@ -1,15 +1,14 @@
-//! Which value counts: an option, else its twin in the environment, else its key in the file, else the default.
+//! The value of an option: from the command line, else its variable, else its key in the file, else its default.
 //!
-//! Never: a value whose origin is forgotten.
+//! Never: a value without its origin.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::cli::{ENVIRONMENT_PREFIX, environment_variable};
-use crate::config::error::{ConfigError, nearest, quoted};
+use crate::cli::{self, ENVIRONMENT_PREFIX, environment_variable, reference};
+use crate::config::error::{ConfigError, misspelt, quoted};
 use crate::config::source::file_settings::{FileSettings, Location};
 use crate::config::source::setting::{Origin, Setting};
 use crate::config::source::surroundings::{SECRET_VARIABLE, Surroundings};
@@ -100,7 +99,7 @@ impl Layers<'_> {
         known.find(|(known, _)| *known == option).map(|(_, path)| path.as_os_str())
     }
 
-    /// An empty twin counts as not set.
+    /// An empty variable counts as not set.
     fn variable(&self, option: &str) -> Option<&OsStr> {
         self.surroundings.variable(&environment_variable(option)).filter(|value| !value.is_empty())
     }
@@ -113,27 +112,25 @@ impl Layers<'_> {
     }
 }
 
-/// A word on each variable that looks like a twin and is none: probably a slip, but no reason to stay out of the election
-/// (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
-pub fn unknown_variables(surroundings: &Surroundings, options: &[String]) -> Vec<String> {
-    let names = surroundings
-        .variables
-        .iter()
-        .filter_map(|(name, _)| name.as_bytes().strip_prefix(ENVIRONMENT_PREFIX.as_bytes()));
-    let options_of = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().replace('_', "-");
-    names
-        .filter(|name| [ENVIRONMENT_PREFIX.as_bytes(), name].concat() != SECRET_VARIABLE.as_bytes())
-        .filter(|name| {
-            !options
-                .iter()
-                .any(|option| environment_variable(option).as_bytes() == [ENVIRONMENT_PREFIX.as_bytes(), name].concat())
-        })
-        .map(|name| {
-            let meant = nearest(&options_of(name), options.iter().map(String::as_str));
-            let meant =
-                meant.map_or_else(String::new, |option| format!("; did you mean {}?", environment_variable(option)));
-            let name = format!("{ENVIRONMENT_PREFIX}{}", String::from_utf8_lossy(name));
-            format!("the variable {} is unknown and ignored{meant}", quoted(&name))
-        })
-        .collect()
+/// Refuses a misspelt variable, because the setting that was meant would be missing; any other unknown variable gives a
+/// notice only (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
+pub fn check_variables(surroundings: &Surroundings) -> Result<Vec<String>, ConfigError> {
+    let command = cli::command();
+    let options = command.get_arguments().filter(|argument| reference::has_variable(argument));
+    let options = options.filter_map(|argument| argument.get_long());
+    let known: Vec<String> = options.map(environment_variable).chain([SECRET_VARIABLE.to_owned()]).collect();
+    let set = surroundings.variables.iter().filter(|(_, value)| !value.is_empty());
+    let names = set.map(|(name, _)| name.to_string_lossy());
+    let unknown = names.filter(|name| name.starts_with(ENVIRONMENT_PREFIX) && !known.iter().any(|known| known == name));
+    let unknown = unknown.map(|name| {
+        let suffixes = known.iter().filter_map(|known| known.strip_prefix(ENVIRONMENT_PREFIX));
+        match misspelt(name.trim_start_matches(ENVIRONMENT_PREFIX), suffixes) {
+            Some(meant) => Err(ConfigError::usage(
+                quoted(&name),
+                format_args!("there is no such variable; did you mean {ENVIRONMENT_PREFIX}{meant}?"),
+            )),
+            None => Ok(format!("the variable {} is unknown and ignored", quoted(&name))),
+        }
+    });
+    unknown.collect()
 }
