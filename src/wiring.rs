@@ -13,10 +13,10 @@ use nix::sys::prctl::{set_dumpable, set_name};
 use nix::unistd::gethostname;
 use uuid::Uuid;
 
-use crate::cli::{REJOINED, RELEASER};
 use crate::config::Config;
-use crate::config::errands::Errands;
-use crate::config::refusal::{Refusal, quoted};
+use crate::config::auxiliary::Auxiliary;
+use crate::config::error::{ConfigError, quoted};
+use crate::config::load::{REJOINED, RELEASER};
 use crate::core::machine;
 use crate::core::order::Slot;
 use crate::core::settings::{Guarantee, Preparations, Service};
@@ -59,7 +59,7 @@ fn identity(config: &Config) -> Identity {
 }
 
 pub fn errands(config: &Config) -> errands::Settings {
-    let Errands { hook, health, eligible, fence, .. } = config.errands.clone();
+    let Auxiliary { hook, health, eligible, fence, .. } = config.auxiliary.clone();
     let eligible = eligible.map(|errand| (errand, config.service.stand_back));
     errands::Settings { identity: identity(config), hook, health, eligible, fence }
 }
@@ -117,7 +117,7 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         connect_timeout: config.connect_timeout.filter(|_| is_first),
         stop_timeout: config.stop_timeout,
         service: Service { start_deadline: config.service.start_deadline.filter(|_| is_first), ..config.service },
-        preparations: Preparations { fences: config.errands.fence.is_some(), marks: config.once.is_some() },
+        preparations: Preparations { fences: config.auxiliary.fence.is_some(), marks: config.once.is_some() },
         instance,
     }
 }
@@ -135,8 +135,8 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         is_shared: config.wishes.is_shared,
         recipe: config.recipe,
         guarantee: config.guarantee,
-        leaders: config.crowd.leaders,
-        priority: config.crowd.priority,
+        leaders: config.leaders.count,
+        priority: config.leaders.priority,
         id: config.id.clone(),
         host: host(),
         pid: std::process::id(),
@@ -153,19 +153,19 @@ fn host() -> String {
 ///
 /// # Errors
 /// When an address cannot be listened at.
-pub fn onlookers(config: &Config) -> Result<Onlookers, Refusal> {
-    let http = config.watching.http.as_ref().map(|address| {
+pub fn onlookers(config: &Config) -> Result<Onlookers, ConfigError> {
+    let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(
                 "{} cannot be listened at: {error}; write another address, or 127.0.0.1:0 for any free port",
                 quoted(&address.to_string())
             );
-            Refusal::configuration("--http", complaint)
+            ConfigError::configuration("--http", complaint)
         })
     });
     if config.log_format == Format::Journald && !journal::is_there() {
         let complaint = "'journald' is not running here; write human or json";
-        return Err(Refusal::configuration("--log-format", complaint));
+        return Err(ConfigError::configuration("--log-format", complaint));
     }
     let path = config.chroot.iter().chain([&config.base]).map(ToString::to_string).collect();
     let identity =
@@ -180,11 +180,11 @@ fn systemd(config: &Config) -> Option<systemd::Settings> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
     let watchdog = number("WATCHDOG_USEC").filter(|micros| *micros > 0 && is_ours).map(Duration::from_micros);
-    let hooks = config.errands.hook.as_ref().map_or(Duration::ZERO, |hook| hook.timeout);
+    let hooks = config.auxiliary.hook.as_ref().map_or(Duration::ZERO, |hook| hook.timeout);
     match Socket::to(&name) {
         Ok(socket) => Some(systemd::Settings {
             socket,
-            ready_on: config.watching.ready_on,
+            ready_on: config.monitoring.ready_on,
             watchdog,
             stop_limit: config.stop_timeout.saturating_add(hooks),
         }),

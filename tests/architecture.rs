@@ -83,10 +83,17 @@ const PLACES: &[Place] = &[
         &["nix", "libc", "tokio", "tracing", "futures_util", "signal_hook", "signal_hook_tokio"],
     ),
     // L4: what was typed, and what it means.
-    ("budget", ALL, CRATES_OF_L4),
-    ("cli", ALL, CRATES_OF_L4),
+    ("cli", &["exit"], &["clap"]),
+    ("config", BELOW_CONFIG, CRATES_OF_L4),
+    (
+        "config::value",
+        &["core", "cli", "config::error", "config::source", "exit", "observe", "zookeeper"],
+        CRATES_OF_L4,
+    ),
+    ("config::source", &["cli", "config::error", "exit"], CRATES_OF_L4),
+    ("config::error", &["exit", "observe"], &["strsim", "thiserror"]),
+    ("dry_run", &["core", "zookeeper", "observe", "config"], &[]),
     ("commands", ALL, CRATES_OF_L4),
-    ("config", ALL, CRATES_OF_L4),
     ("exit", ALL, CRATES_OF_L4),
     ("wiring", ALL, CRATES_OF_L4),
     ("bin", ALL, CRATES_OF_L4),
@@ -101,13 +108,14 @@ const ALL: &[&str] = &[
     "zookeeper",
     "observe",
     "supervisor",
-    "budget",
     "cli",
     "commands",
     "config",
+    "dry_run",
     "exit",
     "wiring",
 ];
+const BELOW_CONFIG: &[&str] = &["core", "clock", "guard", "zookeeper", "observe", "supervisor", "cli", "exit"];
 /// Everything but `zookeeper_client`, which `zookeeper` alone uses.
 const CRATES_OF_L4: &[&str] = &[
     "clap",

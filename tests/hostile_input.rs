@@ -10,10 +10,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use clap::ArgAction;
 use proptest::prelude::*;
 use proptest::sample::select;
-use zk_leader_run::cli::{self, Stop, Stream, Surroundings};
-use zk_leader_run::config::Config;
-use zk_leader_run::config::given::twin;
-use zk_leader_run::config::refusal::quoted;
+use zk_leader_run::cli::environment_variable;
+use zk_leader_run::cli::{self, EarlyExit, Stream};
+use zk_leader_run::config::error::quoted;
+use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::{Config, load};
 
 fn cases() -> ProptestConfig {
     let cases = std::env::var("HOSTILE_CASES").map_or(300, |cases| cases.parse().unwrap());
@@ -32,14 +33,14 @@ fn with_values() -> Vec<String> {
     options().into_iter().filter(|(_, takes_value)| *takes_value).map(|(name, _)| name).collect()
 }
 
-fn parse(typed: Vec<OsString>, variables: Vec<(OsString, OsString)>) -> Result<Config, Stop> {
+fn parse(typed: Vec<OsString>, variables: Vec<(OsString, OsString)>) -> Result<Config, EarlyExit> {
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
     let variables = std::iter::once(path).chain(variables).collect();
     let surroundings = Surroundings { variables, host: "host".into(), pid: 4711, ..Surroundings::default() };
-    cli::parse(std::iter::once("zk-leader-run".into()).chain(typed), &surroundings)
+    load::load(std::iter::once("zk-leader-run".into()).chain(typed), &surroundings)
 }
 
-fn parse_option(option: &str, value: &str) -> Result<Config, Stop> {
+fn parse_option(option: &str, value: &str) -> Result<Config, EarlyExit> {
     parse(vec![format!("--{option}={value}").into(), "true".into()], Vec::new())
 }
 
@@ -65,7 +66,7 @@ fn bytes() -> impl Strategy<Value = OsString> {
 }
 
 /// A refusal, as a user sees it.
-fn one_printable_line(stop: &Stop) -> Result<(), TestCaseError> {
+fn one_printable_line(stop: &EarlyExit) -> Result<(), TestCaseError> {
     let line = stop.text.strip_suffix('\n');
     prop_assert!(line.is_some_and(|line| !line.contains(char::is_control)), "{:?}", stop.text);
     prop_assert!(stop.text.len() < 4000, "{} bytes", stop.text.len());
@@ -74,7 +75,7 @@ fn one_printable_line(stop: &Stop) -> Result<(), TestCaseError> {
 }
 
 /// Timings that do not fit (78) are written as lengths, and the sum may be another option's fault.
-fn names(stop: &Stop, subject: &str, value: &str) -> Result<(), TestCaseError> {
+fn names(stop: &EarlyExit, subject: &str, value: &str) -> Result<(), TestCaseError> {
     if stop.status != 78 {
         prop_assert!(
             stop.text.contains(&format!("{subject}: {}", quoted(value))),
@@ -98,7 +99,7 @@ proptest! {
 
     #[test]
     fn any_value_of_any_variable_is_accepted_or_named_in_one_line(option in select(options()), value in text()) {
-        let variable = twin(&option.0);
+        let variable = environment_variable(&option.0);
         let parsed = parse(vec!["true".into()], vec![(variable.clone().into(), value.clone().into())]);
         if let Err(stop) = parsed {
             one_printable_line(&stop)?;
@@ -119,7 +120,7 @@ proptest! {
         variables in proptest::collection::vec((select(options()), bytes()), 0..3),
         stranger in bytes(),
     ) {
-        let mut variables: Vec<_> = variables.into_iter().map(|((name, _), value)| (twin(&name).into(), value)).collect();
+        let mut variables: Vec<_> = variables.into_iter().map(|((name, _), value)| (environment_variable(&name).into(), value)).collect();
         let name = [b"ZK_LEADER_RUN_", stranger.as_bytes()].concat();
         variables.push((OsString::from_vec(name), stranger));
         match parse(words, variables) {

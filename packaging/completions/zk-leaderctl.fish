@@ -24,11 +24,11 @@ function __fish_zk_leaderctl_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -44,16 +44,16 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "status" -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "list" -d 'List all elections below /zk-leader-run, or below --path'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "history" -d 'Show the last terms: who led, from when to when, and how it ended'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "handover" -d 'Let another host lead: the leader stops its command, releases, and goes to the end of the queue'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "disable" -d 'Let nobody run the command until further notice; everyone keeps his place in line'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "enable" -d 'Take a disable back'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "disable" -d 'Disable the election: no host runs the command until enable; the queue is kept'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "enable" -d 'Enable the election again'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "token-check" -d 'Tell whether a fencing token is still the newest'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d 'Write a znode of yours, if a fencing token is still the newest at that very moment'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "doctor" -d 'Look for what is wrong, or could be better, with the ensemble and an election'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -65,11 +65,11 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -80,11 +80,11 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -95,13 +95,13 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tl
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Who is to lead next [default: whoever is next in line]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Id of the next leader [default: the next in line]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l timeout -d 'How long it may take; the order ends with it' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -113,14 +113,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l t
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l reason -d 'Why, for whoever asks later' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l reason -d 'The reason, shown by status' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l for -d 'For how long; each host counts from when it learns of the order [default: until enable]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l timeout -d 'How long to wait' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -133,27 +133,27 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tl
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l timeout -d 'How long to wait' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s o -l output -d 'How the answer is written: table, json or plain' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until somebody leads: exit status 1 if nobody does after --timeout'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until a host leads: exit status 1 if none does after --timeout'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -166,11 +166,11 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l token -d 'The fencing token [default: ZK_LEADER_TOKEN]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l name -d 'Name of the election [default: the one of ZK_LEADER_PATH, or the only one]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
@@ -183,11 +183,11 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls -d
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s z -l connect -d 'Servers of the ensemble, as host:port,host:port/chroot' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l auth-file -d 'File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l kerberos-server -d 'The servers\' principal in Kerberos [default: zookeeper, and each one\'s name in --connect]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-ca -d 'PEM file of the authorities that sign the servers\' certificates [default: none]' -r -F
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-cert -d 'PEM file of our own certificate, for servers that demand one [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r

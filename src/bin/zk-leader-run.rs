@@ -4,25 +4,26 @@ use std::io;
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
-use zk_leader_run::cli::{self, Stop, Surroundings};
-use zk_leader_run::config::Config;
+use zk_leader_run::cli::EarlyExit;
+use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
 use zk_leader_run::supervisor::errands::{self, Guards};
 use zk_leader_run::supervisor::{Company, Onlookers};
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
-use zk_leader_run::{budget, supervisor, wiring};
+use zk_leader_run::{dry_run, supervisor, wiring};
 
 fn main() -> ExitCode {
-    let config = match cli::parse(std::env::args_os(), &Surroundings::of_this_process()) {
+    let config = match load::load(std::env::args_os(), &Surroundings::of_this_process()) {
         Ok(config) => config,
         Err(stop) => return stop.print(),
     };
     wiring::keep_secrets(&config.access);
     wiring::keep_name();
     if config.dry_run {
-        return Stop::answer(budget::text(&config)).print();
+        return EarlyExit::answer(dry_run::text(&config)).print();
     }
     if let Some(orphaned) = wiring::orphaned() {
         return release(&config, &orphaned);
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
 fn lead(config: &Config, guards: Guards) -> ExitCode {
     let onlookers = match wiring::onlookers(config) {
         Ok(onlookers) => onlookers,
-        Err(refusal) => return Stop::from(refusal).print(),
+        Err(refusal) => return EarlyExit::from(refusal).print(),
     };
     for notice in &config.notices {
         tracing::warn!("{notice}");
@@ -75,7 +76,7 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
 fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
-    let preempt_after = config.crowd.preempt_after;
+    let preempt_after = config.leaders.preempt_after;
     let company = Company { onlookers, errands: wiring::errands(config), preempt_after };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await });

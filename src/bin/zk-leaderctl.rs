@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use zk_leader_run::cli::{Surroundings, ctl};
+use zk_leader_run::config::ctl;
+use zk_leader_run::config::source::surroundings::Surroundings;
 use zk_leader_run::{commands, wiring};
 
 fn main() -> ExitCode {
-    match ctl::parse(std::env::args_os(), &Surroundings::of_this_process()) {
+    match ctl::load(std::env::args_os(), &Surroundings::of_this_process()) {
         Ok(asked) => {
             wiring::keep_secrets(&asked.access);
             commands::run(&asked)

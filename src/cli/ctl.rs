@@ -1,16 +1,13 @@
-//! The command line of `zk-leaderctl`: every option with its help, and from there to what was asked.
+//! The command line of `zk-leaderctl`: every option and subcommand with its help.
 //!
-//! Never: a check of a value; anything connected.
+//! Never: a check of a value.
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use super::{AccessOptions, Layers, Stop, Stream, Surroundings, file, mistake};
-use crate::config::ctl::{self, Asked};
-use crate::config::file::Settled;
-use crate::config::refusal::Refusal;
+use super::options::AccessOptions;
 
 pub const PROGRAM: &str = "zk-leaderctl";
 
@@ -31,7 +28,7 @@ pub const PROGRAM: &str = "zk-leaderctl";
     disable_help_subcommand = true,
     max_term_width = 100
 )]
-pub struct CtlTyped {
+pub struct CtlOptions {
     #[command(flatten)]
     pub common: Common,
 
@@ -42,7 +39,7 @@ pub struct CtlTyped {
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
-    /// Servers of the ensemble, as host:port,host:port/chroot
+    /// Servers, as host:port,.../chroot
     #[arg(short = 'z', long, value_name = "HOSTS", default_value = "127.0.0.1:2181", global = true, help_heading = COMMON)]
     pub connect: Option<OsString>,
 
@@ -95,7 +92,7 @@ const COMMON: &str = "Common options";
 pub enum Verb {
     /// Show who leads, since when, who is next, and who may not be elected and why
     ///
-    /// Exit status: 0 somebody leads, 1 nobody leads, 2 not known (the ensemble could not be asked, or there is no such
+    /// Exit status: 0 a host leads, 1 no host leads, 2 not known (the ensemble could not be asked, or there is no such
     /// election).
     Status {
         #[command(flatten)]
@@ -117,12 +114,12 @@ pub enum Verb {
     /// Let another host lead: the leader stops its command, releases, and goes to the end of the queue
     ///
     /// The command gets as long as it does on SIGTERM to zk-leader-run (--stop-timeout there), with the lease renewed
-    /// meanwhile. Refused where nobody could take over, with the reason for each. Exit status: 0 done (without --wait: the
-    /// leader has begun to stop), 1 refused or not done, with what has become of it, 2 not known.
+    /// meanwhile. Refused if no host could take over, with the reason for each. Exit status: 0 done (without --wait: the
+    /// leader has begun to stop), 1 refused or not done, with the reason, 2 not known.
     Handover {
         #[command(flatten)]
         which: Which,
-        /// Who is to lead next [default: whoever is next in line]
+        /// Id of the next leader [default: the next in line]
         ///
         /// The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
         /// old leader is next. It is always waited for.
@@ -135,11 +132,11 @@ pub enum Verb {
         #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true)]
         timeout: Option<OsString>,
     },
-    /// Let nobody run the command until further notice; everyone keeps his place in line
+    /// Disable the election: no host runs the command until enable; the queue is kept
     Disable {
         #[command(flatten)]
         which: Which,
-        /// Why, for whoever asks later
+        /// The reason, shown by status
         #[arg(long, value_name = "TEXT")]
         reason: Option<OsString>,
         /// For how long; each host counts from when it learns of the order [default: until enable]
@@ -152,11 +149,11 @@ pub enum Verb {
         #[arg(long, value_name = "DURATION", default_value = "2m", allow_hyphen_values = true)]
         timeout: Option<OsString>,
     },
-    /// Take a disable back
+    /// Enable the election again
     Enable {
         #[command(flatten)]
         which: Which,
-        /// Wait until somebody leads: exit status 1 if nobody does after --timeout
+        /// Wait until a host leads: exit status 1 if none does after --timeout
         #[arg(long)]
         wait: bool,
         /// How long to wait
@@ -216,29 +213,6 @@ pub struct Which {
     pub name: Option<OsString>,
 }
 
-/// Reads the command line (with the program's name first) and the environment.
-///
-/// # Errors
-/// Help or version was asked for, or something is wrong.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, Stop> {
-    let matches = command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
-    let typed = CtlTyped::from_arg_matches(&matches).map_err(|error| stop(&error))?;
-    read(&typed, &matches, surroundings).map_err(|refusal| refused(&refusal))
-}
-
-/// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
-fn read(typed: &CtlTyped, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, Refusal> {
-    let layers = Layers { matches, surroundings, file: &Settled::default() };
-    let found = file::read(typed.common.config.as_ref(), &layers, &super::keys(&super::command()))?;
-    let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
-        Some(name) => name.to_string_lossy().into_owned(),
-        None => {
-            Layers { file: &found.settled, ..layers }.given("name", None)?.map(|name| name.text).unwrap_or_default()
-        }
-    };
-    ctl::read(typed, &Layers { file: &found.settled.of_election(&name), ..layers })
-}
-
 const AFTER_HELP: &str = "\
 Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; to status and token-check
 that is an answer that is not known (2).
@@ -247,23 +221,5 @@ that is an answer that is not known (2).
 
 /// The command line's grammar with all of its help.
 pub fn command() -> clap::Command {
-    CtlTyped::command().after_help(AFTER_HELP)
-}
-
-/// The one line that ends the program before it has begun.
-fn refused(refusal: &Refusal) -> Stop {
-    let text = format!("{PROGRAM}: {}\n", refusal.sentence);
-    Stop { text, stream: Stream::Stderr, status: refusal.status.code() }
-}
-
-fn stop(error: &clap::Error) -> Stop {
-    use clap::error::ErrorKind;
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::answer(error.render().to_string()),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(&Refusal::usage(
-            "COMMAND",
-            "no command; write one of status, list, history, handover, disable, enable, token-check, put, doctor, or --help",
-        )),
-        _ => refused(&mistake::refusal(error, PROGRAM)),
-    }
+    CtlOptions::command().after_help(AFTER_HELP)
 }

@@ -1,13 +1,12 @@
-//! The reference pages, made from the same declarations as `--help`: options, environment twins, exit statuses.
+//! The reference pages, made from the same declarations as `--help`: options, environment variables, exit statuses.
 //!
 //! Never: a fact about an option that is written down twice.
 
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, Command};
 
-use super::command;
-use crate::config::given::twin;
+use super::environment::environment_variable;
 use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\
@@ -32,12 +31,12 @@ Examples:
 
 const ENVIRONMENT: &str = "\
 Environment:
-  Each option has a twin ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is --stop-timeout 1m.
-  An option wins over its twin; an empty twin counts as not set. Options without a value take true
-  or false there. NO_COLOR turns colours off.
+  Each option has a variable ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is
+  --stop-timeout 1m. An option overrides its variable; an empty variable counts as not set. Options
+  without a value take true or false there. NO_COLOR turns colours off.
 
-  Both win over the configuration file (--config), and that over the default; --print-config shows
-  each value and where it came from.
+  Both override the configuration file (--config), and the file overrides the defaults;
+  --print-config shows each value and where it came from.
 
   The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
   leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
@@ -55,9 +54,11 @@ const OPTIONS: &str = "\
 
 Generated from `src/cli/options/`; `UPDATE=1 cargo test --test cli` rewrites it.
 
-Every option has a twin in the environment and, but for the questions `--dry-run`, `--print-config` and `--config`, a key
-of the same name in the configuration file. An option wins over its twin, its twin over the file, the file over the default;
-an empty twin counts as not set. `--print-config` shows each value and where it came from. Options end at the first word that is not one, or at `--`; everything after that is the command's.
+Every option has an environment variable. Except `--dry-run`, `--print-config` and `--config`, it also has a key of the same
+name in the configuration file. An option overrides its variable, the variable overrides the file, and the file overrides the
+default; an empty variable counts as not set. A variable `ZK_LEADER_RUN_…` that differs from a known one by one or two letters
+is refused; any other unknown one is reported and ignored. `--print-config` shows each value and where it came from. Options
+end at the first argument that is not an option, or at `--`; the rest is the command.
 ";
 
 const EXIT_CODES: &str = "\
@@ -88,21 +89,20 @@ pub fn exit_codes() -> String {
 Why a status was given is said on standard error: in one line when the program does not begin, else in the last line of
 the log. A command may itself exit with one of our statuses; the log tells the two apart.
 
-64 or 78: what cannot be understood, or contradicts itself, is 64; what can be understood but cannot work, because the
-timings do not fit each other, the ensemble or the other contenders, is 78, and so is whatever is wrong in the
-configuration file. Both are found before anything is connected, except for what only the ensemble can tell. 126 and 127
-are found before that, too; should the command vanish later, they are the status of the failed start.
+64 or 78: 64 is a value that cannot be understood or contradicts another; 78 is a value that cannot work, because the timings
+do not fit each other, the ensemble or the other contenders, or any mistake in the configuration file. Both are found before
+anything is connected, except for what only the ensemble can tell. 126 and 127 are found before that, too;
+should the command vanish later, they are the status of the failed start.
 
 A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged.
 "
 }
 
 /// `docs/options.md`.
-pub fn options() -> String {
+pub fn options(command: &Command) -> String {
     let mut page = OPTIONS.to_owned();
-    let command = command();
     let mut heading = "";
-    for argument in command.get_arguments().filter(|argument| has_twin(argument)) {
+    for argument in command.get_arguments().filter(|argument| has_variable(argument)) {
         let section = argument.get_help_heading().unwrap_or_default();
         if section != heading {
             let _ = write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n");
@@ -114,14 +114,14 @@ pub fn options() -> String {
 }
 
 /// `--help` and `--version` are questions, not settings.
-pub fn has_twin(argument: &Arg) -> bool {
+pub fn has_variable(argument: &Arg) -> bool {
     argument.get_long().is_some() && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
 }
 
 /// What makes a setting: neither where settings are, nor a question about them.
 pub fn is_setting(argument: &Arg) -> bool {
     const NO_SETTINGS: [&str; 3] = ["config", "print-config", "dry-run"];
-    has_twin(argument) && argument.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
+    has_variable(argument) && argument.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
 }
 
 /// The default of an option that has none to show, as its help says it.
@@ -140,7 +140,7 @@ fn row(argument: &Arg) -> String {
     let (meaning, said) = meaning_and_default(argument);
     let default =
         argument.get_default_values().first().map_or(said, |default| format!("`{}`", default.to_string_lossy()));
-    format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", twin(long))
+    format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", environment_variable(long))
 }
 
 /// The summary and what follows it, and the default if the summary ends with `[default: words]`.

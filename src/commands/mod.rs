@@ -22,10 +22,10 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
-use crate::cli::{Stop, Stream};
+use crate::cli::{EarlyExit as Stop, Stream};
 use crate::clock;
 use crate::config::ctl::{Asked, Format, Place, Question};
-use crate::config::refusal::quoted;
+use crate::config::error::quoted;
 use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, Election};

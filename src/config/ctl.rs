@@ -5,13 +5,21 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::duration::{self, Zero};
-use super::given::{Given, Origin};
-use super::refusal::{Refusal, quoted};
-use super::znode::{self, ZnodePath};
-use super::{access, connect};
-use crate::cli::Layers;
-use crate::cli::ctl::{CtlTyped, Verb, Which};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches as _};
+
+use super::access;
+use super::error::{ConfigError, quoted};
+use super::source::file_settings::{self, FileSettings};
+use super::source::layers::{self, Layers};
+use super::source::setting::{Origin, Setting};
+use super::source::{file, mistake};
+use super::value::duration::{self, Zero};
+use super::value::ensemble;
+use super::value::znode::{self, ZnodePath};
+use crate::cli::ctl::{self, CtlOptions, PROGRAM, Verb, Which};
+use crate::cli::{self, EarlyExit, Stream};
+use crate::config::source::surroundings::Surroundings;
 use crate::zookeeper::client::connect::Access;
 
 /// What was asked, and of whom.
@@ -68,23 +76,42 @@ pub enum Value {
 
 const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format::Json), ("plain", Format::Plain)];
 
-/// Gives every value its meaning.
+/// Reads the command line (with the program's name first) and the environment.
 ///
 /// # Errors
-/// The first value that cannot work.
-pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
+/// Help or version was asked for, or something is wrong.
+pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, EarlyExit> {
+    let matches = ctl::command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error))?;
+    with_file(&typed, &matches, surroundings).map_err(|error| refused(&error))
+}
+
+/// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
+fn with_file(typed: &CtlOptions, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, ConfigError> {
+    let layers = Layers { matches, surroundings, file: &FileSettings::default() };
+    layers::check_variables(surroundings)?;
+    let found = file::read(&layers, &file_settings::keys(&cli::command()))?;
+    let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => Layers { file: &found.settings, ..layers }.given("name")?.map(|name| name.text).unwrap_or_default(),
+    };
+    read(typed, &Layers { file: &found.settings.of_election(&name), ..layers })
+}
+
+/// Gives every value its meaning.
+fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     let common = &typed.common;
-    let ensemble = connect::read(common.connect.as_ref(), &common.access, layers)?;
+    let ensemble = ensemble::read(layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
-    let limit = duration::parse(&layers.required("connect-timeout", common.connect_timeout.as_ref())?, no_zero)?;
-    // How an answer is written is no matter of the environment, which zk-leader-run shares.
+    let limit = duration::required(layers, "connect-timeout", no_zero)?;
+    // Not from the environment, which zk-leader-run shares.
     let output = text("--output", common.output.as_ref())?;
     let output = output.map_or(Ok(Format::Table), |output| output.one_of(&FORMATS))?;
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
-        access: access::read(&common.access, layers, ensemble.uses_tls)?.access,
-        place: place(typed, layers)?,
+        access: access::read(layers, ensemble.uses_tls)?.access,
+        place: place(&typed.command, layers)?,
         limit,
         format: if common.json { Format::Json } else { output },
         by: by(layers),
@@ -92,9 +119,9 @@ pub fn read(typed: &CtlTyped, layers: &Layers) -> Result<Asked, Refusal> {
     })
 }
 
-fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
-    let path = layers.given("path", typed.common.path.as_ref())?;
-    let named = match &typed.command {
+fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
+    let path = layers.given("path")?;
+    let named = match verb {
         Verb::Status { which: Which { name }, .. }
         | Verb::History { which: Which { name } }
         | Verb::Handover { which: Which { name }, .. }
@@ -104,29 +131,29 @@ fn place(typed: &CtlTyped, layers: &Layers) -> Result<Place, Refusal> {
         | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
         Verb::List => {
-            let root = path.map(|given| znode::path(&given)).transpose()?;
+            let root = path.map(|setting| znode::path(&setting)).transpose()?;
             return Ok(Place::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
         }
     };
     let named = match named {
-        Some(given) => Some(given),
-        None if path.is_none() => layers.given("name", None)?,
+        Some(setting) => Some(setting),
+        None if path.is_none() => layers.given("name")?,
         None => None,
     };
     match (path, named) {
         // As zk-leader-run does it with this file: the path says where, the name whose section counts.
         (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Place::Base(znode::path(&path)?)),
         (Some(path), Some(name)) if !matches!(path.origin, Origin::Environment(_)) => {
-            Err(name.refused("goes not with --path, which names the whole znode; leave one of them out"))
+            Err(name.refused("cannot be combined with --path, which names the whole znode; leave one of them out"))
         }
         (_, Some(name)) => Ok(Place::Base(znode::default_root().join(&znode::name(&name)?))),
         (Some(path), None) => Ok(Place::Base(znode::path(&path)?)),
-        (None, None) => own_election(&typed.command, layers),
+        (None, None) => own_election(verb, layers),
     }
 }
 
 /// Run by the command of a leader, `put` and `token-check` know their election.
-fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, Refusal> {
+fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
     let own = layers.surroundings.variable("ZK_LEADER_PATH").map(OsString::from);
     match own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. })) {
         Some(path) => znode::path(&given("ZK_LEADER_PATH", &path)?).map(Place::Base),
@@ -134,7 +161,7 @@ fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, Refusal> {
     }
 }
 
-fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
+fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
     match verb {
         Verb::Status { watch: true, .. } => Ok(Question::Watch),
         Verb::Status { .. } => Ok(Question::Status),
@@ -142,12 +169,12 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
         Verb::History { .. } => Ok(Question::History),
         Verb::Doctor { .. } => Ok(Question::Doctor),
         Verb::Handover { to, wait, timeout, .. } => {
-            let to = text("--to", to.as_ref())?.map(|given| znode::name(&given)).transpose()?;
+            let to = text("--to", to.as_ref())?.map(|setting| znode::name(&setting)).transpose()?;
             Ok(Question::Handover { to, wait: *wait, within: within(timeout.as_ref())? })
         }
         Verb::Disable { reason, lasts, wait, timeout, .. } => Ok(Question::Disable {
             reason: self::reason(reason.as_ref())?,
-            lasts: text("--for", lasts.as_ref())?.map(|given| duration::parse(&given, NO_ZERO)).transpose()?,
+            lasts: text("--for", lasts.as_ref())?.map(|setting| duration::parse(&setting, NO_ZERO)).transpose()?,
             wait: wait.then_some(within(timeout.as_ref())?),
         }),
         Verb::Enable { wait, timeout, .. } => Ok(Question::Enable { wait: wait.then_some(within(timeout.as_ref())?) }),
@@ -155,7 +182,7 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
         Verb::Put { fenced, token, create, znode, value, .. } => {
             if !fenced {
                 let complaint = "is missing; only fenced writes are done here: put --fenced ZNODE VALUE";
-                return Err(Refusal::usage("--fenced", complaint));
+                return Err(ConfigError::usage("--fenced", complaint));
             }
             let token = match token {
                 Some(token) => given("--token", token)?,
@@ -169,16 +196,16 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, Refusal> {
 
 const NO_ZERO: Zero = Zero::Senseless("write a duration like 30s");
 
-fn within(timeout: Option<&OsString>) -> Result<Duration, Refusal> {
-    let given = text("--timeout", timeout)?;
-    given.map_or(Ok(Duration::ZERO), |given| duration::parse(&given, NO_ZERO))
+fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
+    let setting = text("--timeout", timeout)?;
+    setting.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, NO_ZERO))
 }
 
 /// Who finds the election disabled at three in the morning must learn why.
-fn reason(reason: Option<&OsString>) -> Result<String, Refusal> {
-    let missing = || Refusal::usage("--reason", "is missing; write --reason 'upgrade of the database', or so");
-    let given = text("--reason", reason)?.ok_or_else(missing)?;
-    if given.text.trim().is_empty() { Err(missing()) } else { Ok(given.text) }
+fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
+    let missing = || ConfigError::usage("--reason", "is missing; write --reason 'upgrade of the database', or so");
+    let setting = text("--reason", reason)?.ok_or_else(missing)?;
+    if setting.text.trim().is_empty() { Err(missing()) } else { Ok(setting.text) }
 }
 
 /// `root@host`.
@@ -188,8 +215,8 @@ fn by(layers: &Layers) -> String {
     format!("{}@{}", user.as_deref().unwrap_or("somebody"), layers.surroundings.host)
 }
 
-fn own_token(layers: &Layers) -> Result<Given, Refusal> {
-    let missing = || Refusal::usage("--token", "is missing, and ZK_LEADER_TOKEN is not set; write --token TOKEN");
+fn own_token(layers: &Layers) -> Result<Setting, ConfigError> {
+    let missing = || ConfigError::usage("--token", "is missing, and ZK_LEADER_TOKEN is not set; write --token TOKEN");
     let token = layers.surroundings.variable("ZK_LEADER_TOKEN").ok_or_else(missing)?;
     given("ZK_LEADER_TOKEN", &token.to_owned())
 }
@@ -202,22 +229,41 @@ fn value_of(value: Option<&OsString>) -> Value {
     }
 }
 
-fn number(given: &Given) -> Result<i64, Refusal> {
-    match given.text.parse() {
+fn number(setting: &Setting) -> Result<i64, ConfigError> {
+    match setting.text.parse() {
         Ok(token) if token > 0 => Ok(token),
-        _ => Err(given.refused("is not a fencing token; a token is a positive number, as in ZK_LEADER_TOKEN")),
+        _ => Err(setting.refused("is not a fencing token; a token is a positive number, as in ZK_LEADER_TOKEN")),
     }
 }
 
-fn text(what: &'static str, value: Option<&OsString>) -> Result<Option<Given>, Refusal> {
+fn text(what: &'static str, value: Option<&OsString>) -> Result<Option<Setting>, ConfigError> {
     value.map(|value| given(what, value)).transpose()
 }
 
-fn given(what: &'static str, value: &OsString) -> Result<Given, Refusal> {
+fn given(what: &'static str, value: &OsString) -> Result<Setting, ConfigError> {
     let not_text = || {
         let complaint = format!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy()));
-        Refusal::usage(what, complaint)
+        ConfigError::usage(what, complaint)
     };
     let text = value.to_str().ok_or_else(not_text)?;
-    Ok(Given { origin: Origin::Argument(what), text: text.to_owned() })
+    Ok(Setting { origin: Origin::Argument(what), text: text.to_owned() })
+}
+
+/// The one line that ends the program before it has begun.
+fn refused(error: &ConfigError) -> EarlyExit {
+    let text = format!("{PROGRAM}: {}\n", error.sentence);
+    EarlyExit { text, stream: Stream::Stderr, status: error.status.code() }
+}
+
+fn stop(error: &clap::Error) -> EarlyExit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            refused(&ConfigError::usage(
+                "COMMAND",
+                "no command; write one of status, list, history, handover, disable, enable, token-check, put, doctor, or --help",
+            ))
+        }
+        _ => refused(&mistake::error_of(error, PROGRAM)),
+    }
 }

@@ -1,11 +1,11 @@
-//! What the options of services and of limits on time mean.
+//! Services that are restarted, and limits on time.
 //!
 //! Never: a default that is not in the option's help.
 
-use super::duration::{self, Zero};
-use super::given::{Given, Origin};
-use super::refusal::Refusal;
-use crate::cli::{Layers, Typed};
+use crate::config::error::ConfigError;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Origin, Setting};
+use crate::config::value::duration::{self, Zero};
 use crate::core::restart::{RestartOn, Rules, Statuses};
 use crate::core::settings::{Guarantee, OnExit, Service};
 
@@ -13,51 +13,45 @@ const EXITS: [(&str, OnExit); 3] = [("exit", OnExit::Exit), ("rejoin", OnExit::R
 const WHEN: [(&str, RestartOn); 2] = [("on-failure", RestartOn::Failure), ("always", RestartOn::Always)];
 const UNLIMITED: &str = "unlimited";
 
-/// The settings, and what is no mistake but changes nothing.
-pub(super) fn read(
-    typed: &Typed,
-    layers: &Layers,
-    guarantee: Guarantee,
-) -> Result<(OnExit, Service, Vec<String>), Refusal> {
-    let on_exit = layers.required("on-exit", typed.on_exit.as_ref())?.one_of(&EXITS)?;
-    let options = &typed.service;
+/// The settings, and notices on those without effect.
+pub(super) fn read(layers: &Layers, guarantee: Guarantee) -> Result<(OnExit, Service, Vec<String>), ConfigError> {
+    let on_exit = layers.required("on-exit")?.one_of(&EXITS)?;
     let no_limit = Zero::Senseless("write a duration like 10m, or leave it out");
-    let limit =
-        |option, typed| layers.given(option, typed)?.map(|given: Given| duration::parse(&given, no_limit)).transpose();
-    let stand_back = layers.required("stand-back", options.stand_back.as_ref())?;
     let service = Service {
-        restart: rules(typed, layers, on_exit)?,
-        stand_back: duration::parse(&stand_back, Zero::Senseless("another host would have no time; write 1m"))?,
-        timeout: limit("timeout", options.timeout.as_ref())?,
-        start_deadline: limit("start-deadline", options.start_deadline.as_ref())?,
-        takeover_delay: takeover_delay(typed, layers, guarantee)?,
+        restart: rules(layers, on_exit)?,
+        stand_back: duration::required(
+            layers,
+            "stand-back",
+            Zero::Senseless("another host would have no time; write 1m"),
+        )?,
+        timeout: duration::optional(layers, "timeout", no_limit)?,
+        start_deadline: duration::optional(layers, "start-deadline", no_limit)?,
+        takeover_delay: takeover_delay(layers, guarantee)?,
     };
-    Ok((on_exit, service, without_effect(typed, layers, on_exit)?))
+    Ok((on_exit, service, without_effect(layers, on_exit)?))
 }
 
-fn rules(typed: &Typed, layers: &Layers, on_exit: OnExit) -> Result<Rules, Refusal> {
-    let options = &typed.service;
-    let on = layers.required("restart", options.restart.as_ref())?;
-    let length = |option, typed, zero| duration::parse(&layers.required(option, typed)?, zero);
+fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, ConfigError> {
+    let on = layers.required("restart")?;
     let no_zero = Zero::Senseless("write a duration like 1s");
     let rules = Rules {
         on: on.one_of(&WHEN)?,
-        delay: length("restart-delay", options.restart_delay.as_ref(), no_zero)?,
-        longest_delay: length("restart-max-delay", options.restart_max_delay.as_ref(), no_zero)?,
-        most: most(&layers.required("max-restarts", options.max_restarts.as_ref())?)?,
-        window: length("restart-window", options.restart_window.as_ref(), no_zero)?,
-        no_restart: match layers.given("no-restart-status", options.no_restart_status.as_ref())? {
-            Some(given) => statuses(&given)?,
+        delay: duration::required(layers, "restart-delay", no_zero)?,
+        longest_delay: duration::required(layers, "restart-max-delay", no_zero)?,
+        most: most(&layers.required("max-restarts")?)?,
+        window: duration::required(layers, "restart-window", no_zero)?,
+        no_restart: match layers.given("no-restart-status")? {
+            Some(setting) => statuses(&setting)?,
             None => Statuses::default(),
         },
-        min_interval: length("min-start-interval", options.min_start_interval.as_ref(), Zero::Meaningful)?,
+        min_interval: duration::required(layers, "min-start-interval", Zero::Meaningful)?,
     };
     if on_exit != OnExit::Restart && is_chosen(&on) {
-        return Err(on.refused("goes only with --on-exit restart; add that, or leave --restart out"));
+        return Err(on.refused("requires --on-exit restart; add that, or leave --restart out"));
     }
     if rules.longest_delay < rules.delay {
-        let longest = layers.required("restart-max-delay", options.restart_max_delay.as_ref())?;
-        let delay = layers.required("restart-delay", options.restart_delay.as_ref())?;
+        let longest = layers.required("restart-max-delay")?;
+        let delay = layers.required("restart-delay")?;
         return Err(
             longest.refused(format_args!("is shorter than --restart-delay {0}; write at least {0}", delay.text))
         );
@@ -65,46 +59,42 @@ fn rules(typed: &Typed, layers: &Layers, on_exit: OnExit) -> Result<Rules, Refus
     Ok(rules)
 }
 
-fn takeover_delay(typed: &Typed, layers: &Layers, guarantee: Guarantee) -> Result<std::time::Duration, Refusal> {
-    let given = layers.required("takeover-delay", typed.service.takeover_delay.as_ref())?;
-    let delay = duration::parse(&given, Zero::Meaningful)?;
+fn takeover_delay(layers: &Layers, guarantee: Guarantee) -> Result<std::time::Duration, ConfigError> {
+    let setting = layers.required("takeover-delay")?;
+    let delay = duration::parse(&setting, Zero::Meaningful)?;
     if !delay.is_zero() && guarantee == Guarantee::AtLeastOne {
-        return Err(given.refused("goes only with --guarantee at-most-one: at-least-one does not wait; leave one out"));
+        return Err(setting
+            .refused("requires --guarantee at-most-one, because at-least-one does not wait; leave one of them out"));
     }
     Ok(delay)
 }
 
 /// Settings of restarts that are not made.
-fn without_effect(typed: &Typed, layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, Refusal> {
-    let options = &typed.service;
-    let tuning = [
-        layers.given("restart-delay", options.restart_delay.as_ref())?,
-        layers.given("restart-max-delay", options.restart_max_delay.as_ref())?,
-        layers.given("max-restarts", options.max_restarts.as_ref())?,
-        layers.given("restart-window", options.restart_window.as_ref())?,
-        layers.given("no-restart-status", options.no_restart_status.as_ref())?,
-    ];
-    let idle = tuning.into_iter().flatten().filter(|given| on_exit != OnExit::Restart && is_chosen(given));
-    Ok(idle.map(|given| format!("{} has no effect without --on-exit restart", given.origin)).collect())
+fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, ConfigError> {
+    const TUNING: [&str; 5] =
+        ["restart-delay", "restart-max-delay", "max-restarts", "restart-window", "no-restart-status"];
+    let tuning = TUNING.map(|option| layers.given(option)).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let idle = tuning.into_iter().flatten().filter(|setting| on_exit != OnExit::Restart && is_chosen(setting));
+    Ok(idle.map(|setting| format!("{} has no effect without --on-exit restart", setting.origin)).collect())
 }
 
-fn is_chosen(given: &Given) -> bool {
-    !matches!(given.origin, Origin::Default(_))
+fn is_chosen(setting: &Setting) -> bool {
+    !matches!(setting.origin, Origin::Default(_))
 }
 
-fn most(given: &Given) -> Result<Option<u32>, Refusal> {
-    match given.text.parse() {
-        _ if given.text == UNLIMITED => Ok(None),
-        Ok(count) if given.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(count)),
-        _ => Err(given.refused("is no number of restarts; write a number like 5, or unlimited")),
+fn most(setting: &Setting) -> Result<Option<u32>, ConfigError> {
+    match setting.text.parse() {
+        _ if setting.text == UNLIMITED => Ok(None),
+        Ok(count) if setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(count)),
+        _ => Err(setting.refused("is not a number of restarts; write a number like 5, or unlimited")),
     }
 }
 
-fn statuses(given: &Given) -> Result<Statuses, Refusal> {
+fn statuses(setting: &Setting) -> Result<Statuses, ConfigError> {
     let status = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse::<u8>().ok().filter(|_| digits)
     };
-    let set = given.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(status(text)?)));
-    set.ok_or_else(|| given.refused("is no list of exit statuses; write numbers from 0 to 255, like 2,78"))
+    let set = setting.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(status(text)?)));
+    set.ok_or_else(|| setting.refused("is not a list of exit statuses; write numbers from 0 to 255, like 2,78"))
 }

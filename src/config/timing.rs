@@ -1,10 +1,10 @@
-//! Whether the timings that were asked for fit, before anything is connected; if not, the sum and what would be right.
+//! Whether the timings fit each other, before anything is connected; if not, the sum and the remedy.
 //!
 //! Never: arithmetic of the lease itself, which is `core::lease`'s.
 
 use std::time::Duration;
 
-use super::refusal::Refusal;
+use crate::config::error::ConfigError;
 use crate::core::lease::{LEASE_LONGEST, Timing, TimingError, Wishes};
 use crate::observe::words;
 
@@ -12,11 +12,11 @@ use crate::observe::words;
 type NameOf<'a> = &'a dyn Fn(&'static str) -> String;
 
 /// The margins, if the ensemble grants the session timeout that we ask for.
-pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Result<Timing, Refusal> {
+pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Result<Timing, ConfigError> {
     let timing =
         Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error, name_of))?;
     match wishes.max_pause {
-        Some(max_pause) if max_pause < shortest_max_pause(&timing) => Err(Refusal::configuration(
+        Some(max_pause) if max_pause < shortest_max_pause(&timing) => Err(ConfigError::configuration(
             name_of("max-pause"),
             format_args!(
                 "'{}' does not fit: a pause needs at least {} = {} stop reserve + 2 x {} connection timeout + 2 x {} renewal \
@@ -36,10 +36,10 @@ fn shortest_max_pause(timing: &Timing) -> Duration {
     timing.reserve + 2 * timing.connection_timeout + 2 * timing.renewal_interval
 }
 
-fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_of: NameOf) -> Refusal {
+fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_of: NameOf) -> ConfigError {
     let refuse = |option: &'static str, value: Duration, remedy: String| {
         let complaint = format!("'{}' does not fit: {}; {remedy}", words::length(value), words::misfit(error));
-        Refusal::configuration(name_of(option), complaint)
+        ConfigError::configuration(name_of(option), complaint)
     };
     match *error {
         TimingError::LeaseTooLong { lease } if wishes.lease.is_some() => {
@@ -72,14 +72,15 @@ fn culprit(session_timeout: Duration, wishes: &Wishes) -> (&'static str, Duratio
 /// What would fit, each found by trying, the other settings unchanged.
 fn remedies(session_timeout: Duration, wishes: &Wishes) -> String {
     let fits = |session_timeout, wishes: Wishes| Timing::new(session_timeout, &wishes).is_ok();
-    let reserve = wishes.reserve.and_then(|given| {
+    let reserve = wishes.reserve.and_then(|setting| {
         candidates()
-            .take_while(|less| *less < given)
+            .take_while(|less| *less < setting)
             .filter(|less| fits(session_timeout, with_reserve(wishes, *less)))
             .last()
     });
-    let lease = wishes.lease.and_then(|given| {
-        let longer = candidates().skip_while(|longer| *longer <= given).take_while(|longer| *longer <= session_timeout);
+    let lease = wishes.lease.and_then(|setting| {
+        let longer =
+            candidates().skip_while(|longer| *longer <= setting).take_while(|longer| *longer <= session_timeout);
         longer.into_iter().find(|longer| fits(session_timeout, Wishes { lease: Some(*longer), ..*wishes }))
     });
     let longer = candidates()
@@ -127,9 +128,9 @@ mod tests {
     }
 
     fn refused(session_timeout: Duration, wishes: &Wishes) -> String {
-        let refusal = check(session_timeout, wishes, &option).unwrap_err();
-        assert_eq!(refusal.status, Status::Configuration);
-        refusal.sentence
+        let error = check(session_timeout, wishes, &option).unwrap_err();
+        assert_eq!(error.status, Status::Configuration);
+        error.sentence
     }
 
     #[test]

@@ -7,7 +7,10 @@ fn help_version_and_trial_are_answers_on_standard_output() {
     for (typed, file) in [
         (&["-h"][..], "help-short.txt"),
         (&["--help"], "help-long.txt"),
-        (&["--dry-run", "--id", "me", "-z", "h1,h2/prod", "--", "sh", "-c", "echo 'a b'"], "dry-run.txt"),
+        (
+            &["--dry-run", "--name", "nightly", "--id", "me", "-z", "h1,h2/prod", "--", "sh", "-c", "echo 'a b'"],
+            "dry-run.txt",
+        ),
         (
             &[
                 "--dry-run",
@@ -63,7 +66,13 @@ fn no_line_of_help_is_wider_than_a_screen() {
 }
 
 #[test]
+fn the_short_help_is_short() {
+    let help = String::from_utf8(run(&["-h"], &[]).stdout).unwrap();
+    assert!(help.lines().count() <= 120, "-h has {} lines", help.lines().count());
+}
+
+#[test]
 fn the_reference_pages_are_not_stale() {
-    golden("docs/options.md", &reference::options());
+    golden("docs/options.md", &reference::options(&cli::command()));
     golden("docs/exit-codes.md", &reference::exit_codes());
 }

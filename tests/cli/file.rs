@@ -28,7 +28,7 @@ impl Written {
     }
 
     /// What the program says to these words and variables with this file.
-    fn parse(&self, typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
+    fn parse(&self, typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, EarlyExit> {
         parse(&[&["--config", self.name()], typed].concat(), variables)
     }
 
@@ -86,7 +86,7 @@ fn the_usual_file_is_read_if_there_is_one_and_no_other_is_named() {
             usual_file: usual_file.to_owned(),
             credentials: Vec::new(),
         };
-        cli::parse(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
+        load::load(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
     };
     assert_eq!(id(&["true"], &usual.path), Ok("usual".to_owned()));
     assert_eq!(id(&["true"], &usual.path.with_extension("none")), Ok("host:1".to_owned()));
@@ -105,8 +105,8 @@ fn a_mistake_in_the_file_names_the_file_the_line_the_key_the_value_and_the_remed
             "foreground = \"yes\"",
             "FILE:1: 'foreground' is the text 'yes'; write foreground = true or foreground = false",
         ),
-        ("dry-run = true", "FILE:1: 'dry-run' is no setting; write --dry-run on the command line"),
-        ("config = \"x\"", "FILE:1: 'config' is no setting; write --config on the command line"),
+        ("dry-run = true", "FILE:1: 'dry-run' is not a setting; write --dry-run on the command line"),
+        ("config = \"x\"", "FILE:1: 'config' is not a setting; write --config on the command line"),
         ("grace = 5", "FILE:1: grace: '5' has no unit; write 5s or 5ms"),
         ("\n\ngrace = \"soon\"", "FILE:3: grace: 'soon' is not a duration; write it like 1500ms, 5s or 1m30s"),
         (
@@ -160,12 +160,12 @@ fn a_file_that_everybody_may_write_is_refused_and_a_strangers_is_worth_a_notice(
     fs::set_permissions(&file.path, Permissions::from_mode(0o666)).unwrap();
     let (status, sentence) = file.refused(&["true"]);
     assert_eq!(status, 78);
-    assert!(sentence.ends_with("FILE: everybody may write this file, which says what is run here; chmod o-w it\n"));
+    assert!(sentence.ends_with("FILE: everybody can write to this file, which decides what runs here; chmod o-w it\n"));
     fs::set_permissions(&file.path, Permissions::from_mode(0o644)).unwrap();
     // Only root can give a file away; the rule itself has a test of its own.
     if chown(&file.path, Some(4711), None).is_ok() {
         let notices = file.parse(&["true"], &[]).unwrap().notices.concat();
-        assert!(notices.ends_with("says what is run here, and user 4711, who owns it, may write it"), "{notices}");
+        assert!(notices.ends_with("decides what runs here, and user 4711, who owns it, can write to it"), "{notices}");
     }
 }
 
@@ -214,7 +214,7 @@ fn what_print_config_prints_is_a_file_of_the_same_settings() {
         "true",
     ];
     let page = |typed: &[&str], file: &str| match parse(&[&["--print-config", "--config", file], typed].concat(), &[]) {
-        Err(Stop { text, stream: Stream::Stdout, status: 0 }) => text,
+        Err(EarlyExit { text, stream: Stream::Stdout, status: 0 }) => text,
         other => panic!("{other:?}"),
     };
     let first = page(&typed, "/dev/null");
@@ -251,7 +251,7 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
     let options = config.file.clone().unwrap().options;
     assert_eq!(options, ["--connect=zk1", "--foreground"], "what a variable or an option outdoes does not count");
     fs::write(&file.path, "connect = \"elsewhere\"\nnonsense").unwrap();
-    let arguments = std::iter::once(OsString::from(cli::RELEASER)).chain(options).chain(typed.map(OsString::from));
+    let arguments = std::iter::once(OsString::from(load::RELEASER)).chain(options).chain(typed.map(OsString::from));
     let path = vec![("PATH".into(), "/usr/bin:/bin".into()), ("ZK_LEADER_RUN_STOP_TIMEOUT".into(), "30s".into())];
     let surroundings = Surroundings {
         variables: path,
@@ -260,7 +260,7 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
         usual_file: file.path.clone(),
         credentials: Vec::new(),
     };
-    let told = cli::parse(arguments, &surroundings).unwrap();
+    let told = load::load(arguments, &surroundings).unwrap();
     assert_eq!(told, Config { file: None, ..config });
 }
 
@@ -269,7 +269,7 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     let file = written("connect = 'zk1'\n[election.nightly]\nconnect = 'zk9/prod'\npath = '/jobs/nightly'\n");
     let asked = |typed: &[&str]| {
         let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
-        cli::ctl::parse(arguments.iter().map(OsString::from), &Surroundings::default()).unwrap()
+        ctl::load(arguments.iter().map(OsString::from), &Surroundings::default()).unwrap()
     };
     let base = |path: &str| format!("Base(ZnodePath({path:?}))");
     let nightly = asked(&["status", "nightly"]);

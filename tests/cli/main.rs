@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use zk_leader_run::cli::{self, Stop, Stream, Surroundings, reference};
-use zk_leader_run::config::Config;
+use zk_leader_run::cli::{self, EarlyExit, Stream, reference};
+use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::{Config, ctl, load};
 use zk_leader_run::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use zk_leader_run::exit::Status;
 
@@ -46,7 +47,7 @@ fn run(typed: &[&str], variables: &[(&str, &str)]) -> Output {
     command.args(typed).stdin(Stdio::null()).output().unwrap()
 }
 
-fn parse(typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
+fn parse(typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, EarlyExit> {
     let path = [("PATH", "/usr/bin:/bin")];
     let surroundings = Surroundings {
         variables: path.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect(),
@@ -55,10 +56,10 @@ fn parse(typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, Stop> {
         ..Surroundings::default()
     };
     let arguments = ["zk-leader-run"].iter().chain(typed).map(OsString::from);
-    cli::parse(arguments, &surroundings)
+    load::load(arguments, &surroundings)
 }
 
-fn refused(typed: &[&str], variables: &[(&str, &str)]) -> Stop {
+fn refused(typed: &[&str], variables: &[(&str, &str)]) -> EarlyExit {
     parse(typed, variables).expect_err("it was accepted")
 }
 

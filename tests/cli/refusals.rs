@@ -187,7 +187,7 @@ fn what_does_not_go_with_a_job_that_runs_once_is_refused() {
         typed(&["--slot", "a\nb", "true"], 64, ["--slot:", r"'a\nb'", "control character"]),
         typed(&["--once-per", "0", "true"], 64, ["--once-per:", "'0'", "1h"]),
         typed(&["--slot", "k", "--once-per", "1h", "true"], 64, ["--once-per:", "'1h'", "one of the two"]),
-        typed(&["--retry-failed", "true"], 64, ["--retry-failed:", "goes only with", "--slot or --once-per"]),
+        typed(&["--retry-failed", "true"], 64, ["--retry-failed:", "requires", "--slot or --once-per"]),
         typed(&["--slot", "k", "--keep-slots", "0", "true"], 64, ["--keep-slots:", "'0'", "from 1 to"]),
         typed(&["--slot", "k", "--on-exit", "rejoin", "true"], 64, ["--on-exit:", "'rejoin'", "write exit"]),
         typed(&["--slot", "k", "--on-loss", "rejoin", "true"], 64, ["--on-loss:", "'rejoin'", "--retry-failed"]),
@@ -277,6 +277,37 @@ fn a_mistake_in_a_variable_names_the_variable() {
 }
 
 #[test]
+fn a_misspelt_variable_is_refused_instead_of_ignored() {
+    each_is_refused(&[
+        variable(
+            &[("ZK_LEADER_RUN_SESION_TIMEOUT", "1s")],
+            64,
+            ["ZK_LEADER_RUN_SESION_TIMEOUT", "no such variable", "ZK_LEADER_RUN_SESSION_TIMEOUT?"],
+        ),
+        variable(&[("ZK_LEADER_RUN_NAEM", "x")], 64, ["ZK_LEADER_RUN_NAEM", "no such variable", "ZK_LEADER_RUN_NAME?"]),
+        variable(&[("ZK_LEADER_RUN_AUHT", "x")], 64, ["ZK_LEADER_RUN_AUHT", "no such variable", "ZK_LEADER_RUN_AUTH?"]),
+    ]);
+    let variables = vec![("ZK_LEADER_RUN_CONECT".into(), "zk1".into())];
+    let surroundings = Surroundings { variables, ..Surroundings::default() };
+    let stop = ctl::load(["zk-leaderctl", "list"].map(OsString::from), &surroundings).unwrap_err();
+    assert_eq!(stop.status, 64);
+    assert!(stop.text.contains("did you mean ZK_LEADER_RUN_CONNECT?"), "{}", stop.text);
+    assert!(parse(&["true"], &[("ZK_LEADER_RUN_NAEM", "")]).is_ok(), "an empty variable counts as not set");
+}
+
+#[test]
+fn an_interpreter_needs_a_name() {
+    each_is_refused(&[
+        typed(&["sh", "-c", "true"], 64, ["--name:", "'sh'", "add --name"]),
+        typed(&["/usr/bin/env", "true"], 64, ["--name:", "'env'", "add --name"]),
+        typed(&["/usr/bin/python3.11", "job.py"], 64, ["--name:", "'python3.11'", "add --name"]),
+    ]);
+    assert_eq!(parse(&["--name", "nightly", "sh", "-c", "true"], &[]).unwrap().name, "nightly");
+    assert_eq!(parse(&["--path", "/jobs/nightly", "sh", "-c", "true"], &[]).unwrap().name, "sh");
+    assert_eq!(parse(&["true"], &[]).unwrap().name, "true");
+}
+
+#[test]
 fn text_that_is_not_utf_8_is_refused_with_the_option() {
     let not_text = OsString::from_vec(vec![b'a', 0xff]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_zk-leader-run"));
@@ -291,7 +322,7 @@ fn text_that_is_not_utf_8_is_refused_with_the_option() {
 #[test]
 fn every_option_and_every_variable_is_read_and_named_when_it_is_wrong() {
     let command = cli::command();
-    let settings: Vec<_> = command.get_arguments().filter(|argument| reference::has_twin(argument)).collect();
+    let settings: Vec<_> = command.get_arguments().filter(|argument| reference::has_variable(argument)).collect();
     assert!(settings.len() >= 25);
     for argument in settings {
         let option = argument.get_long().unwrap();

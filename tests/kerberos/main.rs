@@ -249,7 +249,7 @@ fn a_session_logs_in_once_so_a_password_besides_is_refused() {
     let subject = Subject::new("localhost:1", "twice", "a").flag("--kerberos").command(&["true"]);
     let mut refused = subject.env("ZK_LEADER_RUN_AUTH", "sasl:bob:hunter2").spawn();
     assert_eq!(refused.code(), 64);
-    assert!(refused.log().contains("--kerberos: goes not with an identity of SASL"), "{}", refused.log());
+    assert!(refused.log().contains("--kerberos: cannot be combined with a SASL identity"), "{}", refused.log());
 }
 
 #[test]

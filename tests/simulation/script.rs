@@ -170,7 +170,7 @@ impl Script {
 }
 
 impl HostPlan {
-    /// As `config::runs` has it.
+    /// As `config::run_once` has it.
     fn of_jobs(mut self, once: Option<Once>) -> Self {
         let settings = &mut self.settings;
         settings.preparations.marks &= settings.guarantee == Guarantee::AtLeastOne;

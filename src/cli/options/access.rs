@@ -10,8 +10,9 @@ use clap::{Args, ValueHint};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Access to ZooKeeper")]
 pub struct AccessOptions {
-    /// File of identities, a line for each: digest:USER:PASSWORD or sasl:USER:PASSWORD [default: none]
+    /// File of identities, like digest:USER:PASSWORD [default: none]
     ///
+    /// A line for each identity: digest:USER:PASSWORD or sasl:USER:PASSWORD.
     /// digest: as zkCli.sh's addauth; ACLs of the scheme digest are for these. sasl: a login by SASL DIGEST-MD5; the ACLs'
     /// scheme is sasl. The file is refused if everybody may read it. Without it, the variable ZK_LEADER_RUN_AUTH may hold
     /// such lines, or a systemd credential called zk-leader-run.auth (LoadCredential=). Read once, at the start.
@@ -25,7 +26,7 @@ pub struct AccessOptions {
     #[arg(long, global = true)]
     pub kerberos: bool,
 
-    /// The servers' principal in Kerberos [default: zookeeper, and each one's name in --connect]
+    /// The servers' principal [default: zookeeper/NAME-IN-CONNECT]
     ///
     /// SERVICE or SERVICE/HOST; HOST for all of them, where their names in --connect are not those that Kerberos knows.
     #[arg(long, value_name = "NAME", global = true)]
@@ -37,14 +38,16 @@ pub struct AccessOptions {
     #[arg(long, global = true)]
     pub tls: bool,
 
-    /// PEM file of the authorities that sign the servers' certificates [default: none]
+    /// PEM file of the servers' certificate authorities [default: none]
     ///
     /// TLS needs it. A server's certificate must be for its name in --connect. The three files of TLS may be systemd
     /// credentials: zk-leader-run.tls-ca, .tls-cert, .tls-key. They are read again when they change, for the next connection.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub tls_ca: Option<OsString>,
 
-    /// PEM file of our own certificate, for servers that demand one [default: none]
+    /// PEM file of our own certificate [default: none]
+    ///
+    /// For servers that demand one.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub tls_cert: Option<OsString>,
 

@@ -6,11 +6,11 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
-use super::LOG;
+pub const LOG: &str = "Log, trial and help";
 
 #[derive(Args, Clone, Debug, Default)]
-pub struct Configuration {
-    /// TOML file of settings [default: /etc/zk-leader-run/config.toml, if it exists]
+pub struct ConfigurationOptions {
+    /// TOML file [default: /etc/zk-leader-run/config.toml, if it exists]
     ///
     /// Each option is a key: session-timeout = "15s". Settings of one election stand below [election.NAME]. An option wins
     /// over its variable, the variable over the file. It is read once, at the start. /dev/null: no file. It is refused if

@@ -1,29 +1,31 @@
-//! Every option with its help: the only place where one is declared. Values stay text here; `config` gives them meaning.
+//! Every option with its help: the only place where one is declared. The fields are never read:
+//! `config` asks for a value by the option's name, and gives it meaning.
 //!
 //! Never: a check of a value.
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 mod access;
+mod auxiliary;
 mod configuration;
-mod crowd;
-mod errands;
+mod leaders;
+mod monitoring;
 mod protection;
-mod runs;
+mod run_once;
 mod service;
-mod watching;
 
 use std::ffi::OsString;
 
 use clap::{ArgAction, Parser, ValueHint};
 
 pub use self::access::AccessOptions;
-pub use self::configuration::Configuration;
-pub use crowd::Crowd;
-pub use errands::{FenceOptions, HealthOptions, HookOptions};
-use protection::Protection;
-use runs::RunOptions;
+use self::configuration::ConfigurationOptions;
+use self::configuration::LOG;
+use auxiliary::{FenceOptions, HealthOptions, HookOptions};
+use leaders::LeaderOptions;
+use monitoring::MonitoringOptions;
+use protection::AclOptions;
+use run_once::RunOptions;
 use service::ServiceOptions;
-pub use watching::Watching;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
 ///
@@ -47,25 +49,27 @@ pub use watching::Watching;
     disable_version_flag = true,
     max_term_width = 100
 )]
-pub struct Typed {
-    /// Servers of the ensemble, as host:port,host:port/chroot
+pub struct Options {
+    /// Servers, as host:port,.../chroot
     ///
     /// The port is 2181 if left out; an IPv6 address stands in brackets: [2001:db8::1]:2181. The chroot, if any, stands
     /// once after the last server; it is created if it does not exist.
     #[arg(short = 'z', long, value_name = "HOSTS", default_value = "127.0.0.1:2181", help_heading = ELECTION)]
     pub connect: Option<OsString>,
 
-    /// Name of the election; hosts with the same name take turns [default: the command's file name]
+    /// Election to take part in [default: the command's file name]
+    ///
+    /// Hosts with the same name take turns. An interpreter (sh, python3, java, env and so on) has no default: name the job.
     #[arg(long, value_name = "NAME", help_heading = ELECTION)]
     pub name: Option<OsString>,
 
-    /// Znode under which everything is kept [default: /zk-leader-run/<NAME>]
+    /// Znode of the election [default: /zk-leader-run/<NAME>]
     ///
     /// A path within the chroot, such as /jobs/nightly. It must be the same on every host.
     #[arg(long, value_name = "PATH", help_heading = ELECTION)]
     pub path: Option<OsString>,
 
-    /// How this participant is shown to others [default: <hostname>:<pid>]
+    /// Id of this participant [default: <hostname>:<pid>]
     ///
     /// Any text without '/'. No two live participants may have the same one.
     #[arg(long, value_name = "ID", help_heading = ELECTION)]
@@ -80,7 +84,7 @@ pub struct Typed {
     #[arg(long, value_name = "RECIPE", default_value = "sequential", help_heading = ELECTION)]
     pub recipe: Option<OsString>,
 
-    /// Znode of an election that other libraries take part in [default: none but ours do]
+    /// Election shared with other libraries [default: none]
     ///
     /// A path within the chroot: candidates are created there, named and ordered as --recipe says, and everything else stays
     /// under --path. Best effort: the others do not wait until our command is dead, so it is stopped half of a session
@@ -89,9 +93,9 @@ pub struct Typed {
     pub election_path: Option<OsString>,
 
     #[command(flatten)]
-    pub crowd: Crowd,
+    pub leaders: LeaderOptions,
 
-    /// How long to wait for leadership; 0: only if free now [default: for ever]
+    /// How long to wait; 0: only if free now [default: for ever]
     ///
     /// Not elected in time: exit status 75, or --conflict-exit-code. Without --connect-timeout, it also bounds how long
     /// the ensemble is tried: for this long, but at least for one session timeout.
@@ -102,7 +106,7 @@ pub struct Typed {
     #[arg(long, value_name = "STATUS", default_value = "75", allow_hyphen_values = true, help_heading = ELECTION)]
     pub conflict_exit_code: Option<OsString>,
 
-    /// How long to try to reach the ensemble [default: for ever, or see --wait]
+    /// How long to try to connect [default: for ever, or see --wait]
     ///
     /// Not reached in time: exit status 69. It counts only until the first connection.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
@@ -112,7 +116,7 @@ pub struct Typed {
     pub access: AccessOptions,
 
     #[command(flatten)]
-    pub protection: Protection,
+    pub acl: AclOptions,
 
     /// ZooKeeper session timeout to ask for
     ///
@@ -121,20 +125,22 @@ pub struct Typed {
     #[arg(long, value_name = "DURATION", default_value = "15s", allow_hyphen_values = true, help_heading = LEASE)]
     pub session_timeout: Option<OsString>,
 
-    /// How long one renewal entitles the leader to run, at most 2m [default: the session timeout]
+    /// Length of the lease, at most 2m [default: the session timeout]
+    ///
+    /// One renewal entitles the leader to run for this long.
     ///
     /// It is never longer than the session timeout. A longer lease rides out longer outages, and makes the next leader
     /// wait longer after a crash.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
     pub lease: Option<OsString>,
 
-    /// Time kept for the stop signal before the lease ends [default: a quarter of the lease]
+    /// Time kept for the stop signal [default: a quarter of the lease]
     ///
     /// If no renewal succeeds, the command is sent the stop signal this long before SIGKILL. 0: no stop signal then.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
     pub stop_reserve: Option<OsString>,
 
-    /// at-most-one or at-least-one command at a time
+    /// at-most-one or at-least-one command
     ///
     /// at-most-one: no two commands ever run at once; in an outage that outlasts the lease none does. at-least-one: the
     /// command runs on through an outage until there is evidence of another leader, or for --max-pause; two may run at
@@ -142,26 +148,34 @@ pub struct Typed {
     #[arg(long, value_name = "GUARANTEE", default_value = "at-most-one", help_heading = LEASE)]
     pub guarantee: Option<OsString>,
 
-    /// With at-least-one: how long the command runs on without contact [default: 10 session timeouts]
+    /// Longest run without contact [default: 10 session timeouts]
+    ///
+    /// With --guarantee at-least-one: how long the command runs on without contact.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
     pub max_pause: Option<OsString>,
 
-    /// How long contact may be lost before the command is stopped; 0: at once [default: all the lease allows]
+    /// Longest loss of contact; 0: stop at once [default: all the lease allows]
+    ///
+    /// If contact is lost for longer, the command is stopped.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = CONTACT)]
     pub grace: Option<OsString>,
 
-    /// What the command does while contact is lost: run, freeze or a SIGNAL to send it
+    /// What the command does: run, freeze or get a SIGNAL
+    ///
+    /// While contact is lost.
     ///
     /// run: it keeps running. freeze: its whole tree is frozen, and thawed on return; no time is then kept for the stop
     /// signal. SIGNAL: it is sent this signal.
     #[arg(long, value_name = "WHAT", default_value = "run", allow_hyphen_values = true, help_heading = CONTACT)]
     pub on_pause: Option<OsString>,
 
-    /// Signal to send the command when contact is back, after a signal of --on-pause
+    /// Signal to send when contact is back, after --on-pause SIGNAL
     #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true, help_heading = CONTACT)]
     pub on_resume: Option<OsString>,
 
-    /// What holds the process tree together: auto, subreaper, cgroup or pid-namespace
+    /// auto, subreaper, cgroup or pid-namespace
+    ///
+    /// How the process tree is held together.
     ///
     /// auto: a cgroup where we may make one, else subreaper. subreaper: every orphan becomes a child of the guard.
     /// cgroup: a cgroup v2 of our own. pid-namespace: the command sees other process ids, and nothing can escape; needs
@@ -169,7 +183,7 @@ pub struct Typed {
     #[arg(long, value_name = "HOW", default_value = "auto", help_heading = COMMAND)]
     pub contain: Option<OsString>,
 
-    /// Let the command use the terminal: read from it, and be interrupted by Ctrl-C
+    /// Give the command the terminal: its input and Ctrl-C
     #[arg(long, help_heading = COMMAND)]
     pub foreground: bool,
 
@@ -179,13 +193,17 @@ pub struct Typed {
     #[arg(long, value_name = "SIGNAL", default_value = "TERM", allow_hyphen_values = true, help_heading = COMMAND)]
     pub stop_signal: Option<OsString>,
 
-    /// How long the command may take to end when we are asked to stop; then SIGKILL
+    /// Time between the stop signal and SIGKILL
+    ///
+    /// So long may the command take to end when we are asked to stop.
     ///
     /// The lease goes on being renewed meanwhile. 0: SIGKILL at once.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = COMMAND)]
     pub stop_timeout: Option<OsString>,
 
-    /// When the command ends by itself: exit, rejoin or restart
+    /// After the command's end: exit, rejoin or restart
+    ///
+    /// It is for a command that ends by itself.
     ///
     /// exit: leave the election and exit with the command's status. rejoin: leave it to the next in line, go to the end
     /// of the queue, and run the command again when elected again. restart: go on leading and start it again; --restart
@@ -210,12 +228,12 @@ pub struct Typed {
     pub hooks: HookOptions,
 
     #[command(flatten)]
-    pub watching: Watching,
+    pub monitoring: MonitoringOptions,
 
     #[command(flatten)]
     pub runs: RunOptions,
 
-    /// Log as human or json lines on standard error, or to journald
+    /// human or json on standard error, or journald
     ///
     /// journald: straight to systemd's journal, with PRIORITY and ZK_LEADER_TOKEN, _FROM, _TO, _WHY and so on as fields:
     /// journalctl ZK_LEADER_TOKEN=... finds a term on every host. Should the journal be gone, lines go to standard error.
@@ -227,7 +245,7 @@ pub struct Typed {
     pub log_level: Option<OsString>,
 
     #[command(flatten)]
-    pub configuration: Configuration,
+    pub configuration: ConfigurationOptions,
 
     /// Print what would be done, with every timing, and touch nothing
     #[arg(long, help_heading = LOG)]
@@ -250,4 +268,3 @@ const ELECTION: &str = "Election";
 const LEASE: &str = "Lease";
 const CONTACT: &str = "While contact with ZooKeeper is lost";
 const COMMAND: &str = "Command";
-const LOG: &str = "Log, trial and help";

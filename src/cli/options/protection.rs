@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-/// See `config::acl` for what the values mean.
+/// See `config::value::acl` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Access to ZooKeeper")]
-pub struct Protection {
-    /// Who may use the znodes that are created: open, creator or digest:USER:HASH
+pub struct AclOptions {
+    /// ACL of new znodes: open, creator or digest:USER:HASH
     ///
     /// open: everyone may do everything, and so forge a record or end a term. creator: only sessions with our own
     /// identities, which every host must share. Several entries are separated by commas: creator, digest:USER:HASH,

@@ -10,17 +10,18 @@ const TIME: &str = "Limits on time";
 /// What follows when the command ends by itself while we lead.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServiceOptions {
-    /// With --on-exit restart: start the command again on-failure or always
+    /// Restart on-failure or always
     ///
+    /// With --on-exit restart.
     /// on-failure: status 0 is the end, and we exit with 0; everything else (another status, a signal, --timeout) is a
     /// failure. always: after status 0, too. A command that cannot be executed (126, 127) is never started again. Each
     /// start in one term has the same token.
     #[arg(long, value_name = "WHEN", default_value = "on-failure", help_heading = SERVICE)]
     pub restart: Option<OsString>,
 
-    /// Pause before the first restart; it doubles with each failure in a row
+    /// First pause; each failure doubles it
     ///
-    /// The lease is kept meanwhile, so nobody else starts the command. After status 0 the pause is always this long.
+    /// The lease is kept meanwhile, so no other host starts the command. After status 0 the pause is always this long.
     #[arg(long, value_name = "DURATION", default_value = "1s", allow_hyphen_values = true, help_heading = SERVICE)]
     pub restart_delay: Option<OsString>,
 
@@ -30,7 +31,9 @@ pub struct ServiceOptions {
     #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true, help_heading = SERVICE)]
     pub restart_max_delay: Option<OsString>,
 
-    /// How many failures within --restart-window are followed by a restart here, or unlimited
+    /// Restarts within --restart-window, or unlimited
+    ///
+    /// So many failures within --restart-window are followed by a restart here.
     ///
     /// After one more we resign, so that a crash loop moves on to another host, and stand back for --stand-back. 0: resign
     /// at the first failure. Failures are counted on when we lead again: until the window has passed, one more is enough.
@@ -41,38 +44,43 @@ pub struct ServiceOptions {
     #[arg(long, value_name = "DURATION", default_value = "10m", allow_hyphen_values = true, help_heading = SERVICE)]
     pub restart_window: Option<OsString>,
 
-    /// How long we stay out of the line after we resigned
+    /// Time out of the queue after we resigned
     #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true, help_heading = SERVICE)]
     pub stand_back: Option<OsString>,
 
-    /// Exit statuses after which the command is not started again, like 2,78: release, and exit with it
+    /// Exit statuses that end it for good, like 2,78
+    ///
+    /// After one of these we release, and exit with it.
     ///
     /// A signal counts as 128 and its number, --timeout as 124.
     #[arg(long, value_name = "STATUSES", allow_hyphen_values = true, help_heading = SERVICE)]
     pub no_restart_status: Option<OsString>,
 
-    /// The least time from one start of the command here to the next; 0: none
+    /// Least time between two starts; 0: none
+    ///
+    /// From one start of the command on this host to the next.
     ///
     /// It counts across terms, with --on-exit rejoin too.
     #[arg(long, value_name = "DURATION", default_value = "0", allow_hyphen_values = true, help_heading = SERVICE)]
     pub min_start_interval: Option<OsString>,
 
-    /// How long one run may take; then it is stopped, with status 124 [default: for ever]
+    /// Longest run; then stop, status 124 [default: for ever]
     ///
     /// It is sent the stop signal, and killed after --stop-timeout; the lease is renewed meanwhile. Each run has all of it.
     /// With --on-exit restart, it counts as a failure.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = TIME)]
     pub timeout: Option<OsString>,
 
-    /// Skip this run if it could not start within this time: exit 0 [default: never]
+    /// Skip a run not started by then: exit 0 [default: never]
     ///
-    /// For cron: a run that comes too late is none. Counted from our own start, suspended time included; whoever has not
-    /// started the command by then leaves, with one line in the log and status 0. (--wait is the same with status 75: it is
-    /// for those who must know.) If the ensemble was not reached at all, the status is 69.
+    /// For cron. The time counts from our own start, suspended time included. If the command was not started by then, we
+    /// leave the election, with one line in the log and status 0. (--wait does the same with status 75.) If the ensemble was not reached at all, the status is 69.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = TIME)]
     pub start_deadline: Option<OsString>,
 
-    /// How much longer to wait for a leader that did not release; 0: for its lease only
+    /// Extra wait for a leader that did not release
+    ///
+    /// 0: its lease is waited for, and no longer.
     ///
     /// For what a crashed leader has sent off and not finished: requests that still run on a database, say. After a clean
     /// release nothing is waited for. Not with --guarantee at-least-one, which does not wait.

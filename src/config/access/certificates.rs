@@ -1,43 +1,38 @@
-//! The three files of TLS: which there are, whether they go together, and what is wrong with one, by its option.
+//! The three files of TLS: which are given, whether they fit each other, and which option is wrong.
 //!
 //! Never: a key that others may read.
 
 use std::path::PathBuf;
 
-use super::super::given::Given;
-use super::super::refusal::{Refusal, quoted};
 use super::secret_file;
-use crate::cli::{AccessOptions, Layers};
+use crate::config::error::{ConfigError, quoted};
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::Setting;
 use crate::zookeeper::client::tls::{Certificates, Files, Flaw, Identity, Part};
 
 /// What was given, and where.
 struct Options {
-    ca: Given,
-    identity: Option<(Given, Given)>,
+    ca: Setting,
+    identity: Option<(Setting, Setting)>,
     any_name: bool,
 }
 
-/// `None`: no server speaks TLS. `notices` gets what is worth one.
-pub fn read(
-    typed: &AccessOptions,
-    layers: &Layers,
-    uses_tls: bool,
-    notices: &mut Vec<String>,
-) -> Result<Option<Certificates>, Refusal> {
-    let ca = layers.given("tls-ca", typed.tls_ca.as_ref())?;
-    let certificate = layers.given("tls-cert", typed.tls_cert.as_ref())?;
-    let key = layers.given("tls-key", typed.tls_key.as_ref())?;
-    let any_name = layers.flag("tls-any-name", typed.tls_any_name)?;
+/// `None`: no server speaks TLS. Warnings go to `notices`.
+pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Result<Option<Certificates>, ConfigError> {
+    let ca = layers.given("tls-ca")?;
+    let certificate = layers.given("tls-cert")?;
+    let key = layers.given("tls-key")?;
+    let any_name = layers.flag("tls-any-name")?;
     if !uses_tls {
-        for given in [&ca, &certificate, &key].into_iter().flatten() {
-            secret_file::open(given)?;
+        for setting in [&ca, &certificate, &key].into_iter().flatten() {
+            secret_file::open(setting)?;
             let remedy = "no server in --connect speaks TLS; write tcp+tls:// there, or add --tls";
-            notices.push(format!("{} has no effect: {remedy}", given.origin));
+            notices.push(format!("{} has no effect: {remedy}", setting.origin));
         }
         return Ok(None);
     }
     let missing =
-        |option: &str, why: &str| Refusal::usage(format_args!("--{option}"), format_args!("is missing: {why}"));
+        |option: &str, why: &str| ConfigError::usage(format_args!("--{option}"), format_args!("is missing: {why}"));
     let Some(ca) = ca else {
         let why =
             "TLS needs the authorities that sign the servers' certificates; write --tls-ca and a PEM file of them";
@@ -53,27 +48,29 @@ pub fn read(
         notices.extend(secret_file::judge(key)?);
     }
     if any_name {
-        notices
-            .push("servers are not known by their names: every certificate that --tls-ca signed passes for one".into());
+        notices.push(
+            "--tls-any-name: the names of servers are not checked; every certificate that --tls-ca signed is accepted"
+                .into(),
+        );
     }
     let options = Options { ca, identity, any_name };
-    Certificates::load(&options.files()).map(Some).map_err(|flaw| options.refusal(flaw))
+    Certificates::load(&options.files()).map(Some).map_err(|flaw| options.error_of(flaw))
 }
 
 impl Options {
     fn files(&self) -> Files {
-        let path = |given: &Given| PathBuf::from(&given.text);
+        let path = |setting: &Setting| PathBuf::from(&setting.text);
         let identity = self.identity.as_ref();
         let identity = identity.map(|(certificate, key)| Identity { certificate: path(certificate), key: path(key) });
         Files { ca: path(&self.ca), identity, any_name: self.any_name }
     }
 
-    fn refusal(&self, Flaw { part, complaint }: Flaw) -> Refusal {
-        let given = match (part, &self.identity) {
+    fn error_of(&self, Flaw { part, complaint }: Flaw) -> ConfigError {
+        let setting = match (part, &self.identity) {
             (Part::Certificate, Some((certificate, _))) => certificate,
             (Part::Key, Some((_, key))) => key,
             _ => &self.ca,
         };
-        Refusal::configuration(&given.origin, format_args!("{} {complaint}", quoted(&given.text)))
+        ConfigError::configuration(&setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
     }
 }

@@ -1,18 +1,18 @@
-//! What `--auth-file` says: a line for each identity, in the form in which Hadoop, too, writes them.
+//! The identities in `--auth-file`: a line for each, in the form that Hadoop uses, too.
 //!
 //! Never: a word of a line in a complaint; it may be a secret.
 
-use super::super::refusal::Refusal;
+use crate::config::error::ConfigError;
 use crate::zookeeper::client::connect::{Access, Login, Secret};
 
 const EXAMPLE: &str = "write lines like digest:USER:PASSWORD or sasl:USER:PASSWORD";
 
 /// Reads the text of the file (or variable) that is called `source`.
-pub fn read(source: &str, text: &str) -> Result<Access, Refusal> {
+pub fn read(source: &str, text: &str) -> Result<Access, ConfigError> {
     let mut access = Access::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
         let refused = |complaint: &str| {
-            Refusal::configuration(format_args!("{source}:{}", index + 1), format_args!("{complaint}; {EXAMPLE}"))
+            ConfigError::configuration(format_args!("{source}:{}", index + 1), format_args!("{complaint}; {EXAMPLE}"))
         };
         let (scheme, login) = line.split_once(':').ok_or_else(|| refused("this line names no scheme"))?;
         let login = self::login(login).map_err(refused)?;
@@ -25,7 +25,7 @@ pub fn read(source: &str, text: &str) -> Result<Access, Refusal> {
         }
     }
     if access.is_anonymous() {
-        return Err(Refusal::configuration(source, format_args!("there is no identity in it; {EXAMPLE}")));
+        return Err(ConfigError::configuration(source, format_args!("it contains no identity; {EXAMPLE}")));
     }
     Ok(access)
 }
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn what_is_no_identity_is_refused_without_a_word_of_it() {
         let cases = [
-            ("", "f: there is no identity in it"),
-            ("# nothing", "f: there is no identity in it"),
+            ("", "f: it contains no identity"),
+            ("# nothing", "f: it contains no identity"),
             ("hunter2", "f:1: this line names no scheme"),
             ("\nhunter2:hunter2:hunter2", "f:2: this line's scheme is neither digest nor sasl"),
             ("digest:hunter2", "f:1: this line lacks a user or a password"),
@@ -64,9 +64,9 @@ mod tests {
             ("sasl:a:hunter2\nsasl:b:hunter2", "f:2: one session can log in by SASL only once"),
         ];
         for (text, beginning) in cases {
-            let refusal = read("f", text).unwrap_err();
-            assert!(refusal.sentence.starts_with(beginning), "{text}: {}", refusal.sentence);
-            assert!(!refusal.sentence.contains("hunter2"), "{}", refusal.sentence);
+            let error = read("f", text).unwrap_err();
+            assert!(error.sentence.starts_with(beginning), "{text}: {}", error.sentence);
+            assert!(!error.sentence.contains("hunter2"), "{}", error.sentence);
         }
     }
 }

@@ -1,58 +1,58 @@
-//! Logins by Kerberos: whether, and to whom. Who we are, MIT's library finds out by its own variables.
+//! Logins by Kerberos: whether, and to which principal. MIT's library finds our own principal by its variables.
 //!
-//! Never: a keytab that is opened here; only whose it is.
+//! Never: the keys of a keytab; only its owner and mode are read.
 
-use super::super::given::{Given, Origin};
-use super::super::refusal::Refusal;
 use super::secret_file;
-use crate::cli::{AccessOptions, Layers};
+use crate::config::error::ConfigError;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Origin, Setting};
 use crate::zookeeper::client::kerberos::Principal;
 
 /// Names the keys of a client (`kerberos(7)`).
 const KEYTAB: &str = "KRB5_CLIENT_KTNAME";
 
-/// `None`: nobody asked for it. `notices` gets what is worth one.
-pub fn read(typed: &AccessOptions, layers: &Layers, notices: &mut Vec<String>) -> Result<Option<Principal>, Refusal> {
-    let is_wanted = layers.flag("kerberos", typed.kerberos)?;
-    let servers = layers.given("kerberos-server", typed.kerberos_server.as_ref())?;
+/// `None`: not wanted. Warnings go to `notices`.
+pub fn read(layers: &Layers, notices: &mut Vec<String>) -> Result<Option<Principal>, ConfigError> {
+    let is_wanted = layers.flag("kerberos")?;
+    let servers = layers.given("kerberos-server")?;
     let principal = servers.as_ref().map(principal).transpose()?;
     if !is_wanted {
-        notices.extend(servers.map(|given| format!("{} has no effect without --kerberos", given.origin)));
+        notices.extend(servers.map(|setting| format!("{} has no effect without --kerberos", setting.origin)));
         return Ok(None);
     }
     if !cfg!(feature = "kerberos") {
         let complaint = "this build cannot do Kerberos; build one with cargo build --release --features kerberos";
-        return Err(Refusal::configuration(layers.name_of("kerberos"), complaint));
+        return Err(ConfigError::configuration(layers.name_of("kerberos"), complaint));
     }
     notices.extend(keytab(layers)?);
     Ok(Some(principal.unwrap_or_else(|| Principal { service: Principal::USUAL_SERVICE.to_owned(), host: None })))
 }
 
-fn principal(given: &Given) -> Result<Principal, Refusal> {
-    let (service, host) = match given.text.split_once('/') {
+fn principal(setting: &Setting) -> Result<Principal, ConfigError> {
+    let (service, host) = match setting.text.split_once('/') {
         Some((service, host)) => (service, Some(host)),
-        None => (given.text.as_str(), None),
+        None => (setting.text.as_str(), None),
     };
     let is_name =
         |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_alphanumeric() || "-._".contains(letter));
     if !is_name(service) || !host.is_none_or(is_name) {
         let complaint = "is not a principal; write SERVICE or SERVICE/HOST, without a realm, which krb5.conf says";
-        return Err(given.refused(complaint));
+        return Err(setting.refused(complaint));
     }
     Ok(Principal { service: service.to_owned(), host: host.map(str::to_owned) })
 }
 
-/// Whose the keys are. What is no file, or has parts that only the library can fill in, is its matter. Keys that cannot be read
-/// it passes over in silence, and tickets may do without them.
-fn keytab(layers: &Layers) -> Result<Option<String>, Refusal> {
+/// Checks who may read the keys. A name that is not a file, or has parts that only the library can fill in, is not checked. The
+/// library ignores keys that it cannot read, because tickets may do without them, so that is only a notice.
+fn keytab(layers: &Layers) -> Result<Option<String>, ConfigError> {
     let Some(name) = layers.surroundings.variable(KEYTAB).and_then(|name| name.to_str()) else { return Ok(None) };
     let path = name.strip_prefix("FILE:").unwrap_or(name);
     if !path.starts_with('/') || path.contains("%{") {
         return Ok(None);
     }
-    let given = Given { origin: Origin::Argument(KEYTAB), text: path.to_owned() };
-    match secret_file::open(&given) {
-        Ok(_) => secret_file::judge(&given),
-        Err(refusal) => Ok(Some(refusal.sentence)),
+    let setting = Setting { origin: Origin::Argument(KEYTAB), text: path.to_owned() };
+    match secret_file::open(&setting) {
+        Ok(_) => secret_file::judge(&setting),
+        Err(error) => Ok(Some(error.sentence)),
     }
 }

@@ -8,24 +8,14 @@ mod identities;
 mod kerberos;
 mod secret_file;
 
-use super::given::{Given, Origin};
-use super::refusal::Refusal;
-use crate::cli::{AccessOptions, Layers};
+use crate::config::error::ConfigError;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Origin, Setting};
+use crate::config::source::surroundings::SECRET_VARIABLE;
 use crate::zookeeper::client::connect::Access;
 
-/// Holds what a line of `--auth-file` says, for who has secrets in variables anyway. Not an option: those can be seen by all.
-pub const SECRET_VARIABLE: &str = "ZK_LEADER_RUN_AUTH";
-
-/// Names of systemd credentials (`LoadCredential=` in `systemd.exec(5)`), each the default of an option.
-pub const CREDENTIALS: [(&str, &str); 4] = [
-    ("auth-file", "zk-leader-run.auth"),
-    ("tls-ca", "zk-leader-run.tls-ca"),
-    ("tls-cert", "zk-leader-run.tls-cert"),
-    ("tls-key", "zk-leader-run.tls-key"),
-];
-
-/// What was found, and what is worth a notice.
-pub struct Found {
+/// The credentials, and notices.
+pub struct Credentials {
     pub access: Access,
     pub notices: Vec<String>,
 }
@@ -34,28 +24,29 @@ pub struct Found {
 ///
 /// # Errors
 /// The first that cannot be read, is open to others, or makes no sense.
-pub fn read(typed: &AccessOptions, layers: &Layers, uses_tls: bool) -> Result<Found, Refusal> {
+pub fn read(layers: &Layers, uses_tls: bool) -> Result<Credentials, ConfigError> {
     let mut notices = Vec::new();
-    let tls = certificates::read(typed, layers, uses_tls, &mut notices)?;
-    let access = identities(typed, layers, &mut notices)?;
-    let kerberos = kerberos::read(typed, layers, &mut notices)?;
+    let tls = certificates::read(layers, uses_tls, &mut notices)?;
+    let access = identities(layers, &mut notices)?;
+    let kerberos = kerberos::read(layers, &mut notices)?;
     if kerberos.is_some() && access.sasl.is_some() {
-        let complaint = "goes not with an identity of SASL (sasl:USER:PASSWORD); a session logs in by SASL only once";
-        return Err(Refusal::usage(layers.name_of("kerberos"), complaint));
+        let complaint =
+            "cannot be combined with a SASL identity (sasl:USER:PASSWORD); a session can log in by SASL only once";
+        return Err(ConfigError::usage(layers.name_of("kerberos"), complaint));
     }
-    Ok(Found { access: Access { kerberos, tls, ..access }, notices })
+    Ok(Credentials { access: Access { kerberos, tls, ..access }, notices })
 }
 
-fn identities(typed: &AccessOptions, layers: &Layers, notices: &mut Vec<String>) -> Result<Access, Refusal> {
-    let file = layers.given("auth-file", typed.auth_file.as_ref())?;
+fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<Access, ConfigError> {
+    let file = layers.given("auth-file")?;
     let variable = layers.surroundings.variable(SECRET_VARIABLE).filter(|value| !value.is_empty());
     match (file, variable) {
         (None, None) => Ok(Access::default()),
         (Some(file), Some(_)) if matches!(file.origin, Origin::Environment(_)) => {
-            Err(file.refused(format_args!("goes not with {SECRET_VARIABLE}; unset one of them")))
+            Err(file.refused(format_args!("cannot be combined with {SECRET_VARIABLE}; unset one of them")))
         }
-        (Some(Given { origin: Origin::File(..) | Origin::Credential(_), .. }) | None, Some(secret)) => {
-            let not_text = || Refusal::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");
+        (Some(Setting { origin: Origin::File(..) | Origin::Credential(_), .. }) | None, Some(secret)) => {
+            let not_text = || ConfigError::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");
             identities::read(SECRET_VARIABLE, secret.to_str().ok_or_else(not_text)?)
         }
         (Some(file), _) => {

@@ -1,6 +1,6 @@
 //! A file that holds a secret: read once, through one descriptor, and refused if others may read it.
 //!
-//! Never: a file that is judged by a name that may since mean another one.
+//! Never: a file that is checked by its name, which may mean another file by now.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 
-use super::super::given::Given;
-use super::super::refusal::Refusal;
+use crate::config::error::{ConfigError, quoted};
+use crate::config::source::setting::Setting;
 
 /// No secret is longer.
 const LONGEST: u64 = 1 << 20;
@@ -19,47 +19,47 @@ const READABLE_BY_GROUP: u32 = 0o040;
 /// Read or written by everybody.
 const OPEN_TO_ALL: u32 = 0o006;
 
-/// What stands in it, and whether it is worth a notice.
+/// Its text, and perhaps a notice.
 pub struct Contents {
     pub text: String,
     pub notice: Option<String>,
 }
 
 /// Reads the file that `given` names.
-pub fn read(given: &Given) -> Result<Contents, Refusal> {
-    let (file, notice) = open_judged(given)?;
+pub fn read(setting: &Setting) -> Result<Contents, ConfigError> {
+    let (file, notice) = open_judged(setting)?;
     let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text).map_err(|error| broken(given, &error))?;
+    file.take(LONGEST).read_to_string(&mut text).map_err(|error| broken(setting, &error))?;
     Ok(Contents { text, notice })
 }
 
 /// Only whose it is, and whether it can be read.
-pub fn judge(given: &Given) -> Result<Option<String>, Refusal> {
-    open_judged(given).map(|(_, notice)| notice)
+pub fn judge(setting: &Setting) -> Result<Option<String>, ConfigError> {
+    open_judged(setting).map(|(_, notice)| notice)
 }
 
 /// A file that may be everybody's to read.
-pub fn open(given: &Given) -> Result<File, Refusal> {
-    File::open(&given.text).map_err(|error| broken(given, &error))
+pub fn open(setting: &Setting) -> Result<File, ConfigError> {
+    File::open(&setting.text).map_err(|error| broken(setting, &error))
 }
 
-fn open_judged(given: &Given) -> Result<(File, Option<String>), Refusal> {
-    let file = open(given)?;
-    let stat = file.metadata().map_err(|error| broken(given, &error))?;
+fn open_judged(setting: &Setting) -> Result<(File, Option<String>), ConfigError> {
+    let file = open(setting)?;
+    let stat = file.metadata().map_err(|error| broken(setting, &error))?;
     let rights = Rights { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
     // A pipe is whose it is by other means.
-    let notice = if stat.is_file() { rights.judge(given)? } else { None };
+    let notice = if stat.is_file() { rights.judge(setting)? } else { None };
     Ok((file, notice))
 }
 
-fn broken(given: &Given, error: &io::Error) -> Refusal {
+fn broken(setting: &Setting, error: &io::Error) -> ConfigError {
     let reason = error.raw_os_error().map_or("it is not UTF-8 text", |errno| Errno::from_raw(errno).desc());
-    unusable(given, format_args!("cannot be read: {reason}; write the path of a file that this user may read"))
+    unusable(setting, format_args!("cannot be read: {reason}; write the path of a file that this user may read"))
 }
 
 /// Whatever is wrong with a file is wrong with the configuration.
-fn unusable(given: &Given, complaint: impl std::fmt::Display) -> Refusal {
-    Refusal::configuration(&given.origin, format_args!("{} {complaint}", super::super::refusal::quoted(&given.text)))
+fn unusable(setting: &Setting, complaint: impl std::fmt::Display) -> ConfigError {
+    ConfigError::configuration(&setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
 }
 
 /// Whose a file is, and who may do what with it (`stat(2)`).
@@ -71,11 +71,12 @@ struct Rights {
 }
 
 impl Rights {
-    /// Everybody is one too many. A group is usual where secrets are mounted (in Kubernetes); a foreign one is worth a notice.
-    fn judge(self, given: &Given) -> Result<Option<String>, Refusal> {
+    /// A file that everybody can read is refused. A group is usual where secrets are mounted (Kubernetes); a foreign one gives a
+    /// notice.
+    fn judge(self, setting: &Setting) -> Result<Option<String>, ConfigError> {
         if self.mode & OPEN_TO_ALL != 0 {
-            let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", given.text);
-            return Err(unusable(given, complaint));
+            let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", setting.text);
+            return Err(unusable(setting, complaint));
         }
         let strangers = if self.user != ROOT && self.user != geteuid().as_raw() {
             format!("user {}, who owns it,", self.user)
@@ -84,6 +85,6 @@ impl Rights {
         } else {
             return Ok(None);
         };
-        Ok(Some(format!("{} holds a secret, and {strangers} may read it", given.text)))
+        Ok(Some(format!("{} holds a secret, and {strangers} may read it", setting.text)))
     }
 }

@@ -200,15 +200,9 @@ pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
 
 /// The name of a slot's marker. Whatever a znode may not be called, or would be hard to type, is percent-encoded.
 pub(crate) fn slot_name(key: &str) -> String {
-    let mut name = SLOT.to_owned();
-    for byte in key.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.:+@=,".contains(&byte) {
-            name.push(char::from(byte));
-        } else {
-            name += &format!("%{byte:02X}");
-        }
-    }
-    name
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+@=,".contains(&byte);
+    let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    format!("{SLOT}{}", key.bytes().map(letter).collect::<String>())
 }
 
 pub(crate) fn is_slot(name: &str) -> bool {

@@ -1,0 +1,97 @@
+//! Options of the auxiliary commands.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+const HEALTH: &str = "Health";
+const FENCING: &str = "Fencing";
+const HOOKS: &str = "Hooks";
+
+/// What tells others of our part in the election.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HookOptions {
+    /// Shell command to run at every change of our role
+    ///
+    /// It finds what happened in ZK_LEADER_EVENT: standby, elected, fenced, started, paused, resumed, stopping, lost or
+    /// released; why, in ZK_LEADER_WHY; and the term in the variables that the command gets. It is run by /bin/sh -c,
+    /// one event after the other. Nothing waits for it: not the command, no deadline, no release. What it prints goes to
+    /// standard error; what it leaves running in the background is ended with it. If hooks come faster than they are
+    /// done, the oldest of more than 32 are left out, and ZK_LEADER_MISSED tells the next one how many. The last ones,
+    /// after the release, delay our exit by at most one --hook-timeout.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HOOKS)]
+    pub hook: Option<OsString>,
+
+    /// Longest hook; then it is killed
+    ///
+    /// Its whole tree is killed.
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HOOKS)]
+    pub hook_timeout: Option<OsString>,
+}
+
+/// What says whether this host may lead.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HealthOptions {
+    /// Shell command; exit status 0: this host may lead
+    ///
+    /// It is run by /bin/sh -c, at once and then every --health-interval. Until it has succeeded, and after
+    /// --health-failures failures in a row, this host does not stand in line; a leader stops its command, hands over and
+    /// comes back when the health command succeeds again. It finds leader or standby in ZK_LEADER_ROLE (leader: the
+    /// command runs here), and as leader the variables that the command gets. What it prints goes to standard error; what
+    /// it leaves running in the background is ended with it.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_cmd: Option<OsString>,
+
+    /// Pause between two health checks
+    ///
+    /// From the end of one to the start of the next.
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_interval: Option<OsString>,
+
+    /// Longest health check; then it fails
+    ///
+    /// Its whole tree is killed then.
+    #[arg(long, value_name = "DURATION", default_value = "5s", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_timeout: Option<OsString>,
+
+    /// Failures in a row that make a host unhealthy
+    #[arg(long, value_name = "COUNT", default_value = "3", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_failures: Option<OsString>,
+
+    /// No failure counts so long after a start
+    #[arg(long, value_name = "DURATION", default_value = "0", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub health_grace: Option<OsString>,
+
+    /// Shell command; exit status 0: this host may contend
+    ///
+    /// It is asked before this host stands in line for the first time, and again after each --stand-back until it agrees;
+    /// then never again. It is run like the health command.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub eligible_cmd: Option<OsString>,
+
+    /// Longest eligibility command; then it refuses
+    ///
+    /// Its whole tree is killed then.
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
+    pub eligible_timeout: Option<OsString>,
+}
+
+/// What makes sure that an earlier leader does no more harm.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FenceOptions {
+    /// Shell command that fences a leader that did not release
+    ///
+    /// It is run by /bin/sh -c before the command is started, once for each leader that was not fenced yet, with
+    /// ZK_LEADER_PREVIOUS_ID, _HOST, _PID and _TOKEN in its environment, the same as JSON on standard input, and the
+    /// variables of our own term. If it fails or takes too long, the command is not started: this host hands over, stands
+    /// back for --stand-back and tries again, and the next leader has to fence that leader, too. So it may be run more
+    /// than once for one leader. A host without --fence-cmd leads without fencing.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = FENCING)]
+    pub fence_cmd: Option<OsString>,
+
+    /// Longest fence command; then it fails
+    ///
+    /// Its whole tree is killed then.
+    #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, help_heading = FENCING)]
+    pub fence_timeout: Option<OsString>,
+}

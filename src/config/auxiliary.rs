@@ -1,0 +1,93 @@
+//! The auxiliary commands: hook, health, eligibility and fencing.
+//!
+//! Never: a command that is run here.
+
+use crate::config::error::ConfigError;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Origin, Setting};
+use crate::config::value::duration::{self, Zero};
+use crate::core::health;
+use crate::supervisor::errands::Errand;
+
+/// The auxiliary commands that there are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Auxiliary {
+    /// `--hook`.
+    pub hook: Option<Errand>,
+    /// `--health-cmd`.
+    pub health: Option<(Errand, health::Settings)>,
+    /// `--eligible-cmd`.
+    pub eligible: Option<Errand>,
+    /// `--fence-cmd`.
+    pub fence: Option<Errand>,
+    /// Settings without effect.
+    pub(super) notices: Vec<String>,
+}
+
+pub(super) fn read(layers: &Layers) -> Result<Auxiliary, ConfigError> {
+    let mut notices = Vec::new();
+    let hook = errand(&mut notices, layers.given("hook")?, &layers.required("hook-timeout")?, "--hook")?;
+    let health = health(&mut notices, layers)?;
+    let eligible =
+        errand(&mut notices, layers.given("eligible-cmd")?, &layers.required("eligible-timeout")?, "--eligible-cmd")?;
+    let fence = errand(&mut notices, layers.given("fence-cmd")?, &layers.required("fence-timeout")?, "--fence-cmd")?;
+    Ok(Auxiliary { hook, health, eligible, fence, notices })
+}
+
+fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, health::Settings)>, ConfigError> {
+    const OPTION: &str = "--health-cmd";
+    let command = layers.given("health-cmd")?;
+    let timeout = layers.required("health-timeout")?;
+    let interval = layers.required("health-interval")?;
+    let failures = layers.required("health-failures")?;
+    let grace = layers.required("health-grace")?;
+    let settings = health::Settings {
+        interval: duration::parse(&interval, Zero::Senseless("write how long to wait between checks, like 10s"))?,
+        failures: count(&failures)?,
+        grace: duration::parse(&grace, Zero::Meaningful)?,
+    };
+    let errand = errand(notices, command, &timeout, OPTION)?;
+    if errand.is_none() {
+        for setting in [&interval, &failures, &grace] {
+            unless_default(notices, setting, OPTION);
+        }
+    }
+    Ok(errand.map(|errand| (errand, settings)))
+}
+
+fn count(setting: &Setting) -> Result<u32, ConfigError> {
+    match setting.text.parse() {
+        Ok(count) if count > 0 && setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
+        _ => Err(setting.refused("is not a number of failures; write 1, 2, 3 or more")),
+    }
+}
+
+fn errand(
+    notices: &mut Vec<String>,
+    command: Option<Setting>,
+    timeout: &Setting,
+    option: &'static str,
+) -> Result<Option<Errand>, ConfigError> {
+    let remedy = "write how long it may take, like 10s";
+    let limit = duration::parse(timeout, Zero::Senseless(remedy))?;
+    match command {
+        Some(command) if command.text.trim().is_empty() => {
+            Err(command.refused("is not a command; write one, or leave the option out"))
+        }
+        Some(command) if command.text.chars().any(|letter| letter.is_control() && letter != '\n' && letter != '\t') => {
+            Err(command.refused("contains a control character; write a command as you would type it"))
+        }
+        Some(command) => Ok(Some(Errand { command: command.text, timeout: limit })),
+        None => {
+            unless_default(notices, timeout, option);
+            Ok(None)
+        }
+    }
+}
+
+/// A notice on a setting of a command that is not given.
+fn unless_default(notices: &mut Vec<String>, setting: &Setting, option: &'static str) {
+    if !matches!(setting.origin, Origin::Default(_)) {
+        notices.push(format!("{} has no effect without {option}", setting.origin));
+    }
+}

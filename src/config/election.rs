@@ -1,0 +1,81 @@
+//! Where the election is, who takes part, and how candidates line up.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::election_path;
+use super::error::{ConfigError, quoted};
+use super::source::layers::Layers;
+use super::value::ensemble::{self, Ensemble};
+use super::value::znode::{self, ZnodePath};
+use crate::core::settings::Recipe;
+use crate::zookeeper::schema::recipe::RECIPES;
+
+pub struct ElectionSettings {
+    pub ensemble: Ensemble,
+    pub name: String,
+    pub base: ZnodePath,
+    /// The directory of the candidates.
+    pub candidates: ZnodePath,
+    pub is_shared: bool,
+    pub id: String,
+    pub recipe: Recipe,
+}
+
+pub fn read(layers: &Layers, program: &OsStr) -> Result<ElectionSettings, ConfigError> {
+    let ensemble = ensemble::read(layers)?;
+    let name = match layers.given("name")? {
+        Some(setting) => znode::name(&setting)?,
+        None => default_name(program, layers.given("path")?.is_some())?,
+    };
+    let base = match layers.given("path")? {
+        Some(setting) => znode::path(&setting)?,
+        None => znode::default_root().join(&name),
+    };
+    let id = match layers.given("id")? {
+        Some(setting) => znode::name(&setting)?,
+        None => default_id(layers)?,
+    };
+    let recipe = layers.required("recipe")?.one_of(&RECIPES)?;
+    let shared = layers.given("election-path")?;
+    let shared = shared.map(|setting| election_path::election(&setting, &base, recipe)).transpose()?;
+    let (is_shared, candidates) = (shared.is_some(), shared.unwrap_or_else(|| base.join(election_path::OWN)));
+    Ok(ElectionSettings { ensemble, name, base, candidates, is_shared, id, recipe })
+}
+
+fn default_id(layers: &Layers) -> Result<String, ConfigError> {
+    let id = format!("{}:{}", layers.surroundings.host, layers.surroundings.pid);
+    let complaint = format!("the host name makes {}, which cannot be an id; add --id and one", quoted(&id));
+    znode::as_name(&id).ok_or_else(|| ConfigError::usage("--id", complaint))
+}
+
+/// Programs that run another program or a script: their file name does not tell one job from another.
+const INTERPRETERS: &str = "sh bash dash ash ksh zsh fish csh tcsh busybox python perl ruby node php lua Rscript java pwsh env \
+    nice ionice nohup timeout setsid stdbuf sudo su chroot taskset systemd-run docker podman";
+
+/// `python3.11` is `python`.
+fn is_interpreter(name: &str) -> bool {
+    let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    INTERPRETERS.split(' ').any(|interpreter| interpreter == plain)
+}
+
+/// The command's file name, if a znode may be called that. Two jobs of one interpreter would share an election, and the
+/// second would wait for ever; with a path of its own, the name is only shown.
+fn default_name(program: &OsStr, has_path: bool) -> Result<String, ConfigError> {
+    let name = Path::new(program).file_name().unwrap_or_default();
+    if !has_path && name.to_str().is_some_and(is_interpreter) {
+        let complaint = format!(
+            "is missing: every job that {} runs would share one election; add --name and a name like nightly, the same on \
+             every host",
+            quoted(&name.to_string_lossy())
+        );
+        return Err(ConfigError::usage("--name", complaint));
+    }
+    name.to_str().and_then(znode::as_name).ok_or_else(|| {
+        let complaint = format!(
+            "the command's file name {} cannot be the name of a znode; add --name and a name like nightly",
+            quoted(&name.to_string_lossy())
+        );
+        ConfigError::usage("--name", complaint)
+    })
+}

@@ -1,0 +1,33 @@
+//! `--election-path`: an election shared with other libraries.
+//!
+//! Never: a znode among the candidates that is not a candidate.
+
+use crate::config::error::ConfigError;
+use crate::config::source::setting::Setting;
+use crate::config::value::znode::{self, ZnodePath};
+use crate::core::settings::Recipe;
+
+/// Where `<base>` keeps candidates of its own.
+pub const OWN: &str = "election";
+
+/// What `--election-path` costs.
+pub const BEST_EFFORT: &str = "--election-path: contenders of other libraries do not wait until the command is dead; it is \
+                               stopped half of a session timeout early, which is best effort and no proof";
+
+/// The directory of `--election-path`. Other libraries would take our other znodes for contenders, so these lie apart.
+pub fn election(setting: &Setting, base: &ZnodePath, recipe: Recipe) -> Result<ZnodePath, ConfigError> {
+    let election = znode::path(setting)?;
+    if recipe == Recipe::Single {
+        let complaint = "has no line of candidates with --recipe single; write the recipe of those who contend there, such as \
+                         curator-latch, curator-lock or kazoo";
+        return Err(setting.conflicting(complaint));
+    }
+    if base.is_within(&election) || election.is_within(base) && election != base.join(OWN) {
+        let complaint = format!(
+            "and the election's own znodes in {base} must lie apart, because other libraries take every znode for a contender; \
+             write another --path"
+        );
+        return Err(setting.conflicting(complaint));
+    }
+    Ok(election)
+}

@@ -1,0 +1,73 @@
+//! From the arguments, the environment and the configuration file to a [`Config`], or to the one text that ends the program.
+//!
+//! Never: anything connected, written or started.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::error::ErrorKind;
+
+use super::build::{self, Config, FileRead};
+use super::error::ConfigError;
+use super::source::file::{self, ConfigFile};
+use super::source::file_settings::{self, FileSettings};
+use super::source::layers::{self, Layers};
+use super::source::{mistake, origins};
+use crate::cli::{self, EarlyExit, Stream};
+use crate::config::source::surroundings::Surroundings;
+
+impl From<ConfigError> for EarlyExit {
+    fn from(error: ConfigError) -> Self {
+        let text = format!("zk-leader-run: {}\n", error.sentence);
+        Self { text, stream: Stream::Stderr, status: error.status.code() }
+    }
+}
+
+/// The program name of a releaser, which is told by options what the file said when its supervisor started.
+pub const RELEASER: &str = "zk-leader-run-releaser";
+
+/// The program name of a process that led, stood still for longer than its lease, and started itself anew to contend again.
+pub const REJOINED: &str = "zk-leader-run-rejoined";
+
+/// Reads the command line (with the program's name first), the environment and the configuration file.
+///
+/// # Errors
+/// Help, the version or the settings were asked for, or something is wrong.
+pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, EarlyExit> {
+    let mut arguments = arguments.into_iter().peekable();
+    let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
+    let grammar = cli::command();
+    let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
+    let layers = Layers { matches: &matches, surroundings, file: &FileSettings::default() };
+    let found = if is_releaser { ConfigFile::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
+    let unknown_variables = layers::check_variables(surroundings)?;
+    let name = election_name(command.first(), &Layers { file: &found.settings, ..layers })?;
+    let settings = found.settings.of_election(&name);
+    let layers = Layers { file: &settings, ..layers };
+    if layers.flag("print-config")? {
+        return Err(EarlyExit::answer(origins::page(&grammar, &layers, found.path.as_deref())));
+    }
+    let Some(program) = command.first().cloned() else {
+        return Err(mistake::no_command(&grammar, &matches).into());
+    };
+    let mut config = build::read(&program, command, &layers)?;
+    config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
+    config.notices.extend(found.notice);
+    config.notices.extend(unknown_variables);
+    Ok(config)
+}
+
+/// Which section of the file is ours, as far as that is known yet.
+fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, ConfigError> {
+    let named = layers.given("name")?.map(|setting| setting.text);
+    let program = || program.and_then(|program| Path::new(program).file_name());
+    Ok(named.unwrap_or_else(|| program().unwrap_or_default().to_string_lossy().into_owned()))
+}
+
+fn stop(error: &clap::Error) -> EarlyExit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
+        _ => mistake::error_of(error, "zk-leader-run").into(),
+    }
+}

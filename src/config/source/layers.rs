@@ -1,0 +1,136 @@
+//! The value of an option: from the command line, else its variable, else its key in the file, else its default.
+//!
+//! Never: a value without its origin.
+
+use std::ffi::OsStr;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::cli::{self, ENVIRONMENT_PREFIX, environment_variable, reference};
+use crate::config::error::{ConfigError, misspelt, quoted};
+use crate::config::source::file_settings::{FileSettings, Location};
+use crate::config::source::setting::{Origin, Setting};
+use crate::config::source::surroundings::{SECRET_VARIABLE, Surroundings};
+
+/// The layers of one command line.
+pub struct Layers<'a> {
+    pub matches: &'a ArgMatches,
+    pub surroundings: &'a Surroundings,
+    pub file: &'a FileSettings,
+}
+
+/// Where a value came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer<'a> {
+    Option,
+    Environment,
+    File(&'a Location),
+    /// A default that systemd gave us.
+    Credential,
+    Default,
+}
+
+impl Layers<'_> {
+    /// The value of an option, by its long name. A variable that is set but empty counts as not set.
+    pub fn given(&self, option: &'static str) -> Result<Option<Setting>, ConfigError> {
+        let Some((layer, value)) = self.effective(option) else { return Ok(None) };
+        let origin = match layer {
+            Layer::Option => Origin::Option(option),
+            Layer::Environment => Origin::Environment(option),
+            Layer::File(place) => Origin::File(option, place.clone()),
+            Layer::Credential => Origin::Credential(option),
+            Layer::Default => Origin::Default(option),
+        };
+        match value.to_str() {
+            Some(text) => Ok(Some(Setting { origin, text: text.to_owned() })),
+            None => Err(ConfigError::usage(
+                origin,
+                format_args!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy())),
+            )),
+        }
+    }
+
+    /// The value that counts, and the layer that it is from.
+    pub fn effective<'a>(&'a self, option: &str) -> Option<(Layer<'a>, &'a OsStr)> {
+        let parsed = self.parsed(option);
+        match (parsed, self.variable(option), self.file.general(option)) {
+            (Some((ValueSource::CommandLine, value)), _, _) => Some((Layer::Option, value)),
+            (_, Some(value), _) => Some((Layer::Environment, value)),
+            (_, None, Some(set)) => Some((Layer::File(&set.place), OsStr::new(&set.text))),
+            (Some((_, value)), None, None) => Some((Layer::Default, value)),
+            (None, None, None) => self.credential(option).map(|path| (Layer::Credential, path)),
+        }
+    }
+
+    /// The value of an option that has a default.
+    pub fn required(&self, option: &'static str) -> Result<Setting, ConfigError> {
+        let missing = || ConfigError::usage(format_args!("--{option}"), "has no value");
+        self.given(option)?.ok_or_else(missing)
+    }
+
+    /// An option without a value; in the environment it has one.
+    pub fn flag(&self, option: &'static str) -> Result<bool, ConfigError> {
+        const WORDS: [(&str, bool); 8] = [
+            ("true", true),
+            ("false", false),
+            ("1", true),
+            ("0", false),
+            ("yes", true),
+            ("no", false),
+            ("on", true),
+            ("off", false),
+        ];
+        self.given(option)?.map_or(Ok(false), |setting| setting.one_of(&WORDS))
+    }
+
+    /// What to call an option in a complaint: by where its value came from.
+    pub fn name_of(&self, option: &'static str) -> String {
+        match self.effective(option) {
+            Some((Layer::Environment, _)) => Origin::Environment(option),
+            Some((Layer::File(place), _)) => Origin::File(option, place.clone()),
+            _ => Origin::Option(option),
+        }
+        .to_string()
+    }
+
+    fn credential(&self, option: &str) -> Option<&OsStr> {
+        let mut known = self.surroundings.credentials.iter();
+        known.find(|(known, _)| *known == option).map(|(_, path)| path.as_os_str())
+    }
+
+    /// An empty variable counts as not set.
+    fn variable(&self, option: &str) -> Option<&OsStr> {
+        self.surroundings.variable(&environment_variable(option)).filter(|value| !value.is_empty())
+    }
+
+    /// What the parser says, a default included. Not every grammar has every option that a layer is asked for.
+    fn parsed(&self, option: &str) -> Option<(ValueSource, &OsStr)> {
+        let id = option.replace('-', "_");
+        let value = self.matches.try_get_raw(&id).ok()??.next_back()?;
+        Some((self.matches.value_source(&id)?, value))
+    }
+}
+
+/// Refuses a misspelt variable, because the setting that was meant would be missing; any other unknown variable gives a
+/// notice only (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
+pub fn check_variables(surroundings: &Surroundings) -> Result<Vec<String>, ConfigError> {
+    let command = cli::command();
+    let options = command.get_arguments().filter(|argument| reference::has_variable(argument));
+    let options = options.filter_map(|argument| argument.get_long());
+    let known: Vec<String> = options.map(environment_variable).chain([SECRET_VARIABLE.to_owned()]).collect();
+    let set = surroundings.variables.iter().filter(|(_, value)| !value.is_empty());
+    let names = set.map(|(name, _)| name.to_string_lossy());
+    let unknown = names.filter(|name| name.starts_with(ENVIRONMENT_PREFIX) && !known.iter().any(|known| known == name));
+    let unknown = unknown.map(|name| {
+        let suffixes = known.iter().filter_map(|known| known.strip_prefix(ENVIRONMENT_PREFIX));
+        match misspelt(name.trim_start_matches(ENVIRONMENT_PREFIX), suffixes) {
+            Some(meant) => Err(ConfigError::usage(
+                quoted(&name),
+                format_args!("there is no such variable; did you mean {ENVIRONMENT_PREFIX}{meant}?"),
+            )),
+            None => Ok(format!("the variable {} is unknown and ignored", quoted(&name))),
+        }
+    });
+    unknown.collect()
+}

@@ -1,0 +1,97 @@
+//! The errors of the command-line parser, each as one sentence.
+//!
+//! Never: the parser's own text, which has several lines and a usage.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, Error};
+
+use crate::config::error::{ConfigError, quoted};
+
+/// The error, if it is not a request for help.
+pub fn error_of(error: &Error, program: &str) -> ConfigError {
+    let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
+    // `--wait <DURATION>`: the parser adds the value's name.
+    let option = argument.split([' ', '=']).next().unwrap_or_default();
+    match error.kind() {
+        ErrorKind::UnknownArgument => ConfigError::usage(plain(&argument), unknown(&argument, error, program)),
+        ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
+            ConfigError::usage(option, format_args!("a value is missing; write {}", argument.replace(['<', '>'], "")))
+        }
+        ErrorKind::TooManyValues => {
+            let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
+            ConfigError::usage(
+                option,
+                format_args!("unexpected value {}; write {option} without a value", quoted(&value)),
+            )
+        }
+        ErrorKind::InvalidSubcommand => {
+            let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            let meant = text(error, ContextKind::SuggestedSubcommand);
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            ConfigError::usage(plain(&word), format_args!("no such command{meant}; {program} --help lists them"))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = argument.replace(['<', '>'], "");
+            ConfigError::usage(&missing, format_args!("is missing; {program} --help tells what it is"))
+        }
+        kind => ConfigError::usage(
+            "command line",
+            format_args!("{}; {program} --help lists all options", kind.as_str().unwrap_or("is wrong")),
+        ),
+    }
+}
+
+fn unknown(argument: &str, error: &Error, program: &str) -> String {
+    let is_word = !argument.starts_with('-');
+    let foreign = FOREIGN.iter().find(|(name, _)| *name == argument && program == RUN).map(|(_, ours)| *ours);
+    match (foreign, text(error, ContextKind::SuggestedArg)) {
+        (Some(ours), _) => format!("no such option; write {ours}"),
+        (None, Some(suggested)) => format!("no such option; did you mean {suggested}?"),
+        (None, None) if is_word => format!("unexpected argument; {program} --help lists the arguments of each command"),
+        (None, None) if program == RUN => {
+            format!("no such option; {program} --help lists all options, and options of the command stand after it")
+        }
+        (None, None) => format!("no such option; {program} --help lists all options"),
+    }
+}
+
+const RUN: &str = "zk-leader-run";
+
+/// What people try who know other programs, flock(1) above all.
+const FOREIGN: [(&str, &str); 8] = [
+    ("-v", "--log-level debug"),
+    ("--verbose", "--log-level debug"),
+    ("-q", "--log-level warn"),
+    ("--quiet", "--log-level warn"),
+    ("-n", "--wait 0"),
+    ("--nonblock", "--wait 0"),
+    ("-w", "--wait and a duration"),
+    ("-E", "--conflict-exit-code and a status"),
+];
+
+/// The last option may have taken the command for its value.
+pub fn no_command(grammar: &Command, matches: &ArgMatches) -> ConfigError {
+    let typed = |argument: &&Arg| matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let options = grammar.get_arguments().filter(|argument| argument.get_action().takes_values()).filter(typed);
+    let last = options.max_by_key(|argument| matches.indices_of(argument.get_id().as_str()).and_then(Iterator::max));
+    let taken = last.and_then(|argument| {
+        let value = matches.get_raw(argument.get_id().as_str())?.next_back()?;
+        Some(format!(" ({} is the value of --{})", quoted(&value.to_string_lossy()), argument.get_long()?))
+    });
+    let taken = taken.unwrap_or_default();
+    ConfigError::usage("COMMAND", format_args!("no command{taken}; write {RUN} [OPTIONS] -- COMMAND [ARGS]..."))
+}
+
+/// An unknown word names itself; its control characters are shown, not obeyed.
+fn plain(argument: &str) -> String {
+    quoted(argument).trim_matches('\'').to_owned()
+}
+
+fn text(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    }
+}

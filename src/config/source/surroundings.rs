@@ -1,0 +1,56 @@
+//! What surrounds this process: environment, host, credentials of systemd. Read once.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// Holds what a line of `--auth-file` says, for who has secrets in variables anyway. Not an option: those can be seen by all.
+pub const SECRET_VARIABLE: &str = "ZK_LEADER_RUN_AUTH";
+
+/// Names of systemd credentials (`LoadCredential=` in `systemd.exec(5)`), each the default of an option.
+pub const CREDENTIALS: [(&str, &str); 4] = [
+    ("auth-file", "zk-leader-run.auth"),
+    ("tls-ca", "zk-leader-run.tls-ca"),
+    ("tls-cert", "zk-leader-run.tls-cert"),
+    ("tls-key", "zk-leader-run.tls-key"),
+];
+
+/// What surrounds this process, read once.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    pub variables: Vec<(OsString, OsString)>,
+    pub host: String,
+    pub pid: u32,
+    /// The configuration file that is read if it exists and no other one is named; empty: none.
+    pub usual_file: PathBuf,
+    /// Options whose default is a credential that systemd gave us, each with the path of that.
+    pub credentials: Vec<(&'static str, OsString)>,
+}
+
+const USUAL_FILE: &str = "/etc/zk-leader-run/config.toml";
+
+impl Surroundings {
+    pub fn of_this_process() -> Self {
+        Self {
+            variables: env::vars_os().collect(),
+            host: nix::unistd::gethostname().unwrap_or_else(|_| "localhost".into()).to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            usual_file: USUAL_FILE.into(),
+            credentials: credentials(),
+        }
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+}
+
+/// Those that there are (`systemd.exec(5)`). Where that is not to be seen, what is wrong shall be said, not done without.
+fn credentials() -> Vec<(&'static str, OsString)> {
+    let Some(directory) = env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty()) else {
+        return Vec::new();
+    };
+    let paths = CREDENTIALS.map(|(option, name)| (option, PathBuf::from(&directory).join(name)));
+    let found = paths.into_iter().filter(|(_, path)| path.try_exists().unwrap_or(true));
+    found.map(|(option, path)| (option, path.into_os_string())).collect()
+}

@@ -1,0 +1,80 @@
+//! Who may write the configuration file: it may name commands that we run.
+//!
+//! Never: a look at the file itself; its mode and owner are arguments.
+
+use crate::config::error::ConfigError;
+
+/// Who runs this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder {
+    pub user: u32,
+    pub group: u32,
+}
+
+/// Whom a file belongs to, and who may write it (`stat(2)`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trust {
+    pub user: u32,
+    pub group: u32,
+    pub mode: u32,
+}
+
+const ROOT: u32 = 0;
+const WRITABLE_BY_GROUP: u32 = 0o020;
+const WRITABLE_BY_ALL: u32 = 0o002;
+
+impl Trust {
+    /// Who may write the file besides us and root: everybody is one too many; a group or another owner is worth a notice,
+    /// because a deployment's user is a usual owner, in a container under another number than outside.
+    ///
+    /// # Errors
+    /// Everybody may write it.
+    pub fn judge(self, file: &str, us: Holder) -> Result<Option<String>, ConfigError> {
+        if self.mode & WRITABLE_BY_ALL != 0 {
+            let complaint = "everybody can write to this file, which decides what runs here; chmod o-w it";
+            return Err(ConfigError::configuration(file, complaint));
+        }
+        let strangers = match self {
+            Self { user, .. } if user != ROOT && user != us.user => format!("user {user}, who owns it,"),
+            Self { group, mode, .. } if mode & WRITABLE_BY_GROUP != 0 && group != ROOT && group != us.group => {
+                format!("group {group}")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(format!("{file} decides what runs here, and {strangers} can write to it")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Holder = Holder { user: 1000, group: 100 };
+
+    fn judged(user: u32, group: u32, mode: u32) -> Result<Option<String>, String> {
+        Trust { user, group, mode }.judge("/etc/x.toml", US).map_err(|error| error.sentence)
+    }
+
+    #[test]
+    fn our_own_file_and_roots_are_nobody_elses() {
+        for (user, group, mode) in [(1000, 100, 0o664), (0, 0, 0o664), (0, 7, 0o644), (1000, 7, 0o600), (0, 100, 0o660)]
+        {
+            assert_eq!(judged(user, group, mode), Ok(None), "{user} {group} {mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_everybody_may_write_is_refused() {
+        let sentence = "/etc/x.toml: everybody can write to this file, which decides what runs here; chmod o-w it";
+        assert_eq!(judged(0, 0, 0o646), Err(sentence.to_owned()));
+        assert_eq!(judged(1000, 100, 0o100_666), Err(sentence.to_owned()));
+    }
+
+    #[test]
+    fn another_owner_or_a_foreign_group_is_worth_a_notice() {
+        let notice = |who| Ok(Some(format!("/etc/x.toml decides what runs here, and {who} can write to it")));
+        assert_eq!(judged(1001, 100, 0o644), notice("user 1001, who owns it,"));
+        assert_eq!(judged(0, 7, 0o664), notice("group 7"));
+        assert_eq!(judged(1000, 7, 0o664), notice("group 7"));
+    }
+}
