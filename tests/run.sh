@@ -27,5 +27,5 @@ export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
 cargo test --no-fail-fast
 say "Kerberos, which only a build with the feature can do"
 cargo test --no-fail-fast --features kerberos --test kerberos
-bash tests/versions.sh 3.9 --test test_kit --test zookeeper_layer
+bash tests/versions.sh 3.9 --test test_kit --test zookeeper_layer --test fidelity
 say "All tests passed"
