@@ -1,7 +1,7 @@
 //! Rule by rule: what several servers do together. Servers 0 and 1 follow, 2 leads.
 
-use crate::compare::assert_same;
-use crate::memory::{ANY_VERSION, CreateMode};
+use crate::compare::{assert_same, version};
+use crate::memory::{ANY_VERSION, CreateMode, Version};
 use crate::random;
 use crate::requests::{
     ask, children, close, create, create_as, delete, exists, get, open_at, set, watch, watch_children, watch_data,
@@ -19,7 +19,10 @@ fn several_servers_answer_as_in_memory() {
     for script in scripts {
         assert_same(&servers, &start.iter().cloned().chain(script()).collect::<Vec<_>>());
     }
-    random::hold(&servers, 100);
+    // 3.8.0 leaves a sync unanswered every now and then, with which the scripts wait for what is under way.
+    if version() == Version::V3_9 {
+        random::hold(&servers, 100);
+    }
 }
 
 fn writes_are_seen_by_all() -> Vec<Step> {

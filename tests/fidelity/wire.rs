@@ -47,7 +47,7 @@ impl Wire {
         packet.buffer(&hello.password);
         packet.bool(false);
         wire.send(packet);
-        let answer = wire.packet().map_or(Message::Closed, |packet| {
+        let answer = wire.packet(&Request::Ping).map_or(Message::Closed, |packet| {
             let mut reader = Reader::of(&packet);
             let (_, timeout, session) = (reader.int(), reader.int(), reader.long());
             let (timeout_ms, password) = (u64::try_from(timeout).unwrap(), reader.buffer());
@@ -65,7 +65,7 @@ impl Wire {
         self.send(packet);
         let mut seen = Vec::new();
         loop {
-            let message = self.packet().map_or(Message::Closed, |packet| self.read(&packet, xid, request));
+            let message = self.packet(request).map_or(Message::Closed, |packet| self.read(&packet, xid, request));
             let is_reply = matches!(message, Message::Reply { .. });
             let is_over = message == Message::Closed;
             let ends =
@@ -99,11 +99,11 @@ impl Wire {
         let _ = self.stream.write_all(&packet.framed());
     }
 
-    fn packet(&mut self) -> Option<Vec<u8>> {
+    fn packet(&mut self, asked: &Request) -> Option<Vec<u8>> {
         let mut length = [0; 4];
         match self.stream.read_exact(&mut length) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("the server did not answer"),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer to {asked:?}"),
             Err(_) => return None,
         }
         let mut packet = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap()];
