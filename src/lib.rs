@@ -23,6 +23,10 @@ pub mod clock;
 pub mod guard;
 pub mod zookeeper;
 
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
+)]
 pub mod observe;
 pub mod supervisor;
 

@@ -25,5 +25,5 @@ step "Build of the tests" cargo test --no-run --quiet
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
 step "Unit, property, simulation, guard, server and CLI tests" cargo test --no-fail-fast
 step "Kerberos, which takes a build with the feature" cargo test --no-fail-fast --features kerberos --test kerberos
-step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer
+step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity
 finish
