@@ -96,7 +96,7 @@ impl Wire {
 
     fn send(&mut self, packet: Writer) {
         // The server may have closed the connection: then the reply says so.
-        let _ = self.stream.write_all(&packet.framed());
+        drop(self.stream.write_all(&packet.framed()));
     }
 
     fn packet(&mut self, asked: &Request) -> Option<Vec<u8>> {

@@ -87,7 +87,7 @@ impl Ensemble {
 
     fn propose(&mut self, leader: usize, entry: Entry) {
         if let Some(leading) = self.servers[leader].leading_mut() {
-            let _ = leading.decided.apply(&entry);
+            drop(leading.decided.apply(&entry));
         }
         self.servers[leader].log.push(entry.clone());
         self.mail_followers(leader, &Mail::Propose(entry));
