@@ -103,7 +103,9 @@ fn every_containment_ends_the_tree_when_guard_and_supervisor_are_killed_together
         let meant: Vec<&i32> = ours.iter().filter(is_meant).collect();
         assert_eq!(meant, [&ours[0], &ours[1]], "{contain}");
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-            meant.iter().for_each(|&&pid| kill(Pid::from_raw(pid), signal).unwrap());
+            for &&pid in &meant {
+                kill(Pid::from_raw(pid), signal).unwrap();
+            }
         }
         first.status();
         assert_eq!(election.diary.until_started(2).id, "b", "{contain}");

@@ -29,7 +29,7 @@ impl Service {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 log.lock().unwrap().push(diary::now());
-                stream.read(&mut [0; 1024]).ok();
+                drop(stream.read(&mut [0; 1024]));
                 write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{id}").ok();
             }
         });

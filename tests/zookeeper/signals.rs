@@ -132,7 +132,9 @@ fn interrupts_that_were_ignored_at_the_start_stay_ignored_and_sigterm_is_heard_t
     let mut host = election.host("a").spawn_inside(inside);
     election.diary.until_started(1);
     let version = election.record_version();
-    [Signal::SIGINT, Signal::SIGQUIT].into_iter().for_each(|signal| host.signal(signal));
+    for signal in [Signal::SIGINT, Signal::SIGQUIT] {
+        host.signal(signal);
+    }
     wait::until("the record is renewed", || election.record_version() > version + 1);
     election.diary.until_alive();
     assert!(!election.diary.has("signal=15"));
