@@ -20,8 +20,8 @@ use crate::core::settings::{Guarantee, Preparations};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
-use crate::observe::journal;
 use crate::observe::log::Format;
+use crate::observe::log::journald;
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
@@ -138,7 +138,7 @@ pub fn onlookers(config: &Config) -> Result<Onlookers, Refusal> {
             Refusal::configuration("--http", complaint)
         })
     });
-    if config.log_format == Format::Journald && !journal::is_there() {
+    if config.log_format == Format::Journald && !journald::is_there() {
         let complaint = "'journald' is not running here; write human or json";
         return Err(Refusal::configuration("--log-format", complaint));
     }

@@ -232,7 +232,7 @@ fn told(desk: &Desk<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str
             let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
             format!("{object:#}\n")
         }
-        Format::Table | Format::Plain => format!("{}\n", crate::observe::line::printable(sentence)),
+        Format::Table | Format::Plain => format!("{}\n", crate::observe::words::printable(sentence)),
     };
     Answer { text, status }
 }

@@ -11,7 +11,7 @@ use super::{Desk, Excuse};
 use crate::clock;
 use crate::config::ctl::Format;
 use crate::core::time::Timestamp;
-use crate::observe::line::printable;
+use crate::observe::words::printable;
 use crate::zookeeper::admin::Written;
 use crate::zookeeper::admin::view::Election;
 use crate::zookeeper::schema::control::{CONTROL, Orders};

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::config::ctl::Format;
-use crate::observe::line::printable;
 use crate::observe::words;
+use crate::observe::words::printable;
 
 /// What a cell is about, for those who see colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

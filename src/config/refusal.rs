@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use crate::exit::Status;
-use crate::observe::line::printable;
+use crate::observe::words::printable;
 
 /// Why the program does not even begin.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -186,6 +186,19 @@ fn with_fraction(thousandths: u128, unit: &str) -> String {
     format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// Control characters are shown, never obeyed.
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 /// Timings that do not fit, with the whole sum.
 pub fn misfit(error: &TimingError) -> String {
     match *error {

@@ -21,9 +21,9 @@ use crate::core::machine::{Machine, Settings};
 use crate::core::preemption::Preemption;
 use crate::core::time::Now;
 use crate::guard::handle::Handle;
+use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
-use crate::observe::lookout::Lookout;
-use crate::observe::status_line;
+use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
 use crate::zookeeper::{self, Desk};
@@ -71,14 +71,14 @@ pub async fn run(
     let (sender, mut answers) = mpsc::unbounded_channel();
     let mut suspend = SuspendWatch::new();
     let machine = Machine::new(settings, clock::now());
-    let lookout = Lookout::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
+    let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
     let desk = Desk::new(ensemble, sender);
-    let (errands, guard) = Errands::new(company.errands, guards, &lookout.metrics())?;
-    invite(company.onlookers, &lookout, &desk, &guard)?;
+    let (errands, guard) = Errands::new(company.errands, guards, &publisher.metrics())?;
+    invite(company.onlookers, &publisher, &desk, &guard)?;
     let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());
     let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
-    let mut stage = Stage { machine, lookout, effects, errands, docket, preemption, reporter: Reporter::default() };
+    let mut stage = Stage { machine, publisher, effects, errands, docket, preemption, reporter: Reporter::default() };
     for event in stage.errands.opening() {
         stage.play(clock::now(), event);
     }
@@ -102,7 +102,7 @@ pub async fn run(
             Some(event) = answers.recv() => event,
             event = stage.errands.next() => event,
             () = rest(until_deadline) => Event::Ticked,
-            () = stage.lookout.pulse().asked() => Event::Ticked,
+            () = stage.publisher.liveness().asked() => Event::Ticked,
         };
     }
 }
@@ -110,7 +110,7 @@ pub async fn run(
 /// The machine, and those who take part in each of its turns.
 struct Stage {
     machine: Machine,
-    lookout: Lookout,
+    publisher: StatusPublisher,
     effects: Effects,
     errands: Errands,
     docket: Docket,
@@ -146,9 +146,9 @@ impl Stage {
     }
 
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        let actions = self.lookout.watch(&mut self.machine, now, event);
+        let actions = self.publisher.watch(&mut self.machine, now, event);
         if !waiting::waits(self.machine.phase()) {
-            status_line::hide();
+            console::hide();
         }
         let exit = self.effects.carry_out_all(&actions);
         self.errands.note(now.lease, &event, &actions, || self.effects.desk().unfenced());
@@ -174,15 +174,15 @@ impl Stage {
     }
 }
 
-fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
+fn invite(onlookers: Onlookers, publisher: &StatusPublisher, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
     let Onlookers { identity, manner, http, systemd } = onlookers;
-    tokio::spawn(waiting::keep_company(manner, lookout.feed(), desk.surveyor()));
+    tokio::spawn(waiting::keep_company(manner, publisher.feed(), desk.surveyor()));
     if let Some(settings) = systemd {
-        tokio::spawn(systemd::tell(settings, lookout.feed(), guard.prober()));
+        tokio::spawn(systemd::tell(settings, publisher.feed(), guard.prober()));
     }
     match http {
         Some(listener) => {
-            http::serve(listener, http::Desk { identity, feed: lookout.feed(), metrics: lookout.metrics() })
+            http::serve(listener, http::Desk { identity, feed: publisher.feed(), metrics: publisher.metrics() })
         }
         None => Ok(()),
     }

@@ -26,8 +26,8 @@ use tokio::time::sleep;
 use super::address::{Listener, SocketFile};
 use super::answers::{self, Answer, Identity, TEXT};
 use crate::clock;
+use crate::observe::liveness::Feed;
 use crate::observe::metrics::Metrics;
-use crate::observe::pulse::Feed;
 use crate::observe::status::Status;
 
 const MOST_CONNECTIONS: usize = 64;
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
     use crate::observe::http::Address;
-    use crate::observe::pulse::Pulse;
+    use crate::observe::liveness::Liveness;
     use crate::observe::status::tests::leading;
 
     async fn ask(address: &Address, path: &str) -> String {
@@ -202,7 +202,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new("job", "a"));
         let listener = Listener::bind(&Address::parse("127.0.0.1:0").unwrap()).unwrap();
         let address = listener.address().unwrap();
-        serve(listener, Desk { identity, feed: Feed::new(Pulse::default(), statuses), metrics }).unwrap();
+        serve(listener, Desk { identity, feed: Feed::new(Liveness::default(), statuses), metrics }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

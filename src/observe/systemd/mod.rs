@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use self::news::News;
 pub use self::news::ReadyOn;
 pub use self::socket::Socket;
-use super::pulse::Feed;
+use super::liveness::Feed;
 use crate::clock;
 use crate::guard::probe::Prober;
 

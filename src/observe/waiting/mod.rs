@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
 use self::words::Known;
+use super::console;
+use super::liveness::Feed;
 use super::log::Format;
-use super::pulse::Feed;
 use super::status::Status;
-use super::status_line;
 use crate::clock;
 use crate::core::action::PhaseName;
 use crate::core::time::Timestamp;
@@ -38,7 +38,7 @@ impl Manner {
     /// A line to be redrawn goes with lines for people on a terminal; who wants warnings only wants none.
     pub fn of(format: Format, level: LevelFilter) -> Self {
         let wanted = format == Format::Human && level >= LevelFilter::INFO;
-        if wanted && status_line::has_terminal() { Self::OnTerminal } else { Self::InLog }
+        if wanted && console::has_terminal() { Self::OnTerminal } else { Self::InLog }
     }
 }
 
@@ -85,7 +85,7 @@ impl Company {
             }
             redraws = redraws.wrapping_add(1);
             if waits(self.phase()) {
-                status_line::show(&self.known().line(waited(since), time_of_day()));
+                console::show(&self.known().line(waited(since), time_of_day()));
             }
         }
     }

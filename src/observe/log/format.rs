@@ -12,15 +12,25 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::journal;
-use super::log::Format;
+use super::journald;
+use crate::observe::words::printable;
+
+/// `--log-format`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    #[default]
+    Human,
+    Json,
+    /// To journald, with fields.
+    Journald,
+}
 
 /// Fields of a transition that its sentence already says to people.
 const SAID: [&str; 3] = ["from", "to", "why"];
 const OURS: &str = "zk_leader_run";
 
 /// Writes lines of one format.
-pub struct Lines {
+pub(super) struct Lines {
     pub format: Format,
     pub coloured: bool,
     /// The time of day as RFC 3339: an argument, so that the lines can be tested.
@@ -41,7 +51,7 @@ where
         match self.format {
             Format::Human => line.write_str(&human(&time, *metadata.level(), &told, self.coloured))?,
             Format::Json => line.write_str(&json(&time, *metadata.level(), told)?)?,
-            Format::Journald => return line.write_str(&journald(*metadata.level(), &told)),
+            Format::Journald => return line.write_str(&journal_entry(*metadata.level(), &told)),
         }
         line.write_char('\n')
     }
@@ -123,7 +133,7 @@ fn sentence(told: &Told, paint: impl Fn(&str, &str) -> String) -> String {
 }
 
 /// The priorities of `syslog(3)`.
-fn journald(level: Level, told: &Told) -> String {
+fn journal_entry(level: Level, told: &Told) -> String {
     let priority = match level {
         Level::ERROR => 3,
         Level::WARN => 4,
@@ -132,7 +142,7 @@ fn journald(level: Level, told: &Told) -> String {
     };
     let fields =
         told.fields.iter().map(|(name, value)| (*name, value.as_str().map_or_else(|| value.to_string(), printable)));
-    journal::entry(priority, &sentence(told, |_, text| text.to_owned()), fields)
+    journald::entry(priority, &sentence(told, |_, text| text.to_owned()), fields)
 }
 
 fn field(value: &Value) -> String {
@@ -143,19 +153,6 @@ fn field(value: &Value) -> String {
         Value::String(text) => printable(text),
         other => other.to_string(),
     }
-}
-
-/// Control characters are shown, never obeyed.
-pub fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }
 
 fn json(time: &str, level: Level, told: Told) -> Result<String, fmt::Error> {

@@ -2,6 +2,9 @@
 //!
 //! Never: the command's output; a line that blocks the supervisor; a secret.
 
+mod format;
+pub mod journald;
+
 use std::env;
 use std::io::{IsTerminal, stderr};
 use std::time::SystemTime;
@@ -13,21 +16,12 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry;
 
-use super::journal::Journal;
-use super::line::Lines;
-use super::stderr::Stderr;
+pub use self::format::Format;
+use self::format::Lines;
+use self::journald::Journal;
+use super::console::Stderr;
 use super::words;
 use crate::core::action::{Transition, Why};
-
-/// `--log-format`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Format {
-    #[default]
-    Human,
-    Json,
-    /// To journald, with fields.
-    Journald,
-}
 
 /// Starts the log of this process, of its panics too. A second start changes nothing.
 pub fn start(format: Format, level: LevelFilter) {
