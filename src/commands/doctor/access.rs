@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use super::super::Excuse;
+use super::super::CommandError;
 use super::{Finding, advice, good, wrong};
 use crate::config::ctl::Asked;
 use crate::observe::words;
-use crate::zookeeper::admin::Visit;
-use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::admin::AdminClient;
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::client::acl::{Entry, intruders};
 use crate::zookeeper::client::kerberos::{self, Ourselves};
 
@@ -20,10 +20,10 @@ const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];
 const SHORT: Duration = Duration::from_secs(3600);
 
 /// Judges the ACLs of an election by that of its base.
-pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
+pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> Result<Vec<Finding>, CommandError> {
     let (mut owners, mut open, mut differing) = (None, Vec::new(), Vec::new());
     for path in paths(election) {
-        let Some(acl) = visit.acl(&path).await? else { continue };
+        let Some(acl) = client.acl(&path).await? else { continue };
         let expected: &Vec<Entry> = owners.get_or_insert_with(|| acl.clone());
         if acl.iter().any(|entry| entry.is_anyone() && entry.rights().may_change_anything()) {
             open.push(path);
@@ -66,12 +66,12 @@ pub(super) async fn login(asked: &Asked) -> Option<Finding> {
 }
 
 /// The base first.
-fn paths(election: &Election) -> Vec<String> {
+fn paths(election: &ElectionView) -> Vec<String> {
     let own = DECISIVE.iter().map(|below| format!("{}{below}", election.base));
     let mut paths: Vec<_> = own.chain([election.directory.clone()]).collect();
-    for office in &election.offices {
-        let home = office.term_path.trim_end_matches("/term");
-        for path in [format!("{home}/lease"), office.term_path.clone()] {
+    for slot in &election.slots {
+        let home = slot.term_path.trim_end_matches("/term");
+        for path in [format!("{home}/lease"), slot.term_path.clone()] {
             if !paths.contains(&path) {
                 paths.push(path);
             }

@@ -1,4 +1,4 @@
-//! A short visit to the ensemble in a session of its own: for `zk-leaderctl`, which looks, and writes only what it was told.
+//! A client with a short session of its own: for `zk-leaderctl`, which reads, and writes only what it was told to.
 //!
 //! Every request is bounded by one limit, and a reply that makes no sense is no answer.
 //!
@@ -31,7 +31,7 @@ pub struct Destination {
     pub access: Access,
     /// For the connection, and again for each request.
     pub limit: Duration,
-    /// T as it will be requested; the session lives only as long as the visit.
+    /// T as it will be requested; the session ends with the client.
     pub session_timeout: Duration,
 }
 
@@ -106,14 +106,14 @@ enum Before {
 
 /// An open session.
 #[derive(Debug)]
-pub struct Visit {
+pub struct AdminClient {
     client: Client,
     service: Option<Service>,
     chroot: String,
     limit: Duration,
 }
 
-impl Visit {
+impl AdminClient {
     /// Opens a session, trying each server once.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::zookeeper::admin::{Facts, Failure, Visit, Znode};
+use crate::zookeeper::admin::{AdminClient, Facts, Failure, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
@@ -48,10 +48,10 @@ pub struct Lease {
     election: Option<String>,
 }
 
-/// One office: a lease record and its term. An election has one, or one for each slot.
+/// One slot: a lease record and its term. An election has one, or one for each slot.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Office {
-    pub slot: Option<String>,
+pub struct SlotView {
+    pub name: Option<String>,
     /// The path of its term, within the chroot.
     pub term_path: String,
     pub lease: Option<(Lease, Facts)>,
@@ -68,7 +68,7 @@ pub struct Candidate {
 
 /// An election as it was seen.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Election {
+pub struct ElectionView {
     pub base: String,
     /// Where the candidates are.
     pub directory: String,
@@ -76,7 +76,7 @@ pub struct Election {
     pub is_shared: bool,
     /// The first in line first.
     pub line: Vec<Candidate>,
-    pub offices: Vec<Office>,
+    pub slots: Vec<SlotView>,
     pub members: BTreeMap<String, (Member, Facts)>,
     pub orders: Orders,
     /// Its version, if it exists, and when it was written by `ZooKeeper`'s clock.
@@ -103,10 +103,10 @@ fn is_election(children: &[String]) -> bool {
 ///
 /// # Errors
 /// There is no answer.
-pub async fn elections(visit: &Visit, root: &str) -> Result<Vec<String>, Failure> {
+pub async fn elections(client: &AdminClient, root: &str) -> Result<Vec<String>, Failure> {
     let (mut names, mut refused) = (Vec::new(), None);
-    for name in visit.children(root).await?.unwrap_or_default() {
-        match visit.children(&format!("{root}/{name}")).await {
+    for name in client.children(root).await?.unwrap_or_default() {
+        match client.children(&format!("{root}/{name}")).await {
             Ok(Some(children)) if is_election(&children) => names.push(name),
             Ok(_) => {}
             Err(forbidden @ Failure::Forbidden(_)) => refused = Some(forbidden),
@@ -122,21 +122,21 @@ pub async fn elections(visit: &Visit, root: &str) -> Result<Vec<String>, Failure
 ///
 /// # Errors
 /// There is no answer.
-pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Failure> {
-    let Some(children) = visit.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
-    let mut seen = Election { base: base.to_owned(), ..Election::default() };
-    seen.offices = offices(visit, base, &children, &mut seen.unreadable).await?;
-    let leases = || seen.offices.iter().filter_map(|office| office.lease.as_ref());
+pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, Failure> {
+    let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
+    let mut seen = ElectionView { base: base.to_owned(), ..ElectionView::default() };
+    seen.slots = slots(client, base, &children, &mut seen.unreadable).await?;
+    let leases = || seen.slots.iter().filter_map(|slot| slot.lease.as_ref());
     let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());
     let recipe = leases().find_map(|(lease, _)| recipe::meaning(lease.recipe.as_deref()?));
     let elsewhere = leases().find_map(|(lease, _)| lease.election.clone().filter(|path| is_path(path)));
     let names = Names { recipe: recipe.unwrap_or_default(), is_shared: elsewhere.is_some() };
     let (directory, holders) = (elsewhere.unwrap_or_else(|| format!("{base}/election")), holders.collect::<Vec<_>>());
-    (seen.line, seen.foreign) = queue(visit, &directory, names, &holders).await?;
+    (seen.line, seen.foreign) = queue(client, &directory, names, &holders).await?;
     (seen.directory, seen.is_shared) = (directory, names.is_shared);
-    seen.members = members(visit, base, &mut seen.unreadable).await?;
+    seen.members = members(client, base, &mut seen.unreadable).await?;
     let path = format!("{base}/{CONTROL}");
-    if let Some(znode) = visit.read(&path).await? {
+    if let Some(znode) = client.read(&path).await? {
         seen.orders_written = Some(znode.facts);
         seen.orders = parsed(&path, Orders::read(&znode.data), &mut seen.unreadable).unwrap_or_default();
     }
@@ -147,36 +147,36 @@ pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Fai
 ///
 /// # Errors
 /// There is no answer.
-pub async fn history(visit: &Visit, base: &str) -> Result<Option<Result<History, String>>, Failure> {
-    let znode = visit.read(&format!("{base}/{HISTORY}")).await?;
+pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, String>>, Failure> {
+    let znode = client.read(&format!("{base}/{HISTORY}")).await?;
     Ok(znode.map(|znode| History::read(&znode.data)))
 }
 
-async fn offices(
-    visit: &Visit,
+async fn slots(
+    client: &AdminClient,
     base: &str,
     children: &[String],
     unreadable: &mut Vec<(String, String)>,
-) -> Result<Vec<Office>, Failure> {
+) -> Result<Vec<SlotView>, Failure> {
     let mut places = Vec::new();
     if children.iter().any(|child| child == "slots") {
-        let mut slots = visit.children(&format!("{base}/slots")).await?.unwrap_or_default();
+        let mut slots = client.children(&format!("{base}/slots")).await?.unwrap_or_default();
         slots.sort_by_key(|slot| (slot.parse().unwrap_or(u32::MAX), slot.clone()));
         places.extend(slots.into_iter().map(|slot| (format!("{base}/slots/{slot}"), Some(slot))));
     } else {
         places.push((base.to_owned(), None));
     }
-    let mut offices = Vec::new();
-    for (place, slot) in places {
+    let mut slots = Vec::new();
+    for (place, name) in places {
         let (term_path, lease_path) = (format!("{place}/term"), format!("{place}/lease"));
-        let term = visit.read(&term_path).await?.map(|term| term.facts);
-        let lease = match visit.read(&lease_path).await? {
+        let term = client.read(&term_path).await?.map(|term| term.facts);
+        let lease = match client.read(&lease_path).await? {
             Some(znode) => parsed(&lease_path, lease(&znode), unreadable).map(|lease| (lease, znode.facts)),
             None => None,
         };
-        offices.push(Office { slot, term_path, lease, term });
+        slots.push(SlotView { name, term_path, lease, term });
     }
-    Ok(offices)
+    Ok(slots)
 }
 
 fn lease(znode: &Znode) -> Result<Lease, String> {
@@ -195,17 +195,17 @@ fn is_path(text: &str) -> bool {
 }
 
 async fn queue(
-    visit: &Visit,
+    client: &AdminClient,
     directory: &str,
     names: Names,
     holders: &[String],
 ) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
     let holders: Vec<_> = holders.iter().map(String::as_str).collect();
-    let (ordered, foreign) = queue::ordered(names, &visit.children(directory).await?.unwrap_or_default(), &holders);
+    let (ordered, foreign) = queue::ordered(names, &client.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
     for name in ordered {
         // It may leave between two reads.
-        if let Some(Znode { data, facts }) = visit.read(&format!("{directory}/{name}")).await? {
+        if let Some(Znode { data, facts }) = client.read(&format!("{directory}/{name}")).await? {
             queue.push(Candidate { id: id_of(&data), name, facts });
         }
     }
@@ -225,15 +225,15 @@ fn id_of(data: &[u8]) -> String {
 }
 
 async fn members(
-    visit: &Visit,
+    client: &AdminClient,
     base: &str,
     unreadable: &mut Vec<(String, String)>,
 ) -> Result<BTreeMap<String, (Member, Facts)>, Failure> {
     let directory = format!("{base}/{MEMBERS}");
     let mut members = BTreeMap::new();
-    for id in visit.children(&directory).await?.unwrap_or_default() {
+    for id in client.children(&directory).await?.unwrap_or_default() {
         let path = format!("{directory}/{id}");
-        let Some(znode) = visit.read(&path).await? else { continue };
+        let Some(znode) = client.read(&path).await? else { continue };
         if let Some(member) = parsed(&path, Member::read(&znode.data), unreadable) {
             members.insert(id, (member, znode.facts));
         }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{Desk, Excuse};
+use super::{CommandContext, CommandError};
 use crate::clock;
 use crate::config::ctl::Format;
 use crate::core::time::Timestamp;
 use crate::observe::words::printable;
 use crate::zookeeper::admin::Written;
-use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 
 /// Another operator may write at the same time.
@@ -23,13 +23,17 @@ const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Changes the orders. What cannot be read orders nothing, and is replaced.
-pub(super) async fn change(desk: &Desk<'_>, election: &Election, change: impl Fn(&mut Orders)) -> Result<(), Excuse> {
+pub(super) async fn change(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    change: impl Fn(&mut Orders),
+) -> Result<(), CommandError> {
     let path = format!("{}/{CONTROL}", election.base);
-    let Some(office) = election.offices.first() else {
-        return Err(Excuse::not_known(format!("{} has no term", election.base)));
+    let Some(slot) = election.slots.first() else {
+        return Err(CommandError::not_known(format!("{} has no term", election.base)));
     };
     for _ in 0..TRIES {
-        let found = desk.visit.read(&path).await?;
+        let found = context.client.read(&path).await?;
         let mut orders = found.as_ref().and_then(|znode| Orders::read(&znode.data).ok()).unwrap_or_default();
         let before = orders.clone();
         change(&mut orders);
@@ -37,11 +41,11 @@ pub(super) async fn change(desk: &Desk<'_>, election: &Election, change: impl Fn
             return Ok(());
         }
         let version = found.map(|znode| znode.facts.version);
-        if desk.visit.write(&office.term_path, &path, &orders.written(), version).await? == Written::Done {
+        if context.client.write(&slot.term_path, &path, &orders.written(), version).await? == Written::Done {
             return Ok(());
         }
     }
-    Err(Excuse::not_known("others change the orders all the time, or the election was deleted; try again"))
+    Err(CommandError::not_known("others change the orders all the time, or the election was deleted; try again"))
 }
 
 /// Looks again and again, until a limit.
@@ -68,12 +72,12 @@ impl Patience {
 }
 
 /// Says what happens while it happens, each thing once; not to programs.
-pub(super) struct Teller {
+pub(super) struct Progress {
     format: Format,
     last: String,
 }
 
-impl Teller {
+impl Progress {
     pub fn new(format: Format) -> Self {
         Self { format, last: String::new() }
     }
