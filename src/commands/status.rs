@@ -175,7 +175,7 @@ fn object(election: &ElectionView, states: &[SlotState], status: u8) -> Value {
         "v": 1,
         "election": election.base,
         "state": state,
-        "offices": slots,
+        "slots": slots,
         "contenders": line,
         "disabled": election.orders.disabled,
         "handover": election.orders.handover,

@@ -87,13 +87,10 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
         (&said["state"], &said["election"]),
         (&"led".into(), &format!("/zk-leader-run/{}", election.name).into())
     );
-    let office = &said["offices"][0];
-    assert_eq!((office["token"].as_i64(), office["term"].as_i64()), (Some(term.mzxid), Some(i64::from(term.version))));
-    assert_eq!(
-        (&office["leader"]["id"], office["leader"]["pid"].as_i64()),
-        (&"h0".into(), Some(hosts[0].pid().into()))
-    );
-    assert_eq!(office["since"].as_i64(), Some(term.mtime));
+    let slot = &said["slots"][0];
+    assert_eq!((slot["token"].as_i64(), slot["term"].as_i64()), (Some(term.mzxid), Some(i64::from(term.version))));
+    assert_eq!((&slot["leader"]["id"], slot["leader"]["pid"].as_i64()), (&"h0".into(), Some(hosts[0].pid().into())));
+    assert_eq!(slot["since"].as_i64(), Some(term.mtime));
     let line: Vec<_> = said["contenders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(line, ids);
     for (index, host) in hosts.iter().enumerate() {
@@ -151,7 +148,7 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     let in_line = || status().json()["contenders"].as_array().map(Vec::len) == Some(3);
     wait::until("all stand in line", || status().code != 2 && in_line());
     let said = status();
-    assert_eq!((said.code, &said.json()["offices"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
+    assert_eq!((said.code, &said.json()["slots"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
     let shown = ctl(&["status", &election.name]).output;
     assert!(shown.contains("kz, a contender of another library"), "{shown}");
     assert!(shown.contains(nameless.rsplit('/').next().unwrap()), "{shown}");
@@ -162,6 +159,6 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     election.admin.delete(&stranger);
     election.admin.delete(&nameless);
     election.diary.until_started(1);
-    wait::until("ours leads", || status().json()["offices"][0]["leader"]["id"] == "ours");
+    wait::until("ours leads", || status().json()["slots"][0]["leader"]["id"] == "ours");
     assert!(ctl(&["handover", &election.name, "--to", "x"]).output.contains("leave --to out"));
 }

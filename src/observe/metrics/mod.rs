@@ -51,14 +51,14 @@ impl Metrics {
         self.counters.heed(action);
     }
 
-    /// The auxiliary command of the option `errand` will be run from time to time.
-    pub fn expect_errand(&self, errand: &'static str) {
-        self.counters.expect_errand(errand.trim_start_matches('-'));
+    /// The auxiliary command of the option `command` will be run from time to time.
+    pub fn expect_auxiliary(&self, command: &'static str) {
+        self.counters.expect_auxiliary(command.trim_start_matches('-'));
     }
 
     /// One run of it has ended, in one word.
-    pub fn errand_ended(&self, errand: &'static str, outcome: &'static str) {
-        self.counters.errand_ended(errand.trim_start_matches('-'), outcome);
+    pub fn auxiliary_ended(&self, command: &'static str, outcome: &'static str) {
+        self.counters.auxiliary_ended(command.trim_start_matches('-'), outcome);
     }
 
     /// All of them, at this moment.
@@ -150,16 +150,16 @@ mod tests {
     }
 
     #[test]
-    fn errands_are_counted_from_zero() {
+    fn auxiliary_commands_are_counted_from_zero() {
         let metrics = Metrics::new("job", "a");
-        metrics.expect_errand("--hook");
-        metrics.errand_ended("--hook", "timed-out");
+        metrics.expect_auxiliary("--hook");
+        metrics.auxiliary_ended("--hook", "timed-out");
         let now = at(NOW);
         let lines = lines(&metrics, &leading(now, now.lease), now);
         for (outcome, count) in [("succeeded", 0), ("failed", 0), ("timed-out", 1)] {
             assert_has(
                 &lines,
-                &format!("zk_leader_run_errands_total{{errand=\"hook\",outcome=\"{outcome}\"}} {count}"),
+                &format!("zk_leader_run_auxiliary_commands_total{{command=\"hook\",outcome=\"{outcome}\"}} {count}"),
             );
         }
     }
