@@ -61,8 +61,9 @@ async fn until_nobody_runs(
             return Ok(told(context, "idle", DONE, "no command runs\n".to_owned()));
         };
         let id = lease.holder.as_ref().map_or("somebody unknown", |holder| holder.id.as_str());
-        let gone =
-            election.slots.iter().all(|slot| matches!(slot_state::of(slot, &election), SlotState::Nobody { .. }));
+        let gone = election.slots.iter().all(|slot| {
+            matches!(slot_state::of(slot, &election), SlotState::Nobody { .. } | SlotState::Overdue { .. })
+        });
         progress.tell(&if gone {
             format!("{id} is gone; its lease must run out")
         } else {

@@ -192,6 +192,9 @@ fn leader(election: &ElectionView) -> Result<Leader, String> {
     match slot_state::of(slot, election) {
         SlotState::Foreign { id } => Err(format!("{id} leads, a contender of another library that hears no orders")),
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Ok(Leader { holder, token }),
+        SlotState::Overdue { holder, .. } => {
+            Err(format!("nobody leads (the lease of {} is overdue), so there is nothing to hand over", holder.id))
+        }
         SlotState::Nobody { why } => Err(format!("nobody leads ({why}), so there is nothing to hand over")),
         SlotState::Unknown => Err("who leads is not known: the lease record cannot be read".to_owned()),
     }
@@ -238,7 +241,9 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
         SlotState::Led { holder, .. } if token != leader.token => HandoverState::Led { id: holder.id, token },
         SlotState::Led { phase, .. } => HandoverState::Leading { phase },
         SlotState::Foreign { id } => HandoverState::Led { id, token: 0 },
-        SlotState::Waiting { .. } | SlotState::Nobody { .. } | SlotState::Unknown => HandoverState::Nobody,
+        SlotState::Waiting { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => {
+            HandoverState::Nobody
+        }
     }
 }
 

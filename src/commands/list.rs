@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::output::{Cell, Tone};
+use super::overdue;
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{Format, Place};
@@ -17,6 +18,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
             elections.push((name, election));
         }
     }
+    overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
     let text = match context.output.format {
         Format::Json => {
             let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).collect();
@@ -44,6 +46,7 @@ fn state(election: &ElectionView) -> (&'static str, Tone) {
         () if election.orders.disabled.is_some() => ("disabled", Tone::Warning),
         () if is(|state| *state == SlotState::Unknown) => ("unknown", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => ("led", Tone::Good),
+        () if is(|state| matches!(state, SlotState::Overdue { .. })) => ("lease overdue", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Waiting { .. })) => ("waiting", Tone::Warning),
         () => ("nobody leads", Tone::Bad),
     }

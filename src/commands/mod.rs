@@ -10,6 +10,7 @@ mod history;
 mod list;
 mod orders;
 mod output;
+mod overdue;
 mod put;
 mod slot_state;
 mod status;
@@ -89,9 +90,15 @@ struct CommandContext<'a> {
     asked: &'a Asked,
     client: AdminClient,
     output: output::Output,
+    watched: overdue::Watched,
 }
 
-impl CommandContext<'_> {
+impl<'a> CommandContext<'a> {
+    async fn connect(asked: &'a Asked) -> Result<Self, CommandError> {
+        let (client, output) = (open(asked, SESSION_TIMEOUT).await?, output_for(asked.format));
+        Ok(Self { asked, client, output, watched: overdue::Watched::default() })
+    }
+
     /// The base of the election that was meant.
     async fn base(&self) -> Result<String, CommandError> {
         let root = match &self.asked.place {
@@ -116,7 +123,9 @@ impl CommandContext<'_> {
     async fn election(&self) -> Result<ElectionView, CommandError> {
         let base = self.base().await?;
         let election = view::election(&self.client, &base).await?;
-        election.ok_or_else(|| self.no_election(&base))
+        let mut election = election.ok_or_else(|| self.no_election(&base))?;
+        overdue::mark(self, std::iter::once(&mut election)).await?;
+        Ok(election)
     }
 
     fn no_election(&self, base: &str) -> CommandError {
@@ -154,8 +163,7 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
     if asked.question == Question::Watch {
         return watch::for_ever(asked).await;
     }
-    let client = open(asked, SESSION_TIMEOUT).await?;
-    let context = CommandContext { asked, client, output: output_for(asked.format) };
+    let context = CommandContext::connect(asked).await?;
     let answer = match &asked.question {
         Question::Status => status::answer(&context).await,
         Question::List => list::answer(&context).await,

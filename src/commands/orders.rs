@@ -63,6 +63,11 @@ impl Patience {
     /// Waits a little. `false`: the limit is reached.
     pub async fn wait(&self) -> bool {
         sleep(PAUSE).await;
+        self.lasts()
+    }
+
+    /// Whether the limit is not reached.
+    pub fn lasts(&self) -> bool {
         clock::now().lease < self.until
     }
 

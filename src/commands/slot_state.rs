@@ -23,6 +23,11 @@ pub(super) enum SlotState {
     Waiting {
         holder: Holder,
     },
+    /// The lease of this holder ran out at this time (milliseconds since 1970), and it is still written there.
+    Overdue {
+        holder: Holder,
+        since: i64,
+    },
     Nobody {
         why: String,
     },
@@ -57,6 +62,9 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
             why: "the record was lost, and its unknown holder's lease must run out".to_owned(),
         };
     };
+    if let Some(since) = slot.overdue_since {
+        return SlotState::Overdue { holder, since };
+    }
     let member = member_of(election, &holder);
     let in_line = election.line.iter().any(|candidate| candidate.id == holder.id);
     match member {
@@ -131,7 +139,7 @@ pub(super) fn phase(member: &Member, leads: bool) -> &str {
 pub(super) fn leader(slot: &SlotView, election: &ElectionView) -> Option<Holder> {
     match of(slot, election) {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Some(holder),
-        SlotState::Foreign { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
+        SlotState::Foreign { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
     }
 }
 

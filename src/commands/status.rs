@@ -11,7 +11,7 @@ use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::admin::view::{ElectionView, Holder, SlotView};
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;
@@ -86,6 +86,9 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
             let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
             ("leader", Cell::new(who, Tone::Warning))
         }
+        SlotState::Overdue { holder, since } => {
+            ("leader", Cell::new(overdue(slot, holder, output.age(*since)), Tone::Bad))
+        }
         SlotState::Nobody { why } => ("leader", Cell::new(format!("nobody: {why}"), Tone::Bad)),
         SlotState::Unknown => ("leader", Cell::new("unknown: the lease record cannot be read", Tone::Bad)),
     });
@@ -109,6 +112,13 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
         facts.push(("lease", Cell::from(text)));
     }
     facts
+}
+
+/// Under at-least-one the command may outlive its lease.
+fn overdue(slot: &SlotView, holder: &Holder, age: String) -> String {
+    let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| lease.guarantee.as_deref() == Some("at-most-one"));
+    let command = if is_dead { "not leading" } else { "its command may still run" };
+    format!("nobody: the lease of {} is overdue by {age}, {command}", holder.id)
 }
 
 fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
@@ -188,6 +198,7 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
         SlotState::Foreign { .. } => ("foreign", None, None),
         SlotState::Led { holder, phase } => ("led", Some((holder, phase.as_str())), None),
         SlotState::Waiting { holder } => ("waiting", Some((holder, "waiting")), None),
+        SlotState::Overdue { .. } => ("overdue", None, None),
         SlotState::Nobody { why } => ("nobody", None, Some(why)),
         SlotState::Unknown => ("unknown", None, None),
     };
@@ -205,6 +216,7 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
         "since": leader.and(slot.term).map(|term| term.changed_at),
         "token": slot.term.filter(|term| term.version > 0).map(|term| term.mzxid),
         "term": slot.term.map(|term| term.version),
+        "overdue_since": slot.overdue_since,
         "lease": lease.map(|(lease, written)| json!({
             "state": lease.state,
             "lease_ms": lease.lease_ms,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::output::moment;
-use super::{Answer, CommandContext, CommandError, SESSION_TIMEOUT, open, output_for, status};
+use super::{Answer, CommandContext, CommandError, output_for, status};
 use crate::clock;
 use crate::config::ctl::{Asked, Format};
 use crate::zookeeper::admin::view::ElectionView;
@@ -36,7 +36,7 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
     loop {
         let present = match context.take() {
             Some(context) => Ok(context),
-            None => connect(asked).await,
+            None => CommandContext::connect(asked).await,
         };
         let (seen, kept) = match present {
             Ok(present) => (present.election().await, Some(present)),
@@ -53,11 +53,6 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
         }
         sleep(PAUSE).await;
     }
-}
-
-async fn connect(asked: &Asked) -> Result<CommandContext<'_>, CommandError> {
-    let client = open(asked, SESSION_TIMEOUT).await?;
-    Ok(CommandContext { asked, client, output: output_for(asked.format) })
 }
 
 /// `false`: nobody reads it any more.

@@ -104,7 +104,9 @@ pub const fn reason(why: Why) -> &'static str {
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
         Why::Released => "the lease is free",
-        Why::ReleaseUnconfirmed => "could not tell ZooKeeper that the command stopped; the next leader waits until the lease runs out",
+        Why::ReleaseUnconfirmed => {
+            "could not tell ZooKeeper that the command stopped; the next leader waits until the lease runs out"
+        }
         Why::WaitOver => "not elected within --wait",
         Why::Unreachable => "ZooKeeper was not reached within --connect-timeout",
         Why::Forbidden(grounds) => self::grounds(grounds),

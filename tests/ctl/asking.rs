@@ -116,6 +116,51 @@ fn a_leader_that_is_gone_with_its_session_does_not_lead_though_the_record_is_hel
     assert!(said.code == 1 && said.output.contains("ghost is gone, and its lease must run out"), "{said:?}");
 }
 
+/// A server that was down expires no candidate before a further session timeout, though its command was killed long ago.
+#[test]
+fn a_leader_whose_lease_is_over_does_not_lead_though_its_candidate_is_still_in_line() {
+    let election = election();
+    election.prepare();
+    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "late");
+    let record =
+        r#"{"v":1,"state":"held","holder":{"id":"late","host":"h","pid":1},"lease_ms":1000,"guarantee":"at-most-one"}"#;
+    election.admin.set(&election.path("lease"), record);
+    wait::pass(std::time::Duration::from_millis(1500));
+    let said = ctl(&["status", &election.name]);
+    assert!(said.code == 1 && said.output.contains("the lease of late is overdue by "), "{said:?}");
+    let said = ctl(&["status", &election.name, "--json"]);
+    assert_eq!((said.code, &said.json()["slots"][0]["state"]), (1, &"overdue".into()), "{said:?}");
+    let list = ctl(&["list", "-o", "plain"]).output;
+    let line = list.lines().find(|line| line.starts_with(&format!("{}\t", election.name))).unwrap();
+    assert!(line.ends_with("lease overdue"), "{line}");
+    let said = ctl(&["doctor", &election.name]);
+    assert!(said.code == 1 && said.output.contains("has not renewed its lease"), "{said:?}");
+}
+
+/// An operator whose clock is ahead of the servers'.
+#[test]
+fn a_record_that_is_renewed_while_it_is_looked_at_is_never_overdue() {
+    let election = election();
+    election.prepare();
+    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "quick");
+    let renewed = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let record = r#"{"v":1,"state":"held","holder":{"id":"quick","host":"h","pid":1},"lease_ms":1}"#;
+            while renewed.load(std::sync::atomic::Ordering::Relaxed) {
+                election.admin.set(&election.path("lease"), record);
+                wait::pass(std::time::Duration::from_millis(20));
+            }
+        });
+        wait::until("it is held", || election.state() == "held");
+        let said = ctl(&["status", &election.name]);
+        renewed.store(false, std::sync::atomic::Ordering::Relaxed);
+        assert!(said.code == 0 && said.output.contains("quick (pid 1 on h)"), "{said:?}");
+    });
+}
+
 #[test]
 fn list_shows_every_election_below_the_root_and_nothing_else() {
     let elections = [election(), election()];

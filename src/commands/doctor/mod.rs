@@ -3,12 +3,14 @@
 //! Never: a znode written; a finding without a remedy.
 
 mod access;
+mod leadership;
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::output::{Cell, Output, Tone};
+use super::overdue;
 use super::{Answer, CommandContext, CommandError, SESSION_TIMEOUT, open};
 use crate::clock;
 use crate::config::ctl::{Asked, Format};
@@ -64,7 +66,7 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
     let mut findings = servers(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await?;
-    let context = CommandContext { asked, client, output };
+    let context = CommandContext { asked, client, output, watched: overdue::Watched::default() };
     let found = examine(&context, limits, &mut findings).await;
     context.client.close().await;
     found?;
@@ -88,6 +90,7 @@ async fn examine(
     match (base, election) {
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
+            findings.extend(leadership::findings(context, &election).await?);
             findings.extend(access::findings(&context.client, &election).await?);
             if let Some(Err(complaint)) = view::history(&context.client, &election.base).await? {
                 findings
@@ -110,7 +113,8 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
             Said::Serves { version, role } => {
                 serving += 1;
                 versions.push(version.clone());
-                good("server", format!("{address} is a {role}, version {version}"))
+                let article = article(&role);
+                good("server", format!("{address} is {article} {role}, version {version}"))
             }
             Said::NotAllowed | Said::Mute => {
                 let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";
@@ -133,6 +137,10 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
         findings.push(advice("server", "only one is named in --connect: if it fails, nobody leads; name all of them"));
     }
     findings
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 /// The session timeouts that the ensemble grants.
@@ -323,5 +331,15 @@ const fn word(grade: Grade) -> (&'static str, Tone) {
         Grade::Good => ("good", Tone::Good),
         Grade::Advice => ("note", Tone::Warning),
         Grade::Wrong => ("WRONG", Tone::Bad),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_an_observer_or_a_follower() {
+        assert_eq!(["observer", "follower", "leader"].map(article), ["an", "a", "a"]);
     }
 }

@@ -56,6 +56,8 @@ pub struct SlotView {
     pub term_path: String,
     pub lease: Option<(Lease, Facts)>,
     pub term: Option<Facts>,
+    /// When the lease ran out, by `ZooKeeper`'s clock, if somebody made sure that it did; a look alone does not tell.
+    pub overdue_since: Option<i64>,
 }
 
 /// A candidate, in its place.
@@ -85,6 +87,13 @@ pub struct ElectionView {
     pub foreign: Vec<String>,
     /// Znodes that could not be read, with what is wrong with them.
     pub unreadable: Vec<(String, String)>,
+}
+
+impl SlotView {
+    /// The path of its lease record, within the chroot.
+    pub fn lease_path(&self) -> String {
+        format!("{}/lease", self.term_path.trim_end_matches("/term"))
+    }
 }
 
 impl Lease {
@@ -174,7 +183,7 @@ async fn slots(
             Some(znode) => parsed(&lease_path, lease(&znode), unreadable).map(|lease| (lease, znode.facts)),
             None => None,
         };
-        slots.push(SlotView { name, term_path, lease, term });
+        slots.push(SlotView { name, term_path, lease, term, overdue_since: None });
     }
     Ok(slots)
 }
