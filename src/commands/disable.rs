@@ -1,6 +1,6 @@
-//! `disable`: an election that nobody may lead.
+//! `disable`: no host may run the command until `enable`, or for a time.
 //!
-//! Never: "nobody runs the command" before that is so.
+//! Never: "no command runs" while one may still run.
 
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ pub(super) async fn answer(
         reason: reason.to_owned(),
         by: context.asked.by.clone(),
         for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
+        since: None,
     };
     change(context, &election, |orders| orders.disabled = Some(order.clone())).await?;
     let mut progress = Progress::new(context.output.format);
@@ -60,7 +61,7 @@ async fn until_nobody_runs(
         let Some((lease, _)) = running.first() else {
             return Ok(told(context, "idle", DONE, "no command runs\n".to_owned()));
         };
-        let id = lease.holder.as_ref().map_or("somebody unknown", |holder| holder.id.as_str());
+        let id = lease.holder.as_ref().map_or("an unknown holder", |holder| holder.id.as_str());
         let gone = election.slots.iter().all(|slot| {
             matches!(slot_state::of(slot, &election), SlotState::Nobody { .. } | SlotState::Overdue { .. })
         });
@@ -71,7 +72,7 @@ async fn until_nobody_runs(
         });
         if !patience.wait().await {
             let text = format!(
-                "after {} it is not sure that {id} does not run the command; is it cut off, or of an older version?\n",
+                "{id} may still run the command after {}; it may be cut off, or run an older version\n",
                 words::length(limit)
             );
             return Ok(told(context, "running", NOT_DONE, text));

@@ -28,7 +28,7 @@ struct Leader {
     token: i64,
 }
 
-/// What one look says about an order.
+/// The state of a handover at one look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum HandoverState {
     /// Another one, or the same again, holds a later term.
@@ -72,10 +72,11 @@ pub(super) async fn answer(
         stop: to.is_none(),
         by: context.asked.by.clone(),
         for_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+        since: None,
     };
     change(context, &election, |orders| orders.handover = Some(order.clone())).await?;
     let answer = follow(context, &leader, &order, wait || to.is_some(), within).await;
-    // A leader that has not begun yet shall see it.
+    // The order stays for a leader that has not begun yet.
     if answer.as_ref().is_ok_and(|(_, over)| *over) || answer.is_err() {
         let ours = |handover: &Handover| handover.order == order.order;
         change(context, &election, |orders| orders.handover = orders.handover.take().filter(|order| !ours(order)))
@@ -125,11 +126,11 @@ async fn follow(
             let what = match present {
                 HandoverState::Leading { phase } if phase == "leading" => {
                     format!(
-                        "{old} has not begun to stop after {length}: is it cut off, or of an older version? It leads on"
+                        "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
                     )
                 }
                 HandoverState::Leading { phase } => {
-                    format!("{old} is still {phase} after {length}; it goes on with that")
+                    format!("{old} is still {phase} after {length}; it continues")
                 }
                 HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
             };
@@ -138,7 +139,7 @@ async fn follow(
     }
 }
 
-/// Who leads now is who was meant, or not.
+/// Another term has begun: under the wanted leader, or another one.
 fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str, i64), took: Duration) -> Answer {
     let (id, token) = new;
     let took = words::length(Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
@@ -177,7 +178,9 @@ async fn make_room(
         match before.iter().find(|id| **id != &leader.holder.id) {
             None => return Ok(Ok(())),
             Some(id) if !patience.wait().await => {
-                return Ok(Err(format!("{id} does not make room for {to}: is it cut off, or of an older version?")));
+                return Ok(Err(format!(
+                    "{id} does not make room for {to}; it may be cut off, or run an older version"
+                )));
             }
             Some(_) => {}
         }
@@ -212,7 +215,7 @@ fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> 
     };
     if let Some(to) = to.filter(|_| election.is_shared) {
         let what = format!("{to} cannot be chosen: contenders of other libraries make no room");
-        return Err(format!("{what}; leave --to out, and whoever is next takes over"));
+        return Err(format!("{what}; leave --to out, and the next in line takes over"));
     }
     match to {
         None if others().any(|contender| contender.why_not.is_empty()) => Ok(()),

@@ -7,30 +7,57 @@ use super::overdue;
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{Format, Place};
-use crate::zookeeper::admin::view::{self, ElectionView};
+use crate::zookeeper::admin::Failure;
+use crate::zookeeper::admin::view::{self, Below, ElectionView};
 
 pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
     let (Place::Base(root) | Place::OnlyOneBelow(root)) = &context.asked.place;
     let mut elections = Vec::new();
-    for name in view::elections(&context.client, root.as_str()).await? {
-        // It may be deleted between two reads.
-        if let Some(election) = view::election(&context.client, &format!("{root}/{name}")).await? {
-            elections.push((name, election));
+    let Some(Below { names, mut closed }) = view::elections(&context.client, root.as_str()).await? else {
+        let chroot = context.in_chroot();
+        return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
+    };
+    for name in names {
+        match view::election(&context.client, &format!("{root}/{name}")).await {
+            Ok(Some(election)) => elections.push((name, election)),
+            // It was deleted between two reads.
+            Ok(None) => {}
+            Err(Failure::Forbidden(_)) => closed.push(name),
+            Err(failure) => return Err(failure.into()),
         }
     }
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
     let text = match context.output.format {
         Format::Json => {
-            let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).collect();
+            let closed = closed
+                .iter()
+                .map(|name| json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION }));
+            let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).chain(closed).collect();
             format!("{:#}\n", json!({ "v": 1, "root": root.as_str(), "elections": list }))
         }
-        Format::Table if elections.is_empty() => format!("no elections below {root}{}\n", context.in_chroot()),
+        Format::Table if elections.is_empty() && closed.is_empty() => {
+            format!("no elections below {root}{}\n", context.in_chroot())
+        }
         Format::Table | Format::Plain => {
-            let rows: Vec<_> = elections.iter().map(|(name, election)| row(name, election, context)).collect();
+            let closed = closed.iter().map(|name| closed_row(name));
+            let rows: Vec<_> =
+                elections.iter().map(|(name, election)| row(name, election, context)).chain(closed).collect();
             context.output.table(&["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"], &rows)
         }
     };
     Ok(Answer { text, status: 0 })
+}
+
+/// The state of an election that this client may not read.
+const NO_PERMISSION: &str = "no permission";
+
+fn closed_row(name: &str) -> Vec<Cell> {
+    let unknown = ["?"; 5].map(Cell::from);
+    [Cell::new(name, Tone::Strong)]
+        .into_iter()
+        .chain(unknown)
+        .chain([Cell::new(NO_PERMISSION, Tone::Warning)])
+        .collect()
 }
 
 /// Who leads; with several slots, all of them.

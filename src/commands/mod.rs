@@ -29,7 +29,6 @@ use crate::clock;
 use crate::config::ctl::{Asked, Format, Place, Question};
 use crate::config::refusal::quoted;
 use crate::exit::Status;
-use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminClient, Destination, Failure};
 
@@ -39,7 +38,7 @@ const NOT_KNOWN: u8 = 2;
 /// T of our own session: it must only outlive the pauses between our requests.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is said on standard output, and the exit status.
+/// The text for standard output, and the exit status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Answer {
     text: String,
@@ -62,7 +61,7 @@ impl CommandError {
         Self { sentence: sentence.into(), status: Status::Usage.code() }
     }
 
-    /// Of two answers, yes and no, a refusal is neither.
+    /// For a question with the answers yes (0) and no (1), a refusal is "not known" (2).
     fn for_question(self, question: &Question) -> Self {
         let is_yes_or_no = matches!(question, Question::Status | Question::Watch | Question::TokenCheck { .. });
         if is_yes_or_no && self.status == Status::NoPermission.code() {
@@ -76,7 +75,7 @@ impl CommandError {
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Unreachable(why) => Self::not_known(format!("the ensemble was not reached ({why})")),
+            Failure::Unreachable(why) => Self::not_known(format!("cannot reach ZooKeeper: {why}")),
             Failure::Forbidden(why) => {
                 Self { sentence: format!("ZooKeeper refuses it: {why}"), status: Status::NoPermission.code() }
             }
@@ -105,7 +104,7 @@ impl<'a> CommandContext<'a> {
             Place::Base(base) => return Ok(base.as_str().to_owned()),
             Place::OnlyOneBelow(root) => root.as_str(),
         };
-        let names = view::elections(&self.client, root).await?;
+        let names = view::elections(&self.client, root).await?.unwrap_or_default().names;
         match names.as_slice() {
             [only] => Ok(format!("{root}/{only}")),
             [] => Err(CommandError::not_known(format!(
@@ -189,9 +188,7 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
     };
     AdminClient::open(&destination).await.map_err(|failure| match failure {
         Failure::Unreachable(why) => CommandError::not_known(format!(
-            "no server of {} was reached within {} ({why}); check --connect and the network, or raise --connect-timeout",
-            asked.servers,
-            words::length(asked.limit)
+            "cannot reach ZooKeeper: {why}; check --connect and the network, or raise --connect-timeout"
         )),
         other => other.into(),
     })

@@ -22,7 +22,7 @@ const TRIES: usize = 10;
 /// Between two looks at what becomes of an order.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Changes the orders. What cannot be read orders nothing, and is replaced.
+/// Changes the orders. Unreadable orders are void, and are replaced.
 pub(super) async fn change(
     context: &CommandContext<'_>,
     election: &ElectionView,
@@ -35,6 +35,8 @@ pub(super) async fn change(
     for _ in 0..TRIES {
         let found = context.client.read(&path).await?;
         let mut orders = found.as_ref().and_then(|znode| Orders::read(&znode.data).ok()).unwrap_or_default();
+        // This write must not prolong what was ordered before.
+        found.iter().for_each(|znode| orders.date(znode.facts.changed_at));
         let before = orders.clone();
         change(&mut orders);
         if orders == before {

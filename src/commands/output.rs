@@ -9,7 +9,7 @@ use crate::config::ctl::Format;
 use crate::observe::words;
 use crate::observe::words::printable;
 
-/// What a cell is about, for those who see colours.
+/// The tone of a cell, shown as a colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Tone {
     #[default]
@@ -28,7 +28,7 @@ pub(super) struct Cell {
     tone: Tone,
 }
 
-/// What is written on.
+/// The format of an answer, with the time of day that ages count from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Output {
     pub format: Format,

@@ -1,6 +1,6 @@
-//! What one look at an election says: who leads, and why each of the others does not.
+//! The state of each slot at one look: who leads, and why each other contender does not.
 //!
-//! It is what people are told, by the records, the line and the members; who may run is decided by none of it.
+//! It is for people, from the records, the line and the members; no decision about who may run rests on it.
 //!
 //! Never: "nobody leads" where that is not known.
 
@@ -77,7 +77,7 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
     }
 }
 
-/// The first in line, if it says to be nobody of ours. Without an id, by its name.
+/// The first in line, if it is a contender of another library: by its id, or else by its name.
 fn stranger(election: &ElectionView) -> Option<String> {
     let first = election.line.first().filter(|_| election.is_shared)?;
     let is_ours = |(member, _): &(Member, _)| member.id == first.id;
@@ -100,7 +100,7 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
         let member = election.members.get(&candidate.id).map(|(member, _)| member.clone());
         let mut why_not = member.as_ref().map(|member| member.why_not.clone()).unwrap_or_default();
         if candidate.facts.owner == 0 {
-            why_not.push("its candidate is persistent, and belongs to nobody".to_owned());
+            why_not.push("its candidate is persistent and has no owner".to_owned());
         }
         let id = candidate.id.clone();
         let leads = leads(&id) && !double;
@@ -126,7 +126,7 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
     contenders
 }
 
-/// What a member does, by its own word and by the record: the word comes a moment later.
+/// The phase of a member. Its znode is a moment behind the record.
 pub(super) fn phase(member: &Member, leads: bool) -> &str {
     match (leads, member.role.as_str()) {
         (true, "follower") => "leading",
@@ -135,7 +135,7 @@ pub(super) fn phase(member: &Member, leads: bool) -> &str {
     }
 }
 
-/// Who holds a slot, if somebody living does.
+/// The living holder of a slot.
 pub(super) fn leader(slot: &SlotView, election: &ElectionView) -> Option<Holder> {
     match of(slot, election) {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Some(holder),

@@ -21,7 +21,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
     Ok(of(&election, &context.output))
 }
 
-/// What one look at an election says.
+/// The answer for one look at an election.
 pub(super) fn of(election: &ElectionView, output: &Output) -> Answer {
     let states = states(election);
     let status = status_of(&states);
@@ -123,8 +123,13 @@ fn overdue(slot: &SlotView, holder: &Holder, age: String) -> String {
 
 fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
-    let given = election.orders_written.map(|facts| facts.changed_at).unwrap_or_default();
+    let written = election.orders_written.map(|facts| facts.changed_at).unwrap_or_default();
+    if let Some(order) = &election.lapsed.disabled {
+        let text = format!("no more: the order of {} has lapsed ({})", order.by, order.reason);
+        facts.push(("disabled", Cell::new(text, Tone::Plain)));
+    }
     if let Some(order) = &election.orders.disabled {
+        let given = order.since.unwrap_or(written);
         let length = order.lasts().map_or_else(String::new, |length| format!(" for {}", words::length(length)));
         let text = format!("by {}{length}, {} ago: {}", order.by, output.age(given), order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
@@ -132,7 +137,7 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     // For any other term than the present one it is void.
     let present = |token: i64| election.slots.iter().any(|slot| slot.term.is_some_and(|term| term.mzxid == token));
     if let Some(order) = election.orders.handover.as_ref().filter(|order| present(order.token)) {
-        let to = order.to.as_deref().unwrap_or("whoever is next");
+        let (to, given) = (order.to.as_deref().unwrap_or("the next in line"), order.since.unwrap_or(written));
         let text = format!("to {to}, ordered by {} {} ago", order.by, output.age(given));
         facts.push(("handover", Cell::new(text, Tone::Warning)));
     }

@@ -1,4 +1,4 @@
-//! `token-check`: is a fencing token still the newest? A server that is behind cannot make it look so.
+//! `token-check`: whether a fencing token is still the newest, by a quorum's word.
 //!
 //! Never: status 0 on the word of one server.
 
@@ -15,7 +15,7 @@ const NOT_NEWEST: u8 = 1;
 /// The term may change between our reading and the quorum's word; then we read again.
 const TRIES: usize = 5;
 
-/// What a look at the terms says about a token.
+/// A token compared with the newest tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     /// It is that of this term, which has this version.

@@ -21,7 +21,7 @@ const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
 const EVERYTHING: &str = "\x1b[2J";
 
-/// What was shown last.
+/// The last screen.
 #[derive(Default)]
 struct Shown {
     election: Option<ElectionView>,
@@ -42,7 +42,7 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
             Ok(present) => (present.election().await, Some(present)),
             Err(error) => (Err(error), None),
         };
-        // What is no outage does not go by.
+        // Only an outage passes; every other error ends the watch.
         if let Some(error) = seen.as_ref().err().filter(|error| error.status != super::NOT_KNOWN) {
             return Err(error.clone());
         }
@@ -55,7 +55,7 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
     }
 }
 
-/// `false`: nobody reads it any more.
+/// `false`: the reader is gone.
 fn show(asked: &Asked, seen: Result<ElectionView, CommandError>, shown: &mut Shown) -> bool {
     let output = output_for(asked.format);
     let text = match (asked.format, &seen) {

@@ -1,4 +1,4 @@
-//! As whom we came, and who may change an election besides those who take part in it.
+//! Our identity, and who else may change an election.
 //!
 //! Never: a hash of a password shown.
 
@@ -13,10 +13,10 @@ use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::client::acl::{Entry, intruders};
 use crate::zookeeper::client::kerberos::{self, Ourselves};
 
-/// Whoever may write to one of these, or to the candidates' directory, may end a term, or hold the election up.
+/// A client that may write to one of these, or to the candidates' directory, can end a term or block the election.
 const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];
 
-/// A ticket that a service cannot rely on.
+/// A ticket with less time than this is too short for a service.
 const SHORT: Duration = Duration::from_secs(3600);
 
 /// Judges the ACLs of an election by that of its base.
@@ -28,7 +28,7 @@ pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> R
         if acl.iter().any(|entry| entry.is_anyone() && entry.rights().may_change_anything()) {
             open.push(path);
         } else if let [intruder, ..] = intruders(&acl, expected).as_slice() {
-            differing.push(format!("{path} may be changed by {intruder}, and the election not"));
+            differing.push(format!("{intruder} may change {path}, but not the election"));
         }
     }
     let remedy = "make it that of the others (setAcl)";
@@ -61,7 +61,7 @@ pub(super) async fn login(asked: &Asked) -> Option<Finding> {
         Ok(Ourselves { name, lifetime }) => {
             good("login", format!("by Kerberos, as {name}; the ticket ends in {}", words::length(lifetime)))
         }
-        Err(why) => wrong("login", format!("as whom Kerberos knows us cannot be said: {why}; see klist")),
+        Err(why) => wrong("login", format!("the Kerberos identity is not known: {why}; see klist")),
     })
 }
 

@@ -1,6 +1,6 @@
-//! Whether somebody leads who should: an order that forbids it, a leader that does not renew, a free lease that is not taken.
+//! Checks leadership: an order that forbids it, a leader that does not renew, a free lease that is not taken.
 //!
-//! Never: a complaint about what a second look contradicts.
+//! Never: a finding that a second look contradicts.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong, or could be better, with the ensemble and an election, each with its remedy.
+//! `doctor`: faults of the ensemble and of an election, and advice, each with a remedy.
 //!
 //! Never: a znode written; a finding without a remedy.
 
@@ -103,7 +103,7 @@ async fn examine(
     Ok(())
 }
 
-/// What every server says about itself.
+/// Asks every server for its version and role.
 async fn servers(asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut serving, mut versions) = (0, Vec::new());
@@ -134,7 +134,7 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
         findings.push(advice("server", format!("versions differ: {}; finish the upgrade", versions.join(", "))));
     }
     if addresses.len() == 1 && serving == 1 {
-        findings.push(advice("server", "only one is named in --connect: if it fails, nobody leads; name all of them"));
+        findings.push(advice("server", "--connect names only one server: if it fails, nobody leads; name all of them"));
     }
     findings
 }
@@ -167,7 +167,7 @@ async fn limits(asked: &Asked) -> Result<Limits, CommandError> {
     Ok(Limits { shortest, longest })
 }
 
-/// What is granted to who asks for this much. One who asks for little has little time to connect.
+/// The session timeout granted for a request of this much. A short one leaves little time to connect, so it is tried again.
 async fn granted(asked: &Asked, wanted: Duration) -> Result<Duration, CommandError> {
     let mut tries_left = TRIES;
     let client = loop {
@@ -230,20 +230,20 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) 
                 words::length(shortest)
             ),
         ),
-        None => wrong("timings", "no session timeout up to 2m fits; is the network, or a server's disk, too slow?"),
+        None => wrong("timings", "no session timeout up to 2m fits; the network or a server's disk is too slow"),
     });
     let leases = election.into_iter().flat_map(|election| &election.slots).filter_map(|slot| slot.lease.as_ref());
     for (lease, _) in leases.filter(|(lease, _)| lease.is_held() && lease.holder.is_some()) {
         let length = Duration::from_millis(lease.lease_ms);
         if !fits(length.max(limits.shortest)) {
-            let text = format!("the leader's lease of {} is short for so slow answers", words::length(length));
+            let text = format!("the leader's lease of {} is short for answers this slow", words::length(length));
             findings.push(advice("timings", format!("{text}; raise --session-timeout on every host")));
         }
     }
     findings
 }
 
-/// What the znodes say.
+/// Checks the znodes of the election.
 fn contents(election: &ElectionView) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, complaint) in &election.unreadable {
@@ -257,7 +257,7 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
     if let [first, ..] = election.foreign.as_slice() {
         let count = election.foreign.len();
         let remedy = if election.is_shared {
-            "Curator takes them for contenders, others fail on them; keep other znodes out of the election directory"
+            "Curator counts them as contenders, other libraries fail; keep other znodes out of the election directory"
         } else {
             "they are ignored; keep other znodes out of the election directory"
         };
@@ -276,7 +276,7 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
         findings.push(advice("election", text));
     }
     if election.members.is_empty() && !election.line.is_empty() && !election.is_shared {
-        findings.push(advice("members", "nobody in line says who it is: all run a version that does not"));
+        findings.push(advice("members", "no candidate in line has a member znode: all run an older version"));
     }
     if findings.is_empty() {
         let (line, members) = (election.line.len(), election.members.len());
@@ -285,13 +285,13 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with those who wait.
+/// Checks the candidates in line.
 fn queue(line: &[view::Candidate]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for candidate in line {
         if candidate.facts.owner == 0 {
-            let remedy = "nobody behind it will ever lead; delete it";
-            findings.push(wrong("line", format!("{} is persistent and belongs to nobody: {remedy}", candidate.name)));
+            let remedy = "no candidate behind it will ever lead; delete it";
+            findings.push(wrong("line", format!("{} is persistent and has no owner: {remedy}", candidate.name)));
         }
     }
     for (index, candidate) in line.iter().enumerate() {

@@ -56,7 +56,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// What the server knows about a znode besides its data. Times are milliseconds since 1970 by `ZooKeeper`'s clock.
+/// The stat of a znode. Times are milliseconds since 1970 by `ZooKeeper`'s clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
     pub version: i32,
@@ -88,7 +88,7 @@ pub struct Znode {
     pub facts: Facts,
 }
 
-/// What became of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     Done,
@@ -126,7 +126,10 @@ impl AdminClient {
         let (client, service) = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
+            Err(_) => {
+                let limit = humantime::format_duration(*limit);
+                return Err(Failure::Unreachable(format!("{servers}: no answer within {limit}")));
+            }
         };
         let client = match client {
             Ok(client) => client,
@@ -178,7 +181,7 @@ impl AdminClient {
         self.ask((Right::Read, &path), self.client.sync(&path)).await.map(drop)
     }
 
-    /// Who may do what with it; `None`: it does not exist.
+    /// Its ACL; `None`: it does not exist.
     ///
     /// # Errors
     /// There is no answer.

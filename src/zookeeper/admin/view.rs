@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::clock;
 use crate::zookeeper::admin::{AdminClient, Facts, Failure, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
@@ -17,7 +18,7 @@ use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
 
-/// Who wrote a record.
+/// The writer of a record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Holder {
@@ -29,7 +30,7 @@ pub struct Holder {
     pub candidate: Option<String>,
 }
 
-/// What the lease record says.
+/// The lease record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Lease {
@@ -56,7 +57,7 @@ pub struct SlotView {
     pub term_path: String,
     pub lease: Option<(Lease, Facts)>,
     pub term: Option<Facts>,
-    /// When the lease ran out, by `ZooKeeper`'s clock, if somebody made sure that it did; a look alone does not tell.
+    /// When the lease ran out, by `ZooKeeper`'s clock, set only after the record was watched.
     pub overdue_since: Option<i64>,
 }
 
@@ -80,7 +81,10 @@ pub struct ElectionView {
     pub line: Vec<Candidate>,
     pub slots: Vec<SlotView>,
     pub members: BTreeMap<String, (Member, Facts)>,
+    /// Those in force, by our clock.
     pub orders: Orders,
+    /// Those that are written there still.
+    pub lapsed: Orders,
     /// Its version, if it exists, and when it was written by `ZooKeeper`'s clock.
     pub orders_written: Option<Facts>,
     /// Children of the election directory that are not called as candidates are.
@@ -108,23 +112,37 @@ fn is_election(children: &[String]) -> bool {
     has("lease") && has("term") || has("slots")
 }
 
-/// The names of the elections below `root`, without those that we may not see.
+/// The children of a root.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Below {
+    /// The names of the elections.
+    pub names: Vec<String>,
+    /// Znodes that we may not look into.
+    pub closed: Vec<String>,
+}
+
+/// The elections below `root`; `None`: it does not exist.
 ///
 /// # Errors
-/// There is no answer.
-pub async fn elections(client: &AdminClient, root: &str) -> Result<Vec<String>, Failure> {
-    let (mut names, mut refused) = (Vec::new(), None);
-    for name in client.children(root).await?.unwrap_or_default() {
+/// There is no answer; or everything is closed to us.
+pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, Failure> {
+    let (mut below, mut refused) = (Below::default(), None);
+    let Some(children) = client.children(root).await? else { return Ok(None) };
+    for name in children {
         match client.children(&format!("{root}/{name}")).await {
-            Ok(Some(children)) if is_election(&children) => names.push(name),
+            Ok(Some(children)) if is_election(&children) => below.names.push(name),
             Ok(_) => {}
-            Err(forbidden @ Failure::Forbidden(_)) => refused = Some(forbidden),
+            Err(forbidden @ Failure::Forbidden(_)) => {
+                below.closed.push(name);
+                refused = Some(forbidden);
+            }
             Err(failure) => return Err(failure),
         }
     }
-    names.sort();
-    // Where there is something to see, others may have something to hide.
-    refused.filter(|_| names.is_empty()).map_or(Ok(names), Err)
+    below.names.sort();
+    below.closed.sort();
+    // Report a missing right only if no election could be read.
+    refused.filter(|_| below.names.is_empty()).map_or(Ok(Some(below)), Err)
 }
 
 /// Looks at the election under `base`; `None`: there is none.
@@ -147,7 +165,14 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
     let path = format!("{base}/{CONTROL}");
     if let Some(znode) = client.read(&path).await? {
         seen.orders_written = Some(znode.facts);
-        seen.orders = parsed(&path, Orders::read(&znode.data), &mut seen.unreadable).unwrap_or_default();
+        let mut given = parsed(&path, Orders::read(&znode.data), &mut seen.unreadable).unwrap_or_default();
+        given.date(znode.facts.changed_at);
+        seen.orders = given.in_force(clock::time_of_day());
+        seen.lapsed = Orders {
+            disabled: given.disabled.filter(|_| seen.orders.disabled.is_none()),
+            handover: given.handover.filter(|_| seen.orders.handover.is_none()),
+            ..Orders::default()
+        };
     }
     Ok(Some(seen))
 }

@@ -8,6 +8,7 @@ pub(crate) mod acl_audit;
 pub(crate) mod history_writer;
 pub mod leader_query;
 pub(crate) mod member_znode;
+mod order_clock;
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -27,6 +28,7 @@ use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orde
 use crate::zookeeper::schema::history::Term;
 use history_writer::Unwritten;
 use member_znode::Roster;
+use order_clock::InForce;
 
 /// What comes within this is one change: nobody needs every phase of a quick sequence.
 const COALESCED: Duration = Duration::from_millis(150);
@@ -52,12 +54,20 @@ pub(crate) struct Board {
     /// What is to be written into the history.
     pub unwritten: Unwritten,
     complained_of: Mutex<i64>,
+    /// The orders that were told last.
+    told: Mutex<OrdersJson>,
 }
 
 impl Default for Board {
     fn default() -> Self {
         let (account, orders) = (watch::Sender::new(None), watch::Sender::new(Orders::default()));
-        Self { account, orders, unwritten: Unwritten::default(), complained_of: Mutex::default() }
+        Self {
+            account,
+            orders,
+            unwritten: Unwritten::default(),
+            complained_of: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 }
 
@@ -76,6 +86,24 @@ impl Board {
             let changed = change(*known);
             std::mem::replace(known, changed) != changed
         });
+    }
+
+    /// Says once what operators order, and when that is over.
+    fn report(&self, orders: &OrdersJson) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = |orders: &OrdersJson| orders.disabled.as_ref().map(|order| order.order.clone());
+        match &orders.disabled {
+            Some(order) if id(&told) != id(orders) => tracing::warn!("{}", order.said()),
+            None if told.disabled.is_some() => {
+                tracing::info!("Enabled again: no operator disables the election any more")
+            }
+            _ => {}
+        }
+        let id = |orders: &OrdersJson| orders.handover.as_ref().map(|order| order.order.clone());
+        if let Some(order) = orders.handover.as_ref().filter(|_| id(&told) != id(orders)) {
+            tracing::info!("{}", order.said());
+        }
+        told.clone_from(orders);
     }
 
     /// An account or a term to be written: whoever writes is told.
@@ -107,7 +135,7 @@ async fn follow_orders(contact: Weak<Contact>) {
         present.brief();
         drop(present);
         match read {
-            Ok(Ok(watcher)) => drop(watcher.changed().await),
+            Ok(Ok((watcher, lapses_in))) => order_clock::changed(watcher, lapses_in).await,
             Ok(Err(fault)) => {
                 office.report_aside("The operators' orders cannot be read", &fault);
                 sleep(RETRY).await;
@@ -118,33 +146,36 @@ async fn follow_orders(contact: Weak<Contact>) {
 }
 
 /// The watch is armed by the request before the read, so it reports all that comes after what was read.
-async fn read_orders(contact: &Contact) -> Result<OneshotWatcher, Fault> {
+async fn read_orders(contact: &Contact) -> Result<(OneshotWatcher, Option<Duration>), Fault> {
     let path = format!("{}/{CONTROL}", contact.office.paths.base);
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
     let forbidden = |error: Error| Fault::from(error).without(Right::Read, &path);
     let (_, watcher) = found.map_err(forbidden)?;
-    let orders = match read {
-        Ok((data, stat)) => understood(contact, &data, stat.mzxid),
-        Err(Error::NoNode) => Orders::default(),
+    let found = match read {
+        Ok((data, stat)) => order_clock::judge(contact, understood(contact, &data, stat.mzxid), &stat).await,
+        Err(Error::NoNode) => InForce { orders: OrdersJson::default(), lapses_in: None },
         Err(error) => return Err(forbidden(error)),
     };
+    let InForce { orders, lapses_in } = found;
+    contact.office.board.report(&orders);
+    let orders = for_us(&orders, &contact.office.settings.id);
     contact.office.board.change(|known| Orders { asked_for: known.asked_for, ..orders });
-    Ok(watcher)
+    Ok((watcher, lapses_in))
 }
 
 /// What cannot be read orders nothing, and is reported once.
-fn understood(contact: &Contact, data: &[u8], mzxid: i64) -> Orders {
+fn understood(contact: &Contact, data: &[u8], mzxid: i64) -> OrdersJson {
     let board = &contact.office.board;
     match OrdersJson::read(data) {
-        Ok(json) => for_us(&json, &contact.office.settings.id),
+        Ok(json) => json,
         Err(complaint) => {
             let mut last = board.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::replace(&mut *last, mzxid) != mzxid {
                 tracing::warn!(complaint, "The operators' orders could not be read, and are ignored");
             }
-            Orders::default()
+            OrdersJson::default()
         }
     }
 }
