@@ -118,7 +118,7 @@ fn servers_that_were_away_and_then_refuse_us_are_asked_again() {
     election.diary.until_started(1);
     worn.link.cut();
     host.until_logged("Ensemble was not reached again");
-    assert!(!host.log().contains("cannot be spoken with"), "{}", host.log());
+    assert!(!host.log().contains("Cannot connect to ZooKeeper"), "{}", host.log());
     worn.publish(&Authority::new().issue("stranger", "DNS:client"));
     worn.link.heal();
     host.until_logged("does not accept the certificate in --tls-cert");

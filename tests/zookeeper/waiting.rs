@@ -82,3 +82,18 @@ fn without_a_connect_timeout_a_host_waits_for_the_ensemble() {
     link.heal();
     election.diary.until_started(1);
 }
+
+#[test]
+fn a_host_without_zookeeper_says_at_once_and_again_which_server_it_cannot_reach_and_why() {
+    let election = election();
+    let host = election.host_at("127.0.0.1:1", "a").spawn();
+    host.until_logged("Cannot reach ZooKeeper: 127.0.0.1:1: connection refused; retrying");
+    host.until_logged("Without ZooKeeper for 10s: 127.0.0.1:1: connection refused; retrying");
+}
+
+#[test]
+fn a_session_timeout_that_is_not_granted_is_told() {
+    let election = election();
+    let host = election.host("a").session_timeout("20m").spawn();
+    host.until_logged("ZooKeeper grants a session timeout of 10m instead of 20m");
+}

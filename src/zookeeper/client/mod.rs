@@ -11,6 +11,7 @@ pub(crate) mod error;
 pub mod four_letter;
 #[cfg_attr(not(feature = "kerberos"), path = "kerberos/absent.rs")]
 pub mod kerberos;
+pub(crate) mod outage;
 mod resolve;
 pub(crate) mod task;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

@@ -16,7 +16,7 @@ use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
 use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::core::lease::connection_timeout;
-use crate::zookeeper::client::error::Refusal;
+use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Service;
 use crate::zookeeper::client::unanswered::Silence;
 use crate::zookeeper::election::resume;
@@ -184,7 +184,15 @@ async fn serve(office: Arc<Office>, number: SessionNumber, way: watch::Sender<Wa
 /// Follows the session to its end, from one contact to the next.
 async fn see_through(office: &Arc<Office>, contact: Contact, way: &watch::Sender<Way>) {
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &office.settings.servers);
-    tracing::info!(session = %contact.client.session_id(), ?negotiated, servers, "Session was opened");
+    let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(session = %contact.client.session_id(), negotiated_ms, servers, "Session was opened");
+    let asked = office.settings.session_timeout;
+    if negotiated != asked {
+        let (granted, asked) = (humantime::format_duration(negotiated), humantime::format_duration(asked));
+        tracing::warn!(
+            "ZooKeeper grants a session timeout of {granted} instead of {asked}: the lease follows it; see minSessionTimeout              and maxSessionTimeout of the servers"
+        );
+    }
     office.reached();
     let mut contact = Arc::new(contact);
     let mut news = vec![Event::Connected { session: number, negotiated }];
@@ -249,12 +257,11 @@ async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
         tracing::error!(servers = office.settings.servers, "No session: {}", Refusal::Credentials);
         return office.tell(Event::Rejected { session, grounds: Grounds::Credentials });
     }
-    office.not_reached(error);
     if office.was_reached() {
         office.tell(Event::Unreachable { session });
-        return ask_why(office);
+        return ask_why(office, Some(no_session(error)));
     }
-    match office.diagnose().await {
+    match office.diagnose(Some(no_session(error))).await {
         Some(diagnosis) if diagnosis.is_final => {
             office.tell(Event::Rejected { session, grounds: diagnosis.grounds });
         }
@@ -311,7 +318,7 @@ async fn next(office: &Arc<Office>, states: &mut StateWatcher, lost: Option<Dura
     if let Some(negotiated) = lost {
         match timeout(negotiated / 4, states.changed()).await {
             Ok(state) => return state,
-            Err(_) => ask_why(office),
+            Err(_) => ask_why(office, None),
         }
     }
     loop {
@@ -325,12 +332,12 @@ async fn next(office: &Arc<Office>, states: &mut StateWatcher, lost: Option<Dura
 /// The same while the session is being taken up.
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
-    ask_why(&lost.office);
+    ask_why(&lost.office, None);
     pending().await
 }
 
 /// Nobody waits for the answer.
-fn ask_why(office: &Arc<Office>) {
+fn ask_why(office: &Arc<Office>, error: Option<String>) {
     let office = Arc::clone(office);
-    tokio::spawn(async move { office.diagnose().await });
+    tokio::spawn(async move { office.diagnose(error).await });
 }
