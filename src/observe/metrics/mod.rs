@@ -1,4 +1,4 @@
-//! What has happened, counted, and what is, measured when it is asked for: for Prometheus, in the `OpenMetrics` text format.
+//! Counters of events and gauges of the present state, for Prometheus in the `OpenMetrics` text format.
 //!
 //! Counters are fed with the very events and actions that pass through the supervisor's loop. Gauges are judged at the moment
 //! of reading, as [`super::status`] says.
@@ -18,7 +18,7 @@ use crate::core::action::Action;
 use crate::core::event::Event;
 use crate::core::time::Now;
 
-/// What `/metrics` is served as.
+/// The content type of `/metrics`.
 pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const PREFIX: &str = "zk_leader_run";
@@ -110,6 +110,15 @@ mod tests {
         for line in ["leader 0", "lease_remaining_seconds 0.0", "ready 0"] {
             assert_has(&after, &format!("zk_leader_run_{line}"));
         }
+    }
+
+    #[test]
+    fn a_disabled_election_is_told_from_one_that_nobody_can_lead() {
+        let metrics = Metrics::new("job", "a");
+        let mut status = leading(at(NOW), at(NOW + Duration::from_secs(5)).lease);
+        assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 0");
+        status.snapshot.barred = Some(Why::Disabled);
+        assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 1");
     }
 
     #[test]
