@@ -20,8 +20,7 @@ use crate::core::settings::{Guarantee, Preparations};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
-use crate::observe::log::Format;
-use crate::observe::log::journald;
+use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
@@ -48,6 +47,11 @@ pub fn guard(config: &Config) -> handle::Settings {
         foreground: config.foreground,
         releaser: releaser(config),
     }
+}
+
+/// Whose lines the log has.
+pub fn log_owner(config: &Config) -> Owner {
+    Owner { election: config.name.clone(), id: config.id.clone() }
 }
 
 fn identity(config: &Config) -> Identity {

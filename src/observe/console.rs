@@ -20,7 +20,7 @@ use super::words::printable;
 const CLEAR: &str = "\r\x1b[K";
 const WIDTH: usize = 80;
 
-/// What is on the screen; empty: nothing.
+/// The status line on the screen; empty: none.
 static SHOWN: Mutex<String> = Mutex::new(String::new());
 
 /// Whether there is a terminal that obeys.
@@ -73,7 +73,7 @@ fn width() -> usize {
     if columns == 0 { WIDTH } else { columns }.saturating_sub(1)
 }
 
-/// As much as fits. What is not ASCII may be two columns wide, and counts as two.
+/// Cuts to the width. A letter that is not ASCII counts as two columns.
 fn cut(text: &str, width: usize) -> String {
     let columns = |letter: char| if letter.is_ascii() { 1 } else { 2 };
     if text.chars().map(columns).sum::<usize>() <= width {
@@ -119,7 +119,10 @@ impl Write for Stderr {
 fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
     let missing = lost.load(Ordering::Relaxed);
     if missing > 0
-        && !try_write(stream, format!("zk-leader-run: {missing} log lines were lost, nobody read them\n").as_bytes())
+        && !try_write(
+            stream,
+            format!("zk-leader-run: {missing} log lines were lost: standard error was not read\n").as_bytes(),
+        )
     {
         lost.fetch_add(1, Ordering::Relaxed);
         return;
@@ -167,7 +170,7 @@ mod tests {
         drop(writer);
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
-        assert!(rest.ends_with("zk-leader-run: 3 log lines were lost, nobody read them\nafter\n"), "{rest}");
+        assert!(rest.ends_with("zk-leader-run: 3 log lines were lost: standard error was not read\nafter\n"), "{rest}");
         assert_eq!(lost.load(Ordering::Relaxed), 0);
     }
 

@@ -32,17 +32,17 @@ impl StatusPublisher {
         Self { status, statuses, liveness: Liveness::default(), metrics }
     }
 
-    /// What programs that look on read from.
+    /// For readers of the status.
     pub fn feed(&self) -> Feed {
         Feed::new(self.liveness.clone(), self.statuses.subscribe())
     }
 
-    /// What is counted.
+    /// The metrics.
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
     }
 
-    /// What the loop waits for besides its events.
+    /// The loop waits for this besides its events.
     pub fn liveness(&self) -> &Liveness {
         &self.liveness
     }

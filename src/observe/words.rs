@@ -182,6 +182,11 @@ pub fn length(length: Duration) -> String {
     text
 }
 
+/// For programs, under a name that ends in `_ms`.
+pub fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// `thousandths` / 1000, without trailing zeros.
 fn with_fraction(thousandths: u128, unit: &str) -> String {
     let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);

@@ -146,6 +146,9 @@ impl Stage {
     }
 
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
+        if event == Event::StopRequested && self.machine.snapshot().is_ending {
+            tracing::warn!("Stop requested again: what is left of the command is killed now");
+        }
         let actions = self.publisher.watch(&mut self.machine, now, event);
         if !waiting::waits(self.machine.phase()) {
             console::hide();
@@ -153,7 +156,7 @@ impl Stage {
         let exit = self.effects.carry_out_all(&actions);
         self.errands.note(now.lease, &event, &actions, || self.effects.desk().unfenced());
         let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
-        let news = self.reporter.turn(clock::time_of_day(), &snapshot, bars, &actions);
+        let news = self.reporter.turn((now, clock::time_of_day()), &event, &snapshot, bars, &actions);
         news.account.into_iter().for_each(|account| self.effects.desk().describe(account));
         news.terms.into_iter().for_each(|term| self.effects.desk().write_down(term));
         exit
@@ -176,13 +179,13 @@ impl Stage {
 
 fn invite(onlookers: Onlookers, publisher: &StatusPublisher, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
     let Onlookers { identity, manner, http, systemd } = onlookers;
-    tokio::spawn(waiting::keep_company(manner, publisher.feed(), desk.surveyor()));
+    tokio::spawn(waiting::report_waits(manner, publisher.feed(), desk.surveyor()));
     if let Some(settings) = systemd {
         tokio::spawn(systemd::tell(settings, publisher.feed(), guard.prober()));
     }
     match http {
         Some(listener) => {
-            http::serve(listener, http::Desk { identity, feed: publisher.feed(), metrics: publisher.metrics() })
+            http::serve(listener, http::HttpState { identity, feed: publisher.feed(), metrics: publisher.metrics() })
         }
         None => Ok(()),
     }

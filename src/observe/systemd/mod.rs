@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Signs of life per `WATCHDOG_USEC`: one may be late.
 const SIGNS: u32 = 3;
 
-/// What systemd gave us, and what was asked of us.
+/// What the service manager asks of us.
 #[derive(Debug)]
 pub struct Settings {
     pub socket: Socket,

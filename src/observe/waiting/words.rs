@@ -1,4 +1,4 @@
-//! What is said to people while they wait: where we stand, who leads, since when.
+//! The sentence about a wait: our place in line, the leader, and since when.
 //!
 //! Never: a clock.
 
@@ -9,7 +9,7 @@ use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
 use crate::zookeeper::publish::leader_query::{Leader, Survey};
 
-/// What is known while we wait.
+/// The facts known while we wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
     /// No server answers; these are tried.
