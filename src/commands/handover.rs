@@ -122,20 +122,21 @@ async fn follow(
             HandoverState::Nobody => progress.tell(&format!("{old} has released")),
         }
         if !patience.wait().await {
-            let (length, present) = (words::length(within), handover_state(&election, leader));
-            let what = match present {
-                HandoverState::Leading { phase } if phase == "leading" => {
-                    format!(
-                        "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
-                    )
-                }
-                HandoverState::Leading { phase } => {
-                    format!("{old} is still {phase} after {length}; it continues")
-                }
-                HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
-            };
+            let what = unfinished(&handover_state(&election, leader), old, within);
             return Ok((told(context, None, NOT_DONE, &what), true));
         }
+    }
+}
+
+/// The state of a handover that did not end in time.
+fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
+    let length = words::length(within);
+    match state {
+        HandoverState::Leading { phase } if phase == "leading" => format!(
+            "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
+        ),
+        HandoverState::Leading { phase } => format!("{old} is still {phase} after {length}; it continues"),
+        HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
     }
 }
 

@@ -36,7 +36,9 @@ pub(super) async fn change(
         let found = context.client.read(&path).await?;
         let mut orders = found.as_ref().and_then(|znode| Orders::read(&znode.data).ok()).unwrap_or_default();
         // This write must not prolong what was ordered before.
-        found.iter().for_each(|znode| orders.date(znode.facts.changed_at));
+        if let Some(znode) = &found {
+            orders.date(znode.facts.changed_at);
+        }
         let before = orders.clone();
         change(&mut orders);
         if orders == before {

@@ -1,6 +1,6 @@
 //! Which leases ran out: a record that says `held` is only as good as its last renewal.
 //!
-//! The age of a record is read from two clocks, ZooKeeper's and ours. So a record that looks too old is watched for two
+//! The age of a record is read from two clocks, `ZooKeeper`'s and ours. So a record that looks too old is watched for two
 //! renewal intervals: a leader that lives renews it meanwhile, whatever our clock says.
 //!
 //! Never: a lease called overdue that was renewed while it was watched.
@@ -40,7 +40,7 @@ pub(super) async fn mark<'a>(
     Ok(())
 }
 
-/// When the lease ends unless it is renewed, by ZooKeeper's clock; `None`: nobody leads by it.
+/// When the lease ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.
 fn ends_at(slot: &SlotView) -> Option<i64> {
     let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.waiting_on.is_none())?;
     lease.holder.as_ref()?;

@@ -23,11 +23,11 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
 
 /// The answer for one look at an election.
 pub(super) fn of(election: &ElectionView, output: &Output) -> Answer {
-    let states = states(election);
-    let status = status_of(&states);
+    let seen = states(election);
+    let status = status_of(&seen);
     let text = match output.format {
-        Format::Json => json(election, &states, status),
-        Format::Table | Format::Plain => people(election, &states, output),
+        Format::Json => json(election, &seen, status),
+        Format::Table | Format::Plain => people(election, &seen, output),
     };
     Answer { text, status }
 }
@@ -71,27 +71,7 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
 fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
     let since = slot.term.map_or(0, |term| term.changed_at);
-    facts.push(match state {
-        SlotState::Led { holder, phase } => {
-            let tone = if phase == "leading" { Tone::Good } else { Tone::Warning };
-            let phase = if phase == "leading" { String::new() } else { format!(", {phase}") };
-            let who = format!("{} (pid {} on {}){phase}", holder.id, holder.pid, holder.host);
-            ("leader", Cell::new(who, tone))
-        }
-        SlotState::Foreign { id } => {
-            let who = format!("{id}, a contender of another library, by its place in {}", election.directory);
-            ("leader", Cell::new(who, Tone::Good))
-        }
-        SlotState::Waiting { holder } => {
-            let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
-            ("leader", Cell::new(who, Tone::Warning))
-        }
-        SlotState::Overdue { holder, since } => {
-            ("leader", Cell::new(overdue(slot, holder, output.age(*since)), Tone::Bad))
-        }
-        SlotState::Nobody { why } => ("leader", Cell::new(format!("nobody: {why}"), Tone::Bad)),
-        SlotState::Unknown => ("leader", Cell::new("unknown: the lease record cannot be read", Tone::Bad)),
-    });
+    facts.push(("leader", leader(slot, state, election, output)));
     if matches!(state, SlotState::Led { .. } | SlotState::Waiting { .. }) {
         facts.push(("since", Cell::from(format!("{} ({} ago)", moment(since), output.age(since)))));
     }
@@ -114,8 +94,30 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
     facts
 }
 
+fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Cell {
+    match state {
+        SlotState::Led { holder, phase } => {
+            let tone = if phase == "leading" { Tone::Good } else { Tone::Warning };
+            let phase = if phase == "leading" { String::new() } else { format!(", {phase}") };
+            let who = format!("{} (pid {} on {}){phase}", holder.id, holder.pid, holder.host);
+            Cell::new(who, tone)
+        }
+        SlotState::Foreign { id } => {
+            let who = format!("{id}, a contender of another library, by its place in {}", election.directory);
+            Cell::new(who, Tone::Good)
+        }
+        SlotState::Waiting { holder } => {
+            let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
+            Cell::new(who, Tone::Warning)
+        }
+        SlotState::Overdue { holder, since } => Cell::new(overdue(slot, holder, &output.age(*since)), Tone::Bad),
+        SlotState::Nobody { why } => Cell::new(format!("nobody: {why}"), Tone::Bad),
+        SlotState::Unknown => Cell::new("unknown: the lease record cannot be read", Tone::Bad),
+    }
+}
+
 /// Under at-least-one the command may outlive its lease.
-fn overdue(slot: &SlotView, holder: &Holder, age: String) -> String {
+fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
     let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| lease.guarantee.as_deref() == Some("at-most-one"));
     let command = if is_dead { "not leading" } else { "its command may still run" };
     format!("nobody: the lease of {} is overdue by {age}, {command}", holder.id)
@@ -166,23 +168,23 @@ fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
     cells
 }
 
-fn json(election: &ElectionView, states: &[SlotState], status: u8) -> String {
-    format!("{:#}\n", object(election, states, status))
+fn json(election: &ElectionView, seen: &[SlotState], status: u8) -> String {
+    format!("{:#}\n", object(election, seen, status))
 }
 
 /// On one line.
 pub(super) fn json_line(election: &ElectionView) -> String {
-    let states = states(election);
-    format!("{}\n", object(election, &states, status_of(&states)))
+    let seen = states(election);
+    format!("{}\n", object(election, &seen, status_of(&seen)))
 }
 
-fn object(election: &ElectionView, states: &[SlotState], status: u8) -> Value {
+fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
     let state = match status {
         LED => "led",
         NOBODY => "nobody",
         _ => "unknown",
     };
-    let slots: Vec<_> = election.slots.iter().zip(states).map(|(slot, state)| slot_json(slot, state)).collect();
+    let slots: Vec<_> = election.slots.iter().zip(seen).map(|(slot, state)| slot_json(slot, state)).collect();
     let line: Vec<_> = slot_state::contenders(election).iter().map(contender_json).collect();
     let unreadable: Vec<_> =
         election.unreadable.iter().map(|(path, why)| json!({ "path": path, "complaint": why })).collect();

@@ -78,7 +78,16 @@ pub async fn run(
     let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());
     let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
-    let mut stage = Stage { machine, publisher, effects, errands, docket, preemption, reporter: Reporter::default() };
+    let mut stage = Stage {
+        machine,
+        publisher,
+        effects,
+        errands,
+        docket,
+        preemption,
+        reporter: Reporter::default(),
+        stop_again: false,
+    };
     for event in stage.errands.opening() {
         stage.play(clock::now(), event);
     }
@@ -116,6 +125,8 @@ struct Stage {
     docket: Docket,
     preemption: Preemption,
     reporter: Reporter,
+    /// The last hooks are not waited for.
+    stop_again: bool,
 }
 
 impl Stage {
@@ -147,7 +158,8 @@ impl Stage {
 
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         if event == Event::StopRequested && self.machine.snapshot().is_ending {
-            tracing::warn!("Stop requested again: what is left of the command is killed now");
+            tracing::warn!("Stop requested again: what still runs is killed now");
+            self.stop_again = true;
         }
         let actions = self.publisher.watch(&mut self.machine, now, event);
         if !waiting::waits(self.machine.phase()) {
@@ -165,7 +177,8 @@ impl Stage {
     /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
     /// stop cuts them short.
     async fn close(mut self, signals: &mut SignalStream) {
-        let stop = async { while signals.next().await != Event::StopRequested {} };
+        let stop_again = self.stop_again;
+        let stop = async { while !stop_again && signals.next().await != Event::StopRequested {} };
         let last_hooks = async {
             tokio::select! {
                 () = self.errands.finish() => {}

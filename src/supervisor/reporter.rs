@@ -126,8 +126,8 @@ mod tests {
         let (begun, woken) = (at(Duration::ZERO), at(Duration::from_secs(60)));
         let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
         let mut reporter = Reporter::default();
-        let began = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Bars::default(), &[]);
-        assert_eq!(began.terms.len(), 1);
+        let first = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Bars::default(), &[]);
+        assert_eq!(first.terms.len(), 1);
         let (run, status) = (RunId(1), ChildStatus::Signaled(9));
         let tree_ended = Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline });
         let over = Action::Announce(Transition {

@@ -181,7 +181,7 @@ fn a_password_that_the_servers_change_ends_the_term_in_time_and_the_host_with_77
         election.diary.until_nobody_lives();
         let lived = election.diary.last_seen(election.diary.starts()[0].pid).saturating_sub(cut_at);
         assert!(lived < LEASE, "{demanded}: {lived:?}: {}", host.log());
-        assert!(host.log().contains("ZooKeeper refuses our credentials"), "{demanded}: {}", host.log());
+        assert!(host.log().contains("ZooKeeper refuses the credentials"), "{demanded}: {}", host.log());
 
         let mut next = election.host("b").env("ZK_LEADER_RUN_AUTH", "sasl:bob:changed").spawn();
         election.diary.until_started(2);

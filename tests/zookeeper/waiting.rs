@@ -94,6 +94,6 @@ fn a_host_without_zookeeper_says_at_once_and_again_which_server_it_cannot_reach_
 #[test]
 fn a_session_timeout_that_is_not_granted_is_told() {
     let election = election();
-    let host = election.host("a").session_timeout("20m").spawn();
+    let host = election.host("a").session_timeout("20m").option("--lease", "1m").spawn();
     host.until_logged("ZooKeeper grants a session timeout of 10m instead of 20m");
 }

@@ -95,7 +95,7 @@ impl Board {
         match &orders.disabled {
             Some(order) if id(&told) != id(orders) => tracing::warn!("{}", order.said()),
             None if told.disabled.is_some() => {
-                tracing::info!("Enabled again: no operator disables the election any more")
+                tracing::info!("Enabled again: no operator disables the election any more");
             }
             _ => {}
         }

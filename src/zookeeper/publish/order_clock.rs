@@ -1,4 +1,4 @@
-//! Until when an order is in force, by ZooKeeper's clock: from the write that gave it, whenever a host learns of it. Whoever
+//! Until when an order is in force, by `ZooKeeper`'s clock: from the write that gave it, whenever a host learns of it. Whoever
 //! finds that it has lapsed deletes it.
 //!
 //! Never: an order prolonged by a host that starts late; another order lost.

@@ -1,5 +1,5 @@
 //! What operators order in `<base>/control`: nobody may run, or the leader is to hand over. Each order has an id of its own.
-//! Its time counts from the write that gave it, by ZooKeeper's clock (`mtime`); whoever writes the znode again for another
+//! Its time counts from the write that gave it, by `ZooKeeper`'s clock (`mtime`); whoever writes the znode again for another
 //! order's sake keeps that time in `since`.
 //!
 //! Never: an order that could let a second one run; orders only stop and delay.
@@ -138,6 +138,7 @@ impl Orders {
     }
 
     /// Without those that have lapsed.
+    #[must_use]
     pub fn in_force(&self, now: i64) -> Self {
         let lasts = |end: Option<i64>| end.is_none_or(|end| now < end);
         Self {
@@ -148,6 +149,7 @@ impl Orders {
     }
 
     /// With the rest of their time, counted from now.
+    #[must_use]
     pub fn as_of(&self, now: i64) -> Self {
         let rest = |end: i64| u64::try_from(end.saturating_sub(now)).unwrap_or(0);
         let mut orders = self.clone();
