@@ -68,8 +68,7 @@ pub async fn run(
 ) -> std::io::Result<ExitReason> {
     fuse::insert();
     let mut signals = SignalStream::new()?;
-    let (sender, mut answers) = mpsc::unbounded_channel();
-    let mut suspend = SuspendWatch::new();
+    let ((sender, mut answers), mut suspend) = (mpsc::unbounded_channel(), SuspendWatch::new());
     let machine = Machine::new(settings, clock::now());
     let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
     let desk = Desk::new(ensemble, sender);
@@ -78,16 +77,8 @@ pub async fn run(
     let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());
     let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
-    let mut stage = Stage {
-        machine,
-        publisher,
-        effects,
-        errands,
-        docket,
-        preemption,
-        reporter: Reporter::default(),
-        stop_again: false,
-    };
+    let (reporter, stop_again) = (Reporter::default(), false);
+    let mut stage = Stage { machine, publisher, effects, errands, docket, preemption, reporter, stop_again };
     for event in stage.errands.opening() {
         stage.play(clock::now(), event);
     }
