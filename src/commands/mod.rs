@@ -29,6 +29,7 @@ use crate::clock;
 use crate::config::ctl::{Asked, Format, Place, Question};
 use crate::config::refusal::quoted;
 use crate::exit::Status;
+use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminClient, Destination, Failure};
 
@@ -186,10 +187,15 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
         limit: asked.limit,
         session_timeout,
     };
+    let began = clock::now().lease;
     AdminClient::open(&destination).await.map_err(|failure| match failure {
-        Failure::Unreachable(why) => CommandError::not_known(format!(
-            "cannot reach ZooKeeper: {why}; check --connect and the network, or raise --connect-timeout"
-        )),
+        Failure::Unreachable(why) => {
+            // A server that refuses at once did not use up the time.
+            let is_late = began.until(clock::now().lease) >= asked.limit;
+            let within = if is_late { format!(" within {}", words::length(asked.limit)) } else { String::new() };
+            let remedy = "check --connect and the network, or raise --connect-timeout";
+            CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}"))
+        }
         other => other.into(),
     })
 }

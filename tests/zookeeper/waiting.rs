@@ -1,7 +1,8 @@
 //! How long a host waits: for leadership, and for the ensemble.
 
 use super::{election, link, secs};
-use crate::support::{Running, diary, wait};
+use crate::support::ensemble::Build;
+use crate::support::{Election, Ensemble, Running, diary, wait};
 
 /// T16
 #[test]
@@ -93,7 +94,9 @@ fn a_host_without_zookeeper_says_at_once_and_again_which_server_it_cannot_reach_
 
 #[test]
 fn a_session_timeout_that_is_not_granted_is_told() {
-    let election = election();
-    let host = election.host("a").session_timeout("20m").option("--lease", "1m").spawn();
-    host.until_logged("ZooKeeper grants a session timeout of 10m instead of 20m");
+    let build = Build { config: "maxSessionTimeout=8000\n".to_owned(), ..Build::default() };
+    let ensemble = Ensemble::built(1, &build);
+    let election = Election::on(&ensemble.connect_string());
+    let host = election.host("a").session_timeout("10s").spawn();
+    host.until_logged("ZooKeeper grants a session timeout of 8s instead of 10s");
 }
