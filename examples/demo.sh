@@ -38,6 +38,9 @@ until_true() { # until_true SECONDS COMMAND...
     done
 }
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+serves() { # a server that takes connections may not serve yet
+    (exec 3<>"/dev/tcp/127.0.0.1/$1" && printf srvr >&3 && grep -q '^Mode: ' <&3) 2>/dev/null
+}
 
 zk=$(free_port)
 cat >"$work/zoo.cfg" <<CFG
@@ -51,11 +54,11 @@ say "Starting ZooKeeper on 127.0.0.1:$zk in $work"
 java -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar \
     org.apache.zookeeper.server.ZooKeeperServerMain "$work/zoo.cfg" >"$work/zookeeper.log" 2>&1 &
 started+=($!)
-until_true 30 answers "$zk"
+until_true 30 serves "$zk"
 link=$(free_port)
 "$bin/examples/proxy" "127.0.0.1:$link" "127.0.0.1:$zk" &
 proxy=$!; started+=("$proxy")
-until_true 10 answers "$link"
+until_true 10 serves "$link"
 
 diary=$work/diary; touch "$diary"
 declare -A pid
@@ -72,6 +75,7 @@ contend B "$link" 3; sleep 0.7
 contend C "$zk" 6;  sleep 2.5
 
 say "kill -9 of host A's supervisor: its guard ends the command at once and frees the lease; B takes over"
+disown "${pid[A]}" # bash would print the whole command line of a job that was killed
 kill -9 "${pid[A]}"
 until_true 30 runs_on B; sleep 2.5
 

@@ -12,8 +12,8 @@ use crate::config::Config;
 use crate::core::lease::{connection_timeout, lease_for, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause};
 use crate::core::time::Timestamp;
-use crate::observe::line::printable;
 use crate::observe::systemd::ReadyOn;
+use crate::observe::words::printable;
 use crate::observe::words::{length, signal};
 use crate::zookeeper::schema::recipe;
 

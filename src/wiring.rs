@@ -23,8 +23,7 @@ use crate::core::settings::{Guarantee, Preparations, Service};
 use crate::guard::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
-use crate::observe::journal;
-use crate::observe::log::Format;
+use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Onlookers;
@@ -52,6 +51,11 @@ pub fn guard(config: &Config) -> handle::Settings {
         foreground: config.foreground,
         releaser: releaser(config),
     }
+}
+
+/// Whose lines the log has.
+pub fn log_owner(config: &Config) -> Owner {
+    Owner { election: config.name.clone(), id: config.id.clone() }
 }
 
 fn identity(config: &Config) -> Identity {
@@ -163,7 +167,7 @@ pub fn onlookers(config: &Config) -> Result<Onlookers, ConfigError> {
             ConfigError::configuration("--http", complaint)
         })
     });
-    if config.log_format == Format::Journald && !journal::is_there() {
+    if config.log_format == Format::Journald && !journald::is_there() {
         let complaint = "'journald' is not running here; write human or json";
         return Err(ConfigError::configuration("--log-format", complaint));
     }

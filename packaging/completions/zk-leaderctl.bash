@@ -155,7 +155,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__disable)
+        zk__leaderctl__subcmd__disable)
             opts="-z -o -h --reason --for --wait --timeout --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -273,7 +273,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__doctor)
+        zk__leaderctl__subcmd__doctor)
             opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -379,7 +379,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__enable)
+        zk__leaderctl__subcmd__enable)
             opts="-z -o -h --wait --timeout --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -489,7 +489,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__handover)
+        zk__leaderctl__subcmd__handover)
             opts="-z -o -h --to --wait --timeout --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -603,7 +603,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__history)
+        zk__leaderctl__subcmd__history)
             opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -709,7 +709,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__list)
+        zk__leaderctl__subcmd__list)
             opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -815,7 +815,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__put)
+        zk__leaderctl__subcmd__put)
             opts="-z -o -h --fenced --token --name --create --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -929,7 +929,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__status)
+        zk__leaderctl__subcmd__status)
             opts="-w -z -o -h --watch --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1035,7 +1035,7 @@ _zk__leaderctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zk__subcmd__leaderctl__subcmd__token__subcmd__check)
+        zk__leaderctl__subcmd__token__subcmd__check)
             opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -114,7 +114,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l t
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l reason -d 'The reason, shown by status' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l for -d 'For how long; each host counts from when it learns of the order [default: until enable]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l for -d 'For how long, by ZooKeeper\'s clock [default: until enable]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l timeout -d 'How long to wait' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
     // Before there is a second thread.
     let guards = errands::fork(wiring::guard(&config), &wiring::errands(&config));
-    log::start(config.log_format, config.log_level);
+    log::start(config.log_format, config.log_level, wiring::log_owner(&config));
     match guards {
         Ok(guards) => lead(&config, guards),
         Err(error) => {
@@ -87,7 +87,7 @@ fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Resul
 
 /// The guard's last act after our supervisor was killed.
 fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
-    log::start(config.log_format, config.log_level);
+    log::start(config.log_format, config.log_level, wiring::log_owner(config));
     let ensemble = wiring::ensemble(config, wiring::instance());
     let outcome = runtime().map_err(|error| error.to_string());
     let outcome = outcome.and_then(|runtime| {

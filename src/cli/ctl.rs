@@ -139,7 +139,7 @@ pub enum Verb {
         /// The reason, shown by status
         #[arg(long, value_name = "TEXT")]
         reason: Option<OsString>,
-        /// For how long; each host counts from when it learns of the order [default: until enable]
+        /// For how long, by ZooKeeper's clock [default: until enable]
         #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
         lasts: Option<OsString>,
         /// Wait until no command runs: exit status 1 if one still does after --timeout

@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::ordering::{Patience, Teller, change};
-use super::verdict::{self, Contender, Verdict};
-use super::{Answer, Desk, Excuse};
+use super::orders::{Patience, Progress, change};
+use super::slot_state::{self, Contender, SlotState};
+use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{Election, Holder};
+use crate::zookeeper::admin::view::{ElectionView, Holder};
 use crate::zookeeper::schema::control::Handover;
 
 const DONE: u8 = 0;
@@ -28,9 +28,9 @@ struct Leader {
     token: i64,
 }
 
-/// What one look says about an order.
+/// The state of a handover at one look.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Progress {
+enum HandoverState {
     /// Another one, or the same again, holds a later term.
     Led {
         id: String,
@@ -43,112 +43,131 @@ enum Progress {
     Nobody,
 }
 
-pub(super) async fn answer(desk: &Desk<'_>, to: Option<&str>, wait: bool, within: Duration) -> Result<Answer, Excuse> {
-    let election = desk.election().await?;
+pub(super) async fn answer(
+    context: &CommandContext<'_>,
+    to: Option<&str>,
+    wait: bool,
+    within: Duration,
+) -> Result<Answer, CommandError> {
+    let election = context.election().await?;
     let leader = match leader(&election) {
         Ok(leader) => leader,
-        Err(why) => return Ok(told(desk, None, NOT_DONE, &why)),
+        Err(why) => return Ok(told(context, None, NOT_DONE, &why)),
     };
     if to.is_some_and(|to| to == leader.holder.id) {
         return Ok(told(
-            desk,
+            context,
             Some((&leader.holder.id, leader.token)),
             DONE,
             &format!("{} leads already", leader.holder.id),
         ));
     }
     if let Err(why) = may_take_over(&election, &leader, to) {
-        return Ok(told(desk, Some((&leader.holder.id, leader.token)), NOT_DONE, &why));
+        return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why));
     }
     let order = Handover {
         order: Uuid::new_v4().to_string(),
         token: leader.token,
         to: to.map(str::to_owned),
         stop: to.is_none(),
-        by: desk.asked.by.clone(),
+        by: context.asked.by.clone(),
         for_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+        since: None,
     };
-    change(desk, &election, |orders| orders.handover = Some(order.clone())).await?;
-    let answer = follow(desk, &leader, &order, wait || to.is_some(), within).await;
-    // A leader that has not begun yet shall see it.
+    change(context, &election, |orders| orders.handover = Some(order.clone())).await?;
+    let answer = follow(context, &leader, &order, wait || to.is_some(), within).await;
+    // The order stays for a leader that has not begun yet.
     if answer.as_ref().is_ok_and(|(_, over)| *over) || answer.is_err() {
         let ours = |handover: &Handover| handover.order == order.order;
-        change(desk, &election, |orders| orders.handover = orders.handover.take().filter(|order| !ours(order))).await?;
+        change(context, &election, |orders| orders.handover = orders.handover.take().filter(|order| !ours(order)))
+            .await?;
     }
     answer.map(|(answer, _)| answer)
 }
 
 /// The answer, and whether the order has done its work.
 async fn follow(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     leader: &Leader,
     order: &Handover,
     wait: bool,
     within: Duration,
-) -> Result<(Answer, bool), Excuse> {
-    let (patience, mut teller) = (Patience::new(within), Teller::new(desk.paper.format));
+) -> Result<(Answer, bool), CommandError> {
+    let (patience, mut progress) = (Patience::new(within), Progress::new(context.output.format));
     let old = &leader.holder.id;
     if let Some(to) = &order.to {
-        teller.tell(&format!("{old} leads; the others make room for {to}"));
-        if let Err(why) = make_room(desk, leader, to, within).await? {
-            return Ok((told(desk, Some((old, leader.token)), NOT_DONE, &format!("{why}; {old} leads on")), true));
+        progress.tell(&format!("{old} leads; the others make room for {to}"));
+        if let Err(why) = make_room(context, leader, to, within).await? {
+            return Ok((told(context, Some((old, leader.token)), NOT_DONE, &format!("{why}; {old} leads on")), true));
         }
-        let election = desk.election().await?;
+        let election = context.election().await?;
         let stop = |handover: &mut Handover| handover.stop |= handover.order == order.order;
-        change(desk, &election, |orders| orders.handover.iter_mut().for_each(stop)).await?;
+        change(context, &election, |orders| orders.handover.iter_mut().for_each(stop)).await?;
     }
-    teller.tell(&format!("{old} is told to stop its command"));
+    progress.tell(&format!("{old} is told to stop its command"));
     loop {
-        let election = desk.election().await?;
-        match progress(&election, leader) {
-            Progress::Led { id, token } => return Ok((led(desk, (old, order), (&id, token), patience.passed()), true)),
-            Progress::Leading { phase } if phase == "leading" => {}
-            Progress::Leading { .. } if !wait => {
-                return Ok((told(desk, None, DONE, &format!("{old} is stopping its command")), false));
+        let election = context.election().await?;
+        match handover_state(&election, leader) {
+            HandoverState::Led { id, token } => {
+                return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
             }
-            Progress::Leading { phase } => teller.tell(&format!("{old} is {phase}")),
-            Progress::Nobody if !wait => return Ok((told(desk, None, DONE, &format!("{old} has released")), false)),
-            Progress::Nobody => teller.tell(&format!("{old} has released")),
+            HandoverState::Leading { phase } if phase == "leading" => {}
+            HandoverState::Leading { .. } if !wait => {
+                return Ok((told(context, None, DONE, &format!("{old} is stopping its command")), false));
+            }
+            HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
+            HandoverState::Nobody if !wait => {
+                return Ok((told(context, None, DONE, &format!("{old} has released")), false));
+            }
+            HandoverState::Nobody => progress.tell(&format!("{old} has released")),
         }
         if !patience.wait().await {
-            let (length, present) = (words::length(within), progress(&election, leader));
-            let what = match present {
-                Progress::Leading { phase } if phase == "leading" => {
-                    format!(
-                        "{old} has not begun to stop after {length}: is it cut off, or of an older version? It leads on"
-                    )
-                }
-                Progress::Leading { phase } => format!("{old} is still {phase} after {length}; it goes on with that"),
-                Progress::Led { .. } | Progress::Nobody => format!("nobody leads after {length}"),
-            };
-            return Ok((told(desk, None, NOT_DONE, &what), true));
+            let what = unfinished(&handover_state(&election, leader), old, within);
+            return Ok((told(context, None, NOT_DONE, &what), true));
         }
     }
 }
 
-/// Who leads now is who was meant, or not.
-fn led(desk: &Desk<'_>, (old, order): (&str, &Handover), new: (&str, i64), took: Duration) -> Answer {
+/// The state of a handover that did not end in time.
+fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
+    let length = words::length(within);
+    match state {
+        HandoverState::Leading { phase } if phase == "leading" => format!(
+            "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
+        ),
+        HandoverState::Leading { phase } => format!("{old} is still {phase} after {length}; it continues"),
+        HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
+    }
+}
+
+/// Another term has begun: under the wanted leader, or another one.
+fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str, i64), took: Duration) -> Answer {
     let (id, token) = new;
     let took = words::length(Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
     match &order.to {
         Some(to) if to != id && id == old => {
-            told(desk, Some(new), NOT_DONE, &format!("{to} did not take over: {old} leads again, token {token}"))
+            told(context, Some(new), NOT_DONE, &format!("{to} did not take over: {old} leads again, token {token}"))
         }
         Some(to) if to != id => {
-            told(desk, Some(new), NOT_DONE, &format!("{to} did not take over: {id} leads, token {token}"))
+            told(context, Some(new), NOT_DONE, &format!("{to} did not take over: {id} leads, token {token}"))
         }
         None if id == old => {
-            told(desk, Some(new), NOT_DONE, &format!("nobody else took over: {old} leads again, token {token}"))
+            told(context, Some(new), NOT_DONE, &format!("nobody else took over: {old} leads again, token {token}"))
         }
-        _ => told(desk, Some(new), DONE, &format!("{id} leads, token {token}, after {took}")),
+        _ => told(context, Some(new), DONE, &format!("{id} leads, token {token}, after {took}")),
     }
 }
 
 /// Until only the leader stands before the target, or why that does not come.
-async fn make_room(desk: &Desk<'_>, leader: &Leader, to: &str, within: Duration) -> Result<Result<(), String>, Excuse> {
+async fn make_room(
+    context: &CommandContext<'_>,
+    leader: &Leader,
+    to: &str,
+    within: Duration,
+) -> Result<Result<(), String>, CommandError> {
     let patience = Patience::new(within.min(ROOM));
     loop {
-        let election = desk.election().await?;
+        let election = context.election().await?;
         match self::leader(&election) {
             Ok(present) if present.token == leader.token => {}
             _ => return Ok(Err(format!("{} does not lead any more", leader.holder.id))),
@@ -160,44 +179,49 @@ async fn make_room(desk: &Desk<'_>, leader: &Leader, to: &str, within: Duration)
         match before.iter().find(|id| **id != &leader.holder.id) {
             None => return Ok(Ok(())),
             Some(id) if !patience.wait().await => {
-                return Ok(Err(format!("{id} does not make room for {to}: is it cut off, or of an older version?")));
+                return Ok(Err(format!(
+                    "{id} does not make room for {to}; it may be cut off, or run an older version"
+                )));
             }
             Some(_) => {}
         }
     }
 }
 
-fn leader(election: &Election) -> Result<Leader, String> {
-    let [office] = election.offices.as_slice() else {
+fn leader(election: &ElectionView) -> Result<Leader, String> {
+    let [slot] = election.slots.as_slice() else {
         return Err("several may lead at once here; stop the leader that is to go by a signal".to_owned());
     };
-    let token = office.term.map_or(0, |term| term.mzxid);
-    match verdict::of(office, election) {
-        Verdict::Foreign { id } => Err(format!("{id} leads, a contender of another library that hears no orders")),
-        Verdict::Led { holder, .. } | Verdict::Waiting { holder } => Ok(Leader { holder, token }),
-        Verdict::Nobody { why } => Err(format!("nobody leads ({why}), so there is nothing to hand over")),
-        Verdict::Unknown => Err("who leads is not known: the lease record cannot be read".to_owned()),
+    let token = slot.term.map_or(0, |term| term.mzxid);
+    match slot_state::of(slot, election) {
+        SlotState::Foreign { id } => Err(format!("{id} leads, a contender of another library that hears no orders")),
+        SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Ok(Leader { holder, token }),
+        SlotState::Overdue { holder, .. } => {
+            Err(format!("nobody leads (the lease of {} is overdue), so there is nothing to hand over", holder.id))
+        }
+        SlotState::Nobody { why } => Err(format!("nobody leads ({why}), so there is nothing to hand over")),
+        SlotState::Unknown => Err("who leads is not known: the lease record cannot be read".to_owned()),
     }
 }
 
 /// Whether anybody, or the target, could take over; else why not, for each.
-fn may_take_over(election: &Election, leader: &Leader, to: Option<&str>) -> Result<(), String> {
+fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> Result<(), String> {
     if let Some(order) = &election.orders.disabled {
         return Err(format!("the election is disabled (by {}: {}); enable it first", order.by, order.reason));
     }
-    let others: Vec<_> = verdict::contenders(election);
+    let others: Vec<_> = slot_state::contenders(election);
     let others = || others.iter().filter(|contender| contender.id != leader.holder.id);
-    let excuses = |which: &mut dyn Iterator<Item = &Contender>| {
+    let reasons = |which: &mut dyn Iterator<Item = &Contender>| {
         which.map(|contender| format!("{} ({})", contender.id, why_not(contender))).collect::<Vec<_>>().join(", ")
     };
     if let Some(to) = to.filter(|_| election.is_shared) {
         let what = format!("{to} cannot be chosen: contenders of other libraries make no room");
-        return Err(format!("{what}; leave --to out, and whoever is next takes over"));
+        return Err(format!("{what}; leave --to out, and the next in line takes over"));
     }
     match to {
         None if others().any(|contender| contender.why_not.is_empty()) => Ok(()),
         None if others().next().is_none() => Err("nobody else is there to take over".to_owned()),
-        None => Err(format!("nobody can take over: {}", excuses(&mut others()))),
+        None => Err(format!("nobody can take over: {}", reasons(&mut others()))),
         Some(to) => match others().find(|contender| contender.id == to) {
             Some(contender) if contender.why_not.is_empty() => Ok(()),
             Some(contender) => Err(format!("{to} cannot take over: {}", why_not(contender))),
@@ -214,25 +238,27 @@ fn why_not(contender: &Contender) -> String {
     if contender.why_not.is_empty() { "could".to_owned() } else { contender.why_not.join(", ") }
 }
 
-fn progress(election: &Election, leader: &Leader) -> Progress {
-    let Some(office) = election.offices.first() else { return Progress::Nobody };
-    let token = office.term.map_or(0, |term| term.mzxid);
-    match verdict::of(office, election) {
-        Verdict::Led { holder, .. } if token != leader.token => Progress::Led { id: holder.id, token },
-        Verdict::Led { phase, .. } => Progress::Leading { phase },
-        Verdict::Foreign { id } => Progress::Led { id, token: 0 },
-        Verdict::Waiting { .. } | Verdict::Nobody { .. } | Verdict::Unknown => Progress::Nobody,
+fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
+    let Some(slot) = election.slots.first() else { return HandoverState::Nobody };
+    let token = slot.term.map_or(0, |term| term.mzxid);
+    match slot_state::of(slot, election) {
+        SlotState::Led { holder, .. } if token != leader.token => HandoverState::Led { id: holder.id, token },
+        SlotState::Led { phase, .. } => HandoverState::Leading { phase },
+        SlotState::Foreign { id } => HandoverState::Led { id, token: 0 },
+        SlotState::Waiting { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => {
+            HandoverState::Nobody
+        }
     }
 }
 
-fn told(desk: &Desk<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
-    let text = match desk.paper.format {
+fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
+    let text = match context.output.format {
         Format::Json => {
             let (id, token) = leader.unzip();
             let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
             format!("{object:#}\n")
         }
-        Format::Table | Format::Plain => format!("{}\n", crate::observe::line::printable(sentence)),
+        Format::Table | Format::Plain => format!("{}\n", crate::observe::words::printable(sentence)),
     };
     Answer { text, status }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::paper::{Cell, Paper, Tone, moment};
-use super::{Answer, Desk, Excuse};
+use super::output::{Cell, Output, Tone, moment};
+use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::Format;
 use crate::zookeeper::admin::view;
 use crate::zookeeper::schema::history::{History, Term};
@@ -11,44 +11,44 @@ use crate::zookeeper::schema::history::{History, Term};
 /// The width of the line of time.
 const WIDTH: i64 = 40;
 
-pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
-    let election = desk.election().await?;
-    let history = match view::history(&desk.visit, &election.base).await? {
+pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
+    let election = context.election().await?;
+    let history = match view::history(&context.client, &election.base).await? {
         Some(Ok(history)) => history,
         Some(Err(complaint)) => {
             let sentence = format!("the history at {}/history cannot be read: {complaint}", election.base);
-            return Err(Excuse::not_known(sentence));
+            return Err(CommandError::not_known(sentence));
         }
         None => History::default(),
     };
-    let text = match desk.paper.format {
+    let text = match context.output.format {
         Format::Json => format!("{:#}\n", json!({ "v": 1, "election": election.base, "terms": history.terms })),
         Format::Table if history.terms.is_empty() => "no term is written down yet\n".to_owned(),
-        Format::Table | Format::Plain => table(&history, &desk.paper),
+        Format::Table | Format::Plain => table(&history, &context.output),
     };
     Ok(Answer { text, status: 0 })
 }
 
 /// The newest last, as in a log.
-pub(super) fn table(history: &History, paper: &Paper) -> String {
-    let first = history.terms.iter().map(|term| term.since).min().unwrap_or(paper.now);
+pub(super) fn table(history: &History, output: &Output) -> String {
+    let first = history.terms.iter().map(|term| term.since).min().unwrap_or(output.now);
     let has_slots = history.terms.iter().any(|term| term.slot != 0);
     let slot = |term: &Term| has_slots.then(|| Cell::from(term.slot.to_string()));
     let rows: Vec<_> =
-        history.terms.iter().map(|term| slot(term).into_iter().chain(row(term, first, paper)).collect()).collect();
+        history.terms.iter().map(|term| slot(term).into_iter().chain(row(term, first, output)).collect()).collect();
     let columns = ["SLOT", "TERM", "TOKEN", "ID", "SINCE", "FOR", "BEGAN", "ENDED", "TIME"];
     let columns: Vec<_> = columns.into_iter().skip(usize::from(!has_slots)).collect();
-    paper.table(&columns, &rows)
+    output.table(&columns, &rows)
 }
 
-fn row(term: &Term, first: i64, paper: &Paper) -> Vec<Cell> {
-    let until = term.until.unwrap_or(paper.now).max(term.since);
+fn row(term: &Term, first: i64, output: &Output) -> Vec<Cell> {
+    let until = term.until.unwrap_or(output.now).max(term.since);
     let (ended, tone) = match (&term.ended, term.until) {
         (Some(ended), _) if ended == "unclean" => (ended.as_str(), Tone::Bad),
         (Some(ended), _) => (ended.as_str(), Tone::Plain),
         (None, _) => ("-", Tone::Good),
     };
-    let lasted = Paper { now: until, ..*paper }.age(term.since);
+    let lasted = Output { now: until, ..*output }.age(term.since);
     let mut cells = vec![
         Cell::from(term.term.to_string()),
         Cell::from(term.token.to_string()),
@@ -58,8 +58,8 @@ fn row(term: &Term, first: i64, paper: &Paper) -> Vec<Cell> {
         Cell::from(&term.takeover),
         Cell::new(ended, tone),
     ];
-    if paper.format == Format::Table {
-        cells.push(Cell::new(bar(term.since, until, first, paper.now), tone));
+    if output.format == Format::Table {
+        cells.push(Cell::new(bar(term.since, until, first, output.now), tone));
     }
     cells
 }

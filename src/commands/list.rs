@@ -2,59 +2,89 @@
 
 use serde_json::json;
 
-use super::paper::{Cell, Tone};
-use super::verdict::{self, Verdict};
-use super::{Answer, Desk, Excuse};
+use super::output::{Cell, Tone};
+use super::overdue;
+use super::slot_state::{self, SlotState};
+use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{Format, Place};
-use crate::zookeeper::admin::view::{self, Election};
+use crate::zookeeper::admin::Failure;
+use crate::zookeeper::admin::view::{self, Below, ElectionView};
 
-pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
-    let (Place::Base(root) | Place::OnlyOneBelow(root)) = &desk.asked.place;
+pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
+    let (Place::Base(root) | Place::OnlyOneBelow(root)) = &context.asked.place;
     let mut elections = Vec::new();
-    for name in view::elections(&desk.visit, root.as_str()).await? {
-        // It may be deleted between two reads.
-        if let Some(election) = view::election(&desk.visit, &format!("{root}/{name}")).await? {
-            elections.push((name, election));
+    let Some(Below { names, mut closed }) = view::elections(&context.client, root.as_str()).await? else {
+        let chroot = context.in_chroot();
+        return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
+    };
+    for name in names {
+        match view::election(&context.client, &format!("{root}/{name}")).await {
+            Ok(Some(election)) => elections.push((name, election)),
+            // It was deleted between two reads.
+            Ok(None) => {}
+            Err(Failure::Forbidden(_)) => closed.push(name),
+            Err(failure) => return Err(failure.into()),
         }
     }
-    let text = match desk.paper.format {
+    overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
+    let text = match context.output.format {
         Format::Json => {
-            let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).collect();
+            let closed = closed
+                .iter()
+                .map(|name| json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION }));
+            let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).chain(closed).collect();
             format!("{:#}\n", json!({ "v": 1, "root": root.as_str(), "elections": list }))
         }
-        Format::Table if elections.is_empty() => format!("no elections below {root}{}\n", desk.in_chroot()),
+        Format::Table if elections.is_empty() && closed.is_empty() => {
+            format!("no elections below {root}{}\n", context.in_chroot())
+        }
         Format::Table | Format::Plain => {
-            let rows: Vec<_> = elections.iter().map(|(name, election)| row(name, election, desk)).collect();
-            desk.paper.table(&["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"], &rows)
+            let closed = closed.iter().map(|name| closed_row(name));
+            let rows: Vec<_> =
+                elections.iter().map(|(name, election)| row(name, election, context)).chain(closed).collect();
+            context.output.table(&["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"], &rows)
         }
     };
     Ok(Answer { text, status: 0 })
 }
 
-/// Who leads; with several offices, all of them.
-fn leaders(election: &Election) -> Vec<String> {
-    let holders = election.offices.iter().filter_map(|office| verdict::leader(office, election));
+/// The state of an election that this client may not read.
+const NO_PERMISSION: &str = "no permission";
+
+fn closed_row(name: &str) -> Vec<Cell> {
+    let unknown = ["?"; 5].map(Cell::from);
+    [Cell::new(name, Tone::Strong)]
+        .into_iter()
+        .chain(unknown)
+        .chain([Cell::new(NO_PERMISSION, Tone::Warning)])
+        .collect()
+}
+
+/// Who leads; with several slots, all of them.
+fn leaders(election: &ElectionView) -> Vec<String> {
+    let holders = election.slots.iter().filter_map(|slot| slot_state::leader(slot, election));
     holders.map(|holder| holder.id).collect()
 }
 
-fn state(election: &Election) -> (&'static str, Tone) {
-    let verdicts: Vec<_> = election.offices.iter().map(|office| verdict::of(office, election)).collect();
-    let is = |wanted: fn(&Verdict) -> bool| verdicts.iter().any(wanted);
+fn state(election: &ElectionView) -> (&'static str, Tone) {
+    let states: Vec<_> = election.slots.iter().map(|slot| slot_state::of(slot, election)).collect();
+    let is = |wanted: fn(&SlotState) -> bool| states.iter().any(wanted);
     match () {
         () if election.orders.disabled.is_some() => ("disabled", Tone::Warning),
-        () if is(|verdict| *verdict == Verdict::Unknown) => ("unknown", Tone::Bad),
-        () if is(|verdict| matches!(verdict, Verdict::Led { .. } | Verdict::Foreign { .. })) => ("led", Tone::Good),
-        () if is(|verdict| matches!(verdict, Verdict::Waiting { .. })) => ("waiting", Tone::Warning),
+        () if is(|state| *state == SlotState::Unknown) => ("unknown", Tone::Bad),
+        () if is(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => ("led", Tone::Good),
+        () if is(|state| matches!(state, SlotState::Overdue { .. })) => ("lease overdue", Tone::Bad),
+        () if is(|state| matches!(state, SlotState::Waiting { .. })) => ("waiting", Tone::Warning),
         () => ("nobody leads", Tone::Bad),
     }
 }
 
-fn row(name: &str, election: &Election, desk: &Desk<'_>) -> Vec<Cell> {
+fn row(name: &str, election: &ElectionView, context: &CommandContext<'_>) -> Vec<Cell> {
     let (state, tone) = state(election);
-    let terms: Vec<_> = election.offices.iter().filter_map(|office| office.term).collect();
+    let terms: Vec<_> = election.slots.iter().filter_map(|slot| slot.term).collect();
     let newest = terms.iter().max_by_key(|term| term.mzxid).copied().unwrap_or_default();
     let leaders = leaders(election);
-    let since = if leaders.is_empty() { "-".to_owned() } else { desk.paper.age(newest.changed_at) };
+    let since = if leaders.is_empty() { "-".to_owned() } else { context.output.age(newest.changed_at) };
     let token = if newest.version == 0 { "-".to_owned() } else { newest.mzxid.to_string() };
     vec![
         Cell::new(name, Tone::Strong),
@@ -67,7 +97,7 @@ fn row(name: &str, election: &Election, desk: &Desk<'_>) -> Vec<Cell> {
     ]
 }
 
-fn as_json(name: &str, election: &Election) -> serde_json::Value {
+fn as_json(name: &str, election: &ElectionView) -> serde_json::Value {
     json!({
         "name": name,
         "path": election.base,

@@ -4,15 +4,17 @@
 
 mod disable;
 mod doctor;
+mod enable;
 mod handover;
 mod history;
 mod list;
-mod ordering;
-mod paper;
+mod orders;
+mod output;
+mod overdue;
 mod put;
+mod slot_state;
 mod status;
 mod token_check;
-mod verdict;
 mod watch;
 
 use std::io::IsTerminal as _;
@@ -28,8 +30,8 @@ use crate::config::ctl::{Asked, Format, Place, Question};
 use crate::config::error::quoted;
 use crate::exit::Status;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{self, Election};
-use crate::zookeeper::admin::{Destination, Failure, Visit};
+use crate::zookeeper::admin::view::{self, ElectionView};
+use crate::zookeeper::admin::{AdminClient, Destination, Failure};
 
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
@@ -37,7 +39,7 @@ const NOT_KNOWN: u8 = 2;
 /// T of our own session: it must only outlive the pauses between our requests.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is said on standard output, and the exit status.
+/// The text for standard output, and the exit status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Answer {
     text: String,
@@ -46,12 +48,12 @@ struct Answer {
 
 /// Why there is no answer: one line on standard error.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Excuse {
+struct CommandError {
     sentence: String,
     status: u8,
 }
 
-impl Excuse {
+impl CommandError {
     fn not_known(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), status: NOT_KNOWN }
     }
@@ -60,7 +62,7 @@ impl Excuse {
         Self { sentence: sentence.into(), status: Status::Usage.code() }
     }
 
-    /// Of two answers, yes and no, a refusal is neither.
+    /// For a question with the answers yes (0) and no (1), a refusal is "not known" (2).
     fn for_question(self, question: &Question) -> Self {
         let is_yes_or_no = matches!(question, Question::Status | Question::Watch | Question::TokenCheck { .. });
         if is_yes_or_no && self.status == Status::NoPermission.code() {
@@ -71,10 +73,10 @@ impl Excuse {
     }
 }
 
-impl From<Failure> for Excuse {
+impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Unreachable(why) => Self::not_known(format!("the ensemble was not reached ({why})")),
+            Failure::Unreachable(why) => Self::not_known(format!("cannot reach ZooKeeper: {why}")),
             Failure::Forbidden(why) => {
                 Self { sentence: format!("ZooKeeper refuses it: {why}"), status: Status::NoPermission.code() }
             }
@@ -84,42 +86,50 @@ impl From<Failure> for Excuse {
 }
 
 /// Everything that a subcommand needs.
-struct Desk<'a> {
+struct CommandContext<'a> {
     asked: &'a Asked,
-    visit: Visit,
-    paper: paper::Paper,
+    client: AdminClient,
+    output: output::Output,
+    watched: overdue::Watched,
 }
 
-impl Desk<'_> {
+impl<'a> CommandContext<'a> {
+    async fn connect(asked: &'a Asked) -> Result<Self, CommandError> {
+        let (client, output) = (open(asked, SESSION_TIMEOUT).await?, output_for(asked.format));
+        Ok(Self { asked, client, output, watched: overdue::Watched::default() })
+    }
+
     /// The base of the election that was meant.
-    async fn base(&self) -> Result<String, Excuse> {
+    async fn base(&self) -> Result<String, CommandError> {
         let root = match &self.asked.place {
             Place::Base(base) => return Ok(base.as_str().to_owned()),
             Place::OnlyOneBelow(root) => root.as_str(),
         };
-        let names = view::elections(&self.visit, root).await?;
+        let names = view::elections(&self.client, root).await?.unwrap_or_default().names;
         match names.as_slice() {
             [only] => Ok(format!("{root}/{only}")),
-            [] => Err(Excuse::not_known(format!(
+            [] => Err(CommandError::not_known(format!(
                 "there is no election below {root}{}; say where with --path, or is it another ensemble?",
                 self.in_chroot()
             ))),
             several => {
                 let names: Vec<_> = several.iter().map(|name| quoted(name)).collect();
-                Err(Excuse::usage(format!("there are several elections; name one of them: {}", names.join(", "))))
+                Err(CommandError::usage(format!("there are several elections; name one of them: {}", names.join(", "))))
             }
         }
     }
 
     /// One look at it.
-    async fn election(&self) -> Result<Election, Excuse> {
+    async fn election(&self) -> Result<ElectionView, CommandError> {
         let base = self.base().await?;
-        let election = view::election(&self.visit, &base).await?;
-        election.ok_or_else(|| self.no_election(&base))
+        let election = view::election(&self.client, &base).await?;
+        let mut election = election.ok_or_else(|| self.no_election(&base))?;
+        overdue::mark(self, std::iter::once(&mut election)).await?;
+        Ok(election)
     }
 
-    fn no_election(&self, base: &str) -> Excuse {
-        Excuse::not_known(format!(
+    fn no_election(&self, base: &str) -> CommandError {
+        CommandError::not_known(format!(
             "there is no election at {base}{}; {PROGRAM} list shows those that there are",
             self.in_chroot()
         ))
@@ -135,47 +145,46 @@ pub fn run(asked: &Asked) -> ExitCode {
     let runtime = Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(answer(asked)).map_err(|excuse| excuse.for_question(&asked.question));
+            let outcome = runtime.block_on(answer(asked)).map_err(|error| error.for_question(&asked.question));
             // A name that is still being resolved does not hold up our exit.
             runtime.shutdown_background();
             outcome
         }
-        Err(error) => Err(Excuse::not_known(error.to_string())),
+        Err(error) => Err(CommandError::not_known(error.to_string())),
     };
     let stop = match outcome {
         Ok(Answer { text, status }) => Stop { text, stream: Stream::Stdout, status },
-        Err(Excuse { sentence, status }) => {
+        Err(CommandError { sentence, status }) => {
             Stop { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
         }
     };
     stop.print()
 }
 
-async fn answer(asked: &Asked) -> Result<Answer, Excuse> {
+async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
     if asked.question == Question::Doctor {
-        return doctor::answer(asked, paper_for(asked.format)).await;
+        return doctor::answer(asked, output_for(asked.format)).await;
     }
     if asked.question == Question::Watch {
         return watch::for_ever(asked).await;
     }
-    let visit = open(asked, SESSION_TIMEOUT).await?;
-    let desk = Desk { asked, visit, paper: paper_for(asked.format) };
+    let context = CommandContext::connect(asked).await?;
     let answer = match &asked.question {
-        Question::Status => status::answer(&desk).await,
-        Question::List => list::answer(&desk).await,
-        Question::History => history::answer(&desk).await,
-        Question::Handover { to, wait, within } => handover::answer(&desk, to.as_deref(), *wait, *within).await,
-        Question::Disable { reason, lasts, wait } => disable::disable(&desk, reason, *lasts, *wait).await,
-        Question::Enable { wait } => disable::enable(&desk, *wait).await,
-        Question::TokenCheck { token } => token_check::answer(&desk, *token).await,
-        Question::Put { token, znode, value, create } => put::answer(&desk, *token, znode, value, *create).await,
-        Question::Doctor | Question::Watch => Err(Excuse::not_known("asked twice")),
+        Question::Status => status::answer(&context).await,
+        Question::List => list::answer(&context).await,
+        Question::History => history::answer(&context).await,
+        Question::Handover { to, wait, within } => handover::answer(&context, to.as_deref(), *wait, *within).await,
+        Question::Disable { reason, lasts, wait } => disable::answer(&context, reason, *lasts, *wait).await,
+        Question::Enable { wait } => enable::answer(&context, *wait).await,
+        Question::TokenCheck { token } => token_check::answer(&context, *token).await,
+        Question::Put { token, znode, value, create } => put::answer(&context, *token, znode, value, *create).await,
+        Question::Doctor | Question::Watch => Err(CommandError::not_known("asked twice")),
     };
-    desk.visit.close().await;
+    context.client.close().await;
     answer
 }
 
-async fn open(asked: &Asked, session_timeout: Duration) -> Result<Visit, Excuse> {
+async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, CommandError> {
     let destination = Destination {
         servers: asked.servers.clone(),
         chroot: asked.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
@@ -183,19 +192,22 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<Visit, Excuse>
         limit: asked.limit,
         session_timeout,
     };
-    Visit::open(&destination).await.map_err(|failure| match failure {
-        Failure::Unreachable(why) => Excuse::not_known(format!(
-            "no server of {} was reached within {} ({why}); check --connect and the network, or raise --connect-timeout",
-            asked.servers,
-            words::length(asked.limit)
-        )),
+    let began = clock::now().lease;
+    AdminClient::open(&destination).await.map_err(|failure| match failure {
+        Failure::Unreachable(why) => {
+            // A server that refuses at once did not use up the time.
+            let is_late = began.until(clock::now().lease) >= asked.limit;
+            let within = if is_late { format!(" within {}", words::length(asked.limit)) } else { String::new() };
+            let remedy = "check --connect and the network, or raise --connect-timeout";
+            CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}"))
+        }
         other => other.into(),
     })
 }
 
-fn paper_for(format: Format) -> paper::Paper {
+fn output_for(format: Format) -> output::Output {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     let coloured = format == Format::Table && std::io::stdout().is_terminal() && !no_colour && !dumb;
-    paper::Paper { format, coloured, now: clock::time_of_day() }
+    output::Output { format, coloured, now: clock::time_of_day() }
 }

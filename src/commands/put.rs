@@ -7,7 +7,7 @@ use std::io::Read as _;
 use serde_json::json;
 
 use super::token_check::{Found, find};
-use super::{Answer, Desk, Excuse};
+use super::{Answer, CommandContext, CommandError};
 use crate::config::ZnodePath;
 use crate::config::ctl::{Format, Value};
 use crate::zookeeper::admin::Written;
@@ -19,41 +19,41 @@ const FENCED_OFF: u8 = 1;
 const LARGEST: u64 = 1_000_000;
 
 pub(super) async fn answer(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     token: i64,
     znode: &ZnodePath,
     value: &Value,
     create: bool,
-) -> Result<Answer, Excuse> {
-    let election = desk.election().await?;
+) -> Result<Answer, CommandError> {
+    let election = context.election().await?;
     let path = znode.as_str();
     if path == election.base || path.starts_with(&format!("{}/", election.base)) {
         let sentence = format!("{path} belongs to the election itself; write to a znode of yours");
-        return Err(Excuse::usage(sentence));
+        return Err(CommandError::usage(sentence));
     }
     let value = bytes(value)?;
-    let mut found = find(&election.offices, token);
+    let mut found = find(&election.slots, token);
     if matches!(found, Found::Unseen { .. }) {
         // The server that we ask may be behind.
-        desk.visit.catch_up(&election.base).await?;
-        found = find(&desk.election().await?.offices, token);
+        context.client.catch_up(&election.base).await?;
+        found = find(&context.election().await?.slots, token);
     }
-    let Found::Newest { term_path, version } = found else { return Ok(told(desk, token, path, false)) };
-    let exists = desk.visit.read(path).await?.is_some();
+    let Found::Newest { term_path, version } = found else { return Ok(told(context, token, path, false)) };
+    let exists = context.client.read(path).await?.is_some();
     if !exists && !create {
-        return Err(Excuse::not_known(format!("{path} does not exist; add --create to create it")));
+        return Err(CommandError::not_known(format!("{path} does not exist; add --create to create it")));
     }
-    match desk.visit.write_fenced((&term_path, version), path, &value, exists).await? {
-        Written::Done => Ok(told(desk, token, path, true)),
-        Written::Conflict if desk.visit.has_version(&term_path, version).await? => Err(Excuse::not_known(format!(
-            "{path} was not written: it, or its parent, does not exist (or was created just now)"
-        ))),
-        Written::Conflict => Ok(told(desk, token, path, false)),
+    match context.client.write_fenced((&term_path, version), path, &value, exists).await? {
+        Written::Done => Ok(told(context, token, path, true)),
+        Written::Conflict if context.client.has_version(&term_path, version).await? => Err(CommandError::not_known(
+            format!("{path} was not written: it, or its parent, does not exist (or was created just now)"),
+        )),
+        Written::Conflict => Ok(told(context, token, path, false)),
     }
 }
 
-fn told(desk: &Desk<'_>, token: i64, path: &str, written: bool) -> Answer {
-    let text = match (desk.paper.format, written) {
+fn told(context: &CommandContext<'_>, token: i64, path: &str, written: bool) -> Answer {
+    let text = match (context.output.format, written) {
         (Format::Json, _) => format!("{:#}\n", json!({ "v": 1, "znode": path, "token": token, "written": written })),
         (_, true) => format!("{path} was written under token {token}\n"),
         (_, false) => format!("{path} was not written: {token} is not the newest token\n"),
@@ -61,15 +61,15 @@ fn told(desk: &Desk<'_>, token: i64, path: &str, written: bool) -> Answer {
     Answer { text, status: if written { WRITTEN } else { FENCED_OFF } }
 }
 
-fn bytes(value: &Value) -> Result<Vec<u8>, Excuse> {
+fn bytes(value: &Value) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     match value {
         Value::Given(given) => bytes.clone_from(given),
         Value::StandardInput => {
             let read = std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes);
-            read.map_err(|error| Excuse::usage(format!("standard input cannot be read: {error}")))?;
+            read.map_err(|error| CommandError::usage(format!("standard input cannot be read: {error}")))?;
         }
     }
     let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= LARGEST);
-    if fits { Ok(bytes) } else { Err(Excuse::usage(format!("the value is larger than {LARGEST} bytes"))) }
+    if fits { Ok(bytes) } else { Err(CommandError::usage(format!("the value is larger than {LARGEST} bytes"))) }
 }

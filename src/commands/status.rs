@@ -6,101 +6,84 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::paper::{Cell, Paper, Tone, moment};
-use super::verdict::{self, Contender, Verdict};
-use super::{Answer, Desk, Excuse, NOT_KNOWN};
+use super::output::{Cell, Output, Tone, moment};
+use super::slot_state::{self, Contender, SlotState};
+use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{Election, Office};
+use crate::zookeeper::admin::view::{ElectionView, Holder, SlotView};
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;
 
-pub(super) async fn answer(desk: &Desk<'_>) -> Result<Answer, Excuse> {
-    let election = desk.election().await?;
-    Ok(of(&election, &desk.paper))
+pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
+    let election = context.election().await?;
+    Ok(of(&election, &context.output))
 }
 
-/// What one look at an election says.
-pub(super) fn of(election: &Election, paper: &Paper) -> Answer {
-    let verdicts = verdicts(election);
-    let status = status_of(&verdicts);
-    let text = match paper.format {
-        Format::Json => json(election, &verdicts, status),
-        Format::Table | Format::Plain => people(election, &verdicts, paper),
+/// The answer for one look at an election.
+pub(super) fn of(election: &ElectionView, output: &Output) -> Answer {
+    let seen = states(election);
+    let status = status_of(&seen);
+    let text = match output.format {
+        Format::Json => json(election, &seen, status),
+        Format::Table | Format::Plain => people(election, &seen, output),
     };
     Answer { text, status }
 }
 
-fn verdicts(election: &Election) -> Vec<Verdict> {
-    election.offices.iter().map(|office| verdict::of(office, election)).collect()
+fn states(election: &ElectionView) -> Vec<SlotState> {
+    election.slots.iter().map(|slot| slot_state::of(slot, election)).collect()
 }
 
-fn status_of(verdicts: &[Verdict]) -> u8 {
+fn status_of(states: &[SlotState]) -> u8 {
     match () {
-        () if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Led { .. } | Verdict::Foreign { .. })) => LED,
-        () if verdicts.contains(&Verdict::Unknown) => NOT_KNOWN,
+        () if states.iter().any(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => LED,
+        () if states.contains(&SlotState::Unknown) => NOT_KNOWN,
         () => NOBODY,
     }
 }
 
-fn people(election: &Election, verdicts: &[Verdict], paper: &Paper) -> String {
+fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> String {
     let mut facts = vec![("election", Cell::new(&election.base, Tone::Strong))];
-    for (office, verdict) in election.offices.iter().zip(verdicts) {
-        if let Some(slot) = &office.slot {
-            facts.push(("slot", Cell::from(slot)));
+    for (slot, state) in election.slots.iter().zip(states) {
+        if let Some(name) = &slot.name {
+            facts.push(("slot", Cell::from(name)));
         }
-        facts.extend(said(office, verdict, election, paper));
+        facts.extend(said(slot, state, election, output));
     }
-    facts.extend(ordered(election, paper));
+    facts.extend(ordered(election, output));
     for (path, complaint) in &election.unreadable {
         facts.push(("unreadable", Cell::new(format!("{path}: {complaint}"), Tone::Bad)));
     }
-    let contenders = verdict::contenders(election);
-    let mut text = paper.facts(&facts);
+    let contenders = slot_state::contenders(election);
+    let mut text = output.facts(&facts);
     if contenders.is_empty() {
-        return text + &paper.facts(&[("in line", Cell::from("nobody"))]);
+        return text + &output.facts(&[("in line", Cell::from("nobody"))]);
     }
-    if paper.format == Format::Table {
+    if output.format == Format::Table {
         text.push('\n');
     }
-    let rows: Vec<_> = contenders.iter().map(|contender| row(contender, paper)).collect();
-    text + &paper.table(&["#", "ID", "HOST", "PID", "PHASE", "SINCE", "ELIGIBLE"], &rows)
+    let rows: Vec<_> = contenders.iter().map(|contender| row(contender, output)).collect();
+    text + &output.table(&["#", "ID", "HOST", "PID", "PHASE", "SINCE", "ELIGIBLE"], &rows)
 }
 
-fn said(office: &Office, verdict: &Verdict, election: &Election, paper: &Paper) -> Vec<(&'static str, Cell)> {
+fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
-    let since = office.term.map_or(0, |term| term.changed_at);
-    facts.push(match verdict {
-        Verdict::Led { holder, phase } => {
-            let tone = if phase == "leading" { Tone::Good } else { Tone::Warning };
-            let phase = if phase == "leading" { String::new() } else { format!(", {phase}") };
-            let who = format!("{} (pid {} on {}){phase}", holder.id, holder.pid, holder.host);
-            ("leader", Cell::new(who, tone))
-        }
-        Verdict::Foreign { id } => {
-            let who = format!("{id}, a contender of another library, by its place in {}", election.directory);
-            ("leader", Cell::new(who, Tone::Good))
-        }
-        Verdict::Waiting { holder } => {
-            let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
-            ("leader", Cell::new(who, Tone::Warning))
-        }
-        Verdict::Nobody { why } => ("leader", Cell::new(format!("nobody: {why}"), Tone::Bad)),
-        Verdict::Unknown => ("leader", Cell::new("unknown: the lease record cannot be read", Tone::Bad)),
-    });
-    if matches!(verdict, Verdict::Led { .. } | Verdict::Waiting { .. }) {
-        facts.push(("since", Cell::from(format!("{} ({} ago)", moment(since), paper.age(since)))));
+    let since = slot.term.map_or(0, |term| term.changed_at);
+    facts.push(("leader", leader(slot, state, election, output)));
+    if matches!(state, SlotState::Led { .. } | SlotState::Waiting { .. }) {
+        facts.push(("since", Cell::from(format!("{} ({} ago)", moment(since), output.age(since)))));
     }
-    if let Some(term) = office.term {
+    if let Some(term) = slot.term {
         let (count, token) = (term.version, term.mzxid);
         let text = if count == 0 { "none yet".to_owned() } else { format!("{count}, token {token}") };
         facts.push(("term", Cell::from(text)));
     }
-    if let Some((lease, written)) = &office.lease {
+    if let Some((lease, written)) = &slot.lease {
         let length = words::length(Duration::from_millis(lease.lease_ms));
         let kind = [lease.guarantee.as_deref(), lease.recipe.as_deref()].into_iter().flatten().collect::<Vec<_>>();
-        let renewed = format!("renewed {} ({} ago)", moment(written.changed_at), paper.age(written.changed_at));
+        let renewed = format!("renewed {} ({} ago)", moment(written.changed_at), output.age(written.changed_at));
         let text = if lease.is_held() {
             format!("held for {length}, {renewed}; {}", kind.join(", "))
         } else {
@@ -111,26 +94,59 @@ fn said(office: &Office, verdict: &Verdict, election: &Election, paper: &Paper) 
     facts
 }
 
-fn ordered(election: &Election, paper: &Paper) -> Vec<(&'static str, Cell)> {
+fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Cell {
+    match state {
+        SlotState::Led { holder, phase } => {
+            let tone = if phase == "leading" { Tone::Good } else { Tone::Warning };
+            let phase = if phase == "leading" { String::new() } else { format!(", {phase}") };
+            let who = format!("{} (pid {} on {}){phase}", holder.id, holder.pid, holder.host);
+            Cell::new(who, tone)
+        }
+        SlotState::Foreign { id } => {
+            let who = format!("{id}, a contender of another library, by its place in {}", election.directory);
+            Cell::new(who, Tone::Good)
+        }
+        SlotState::Waiting { holder } => {
+            let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
+            Cell::new(who, Tone::Warning)
+        }
+        SlotState::Overdue { holder, since } => Cell::new(overdue(slot, holder, &output.age(*since)), Tone::Bad),
+        SlotState::Nobody { why } => Cell::new(format!("nobody: {why}"), Tone::Bad),
+        SlotState::Unknown => Cell::new("unknown: the lease record cannot be read", Tone::Bad),
+    }
+}
+
+/// Under at-least-one the command may outlive its lease.
+fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
+    let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| lease.guarantee.as_deref() == Some("at-most-one"));
+    let command = if is_dead { "not leading" } else { "its command may still run" };
+    format!("nobody: the lease of {} is overdue by {age}, {command}", holder.id)
+}
+
+fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
-    let given = election.orders_written.map(|facts| facts.changed_at).unwrap_or_default();
+    let written = election.orders_written.map(|facts| facts.changed_at).unwrap_or_default();
+    if let Some(order) = &election.lapsed.disabled {
+        let text = format!("no more: the order of {} has lapsed ({})", order.by, order.reason);
+        facts.push(("disabled", Cell::new(text, Tone::Plain)));
+    }
     if let Some(order) = &election.orders.disabled {
+        let given = order.since.unwrap_or(written);
         let length = order.lasts().map_or_else(String::new, |length| format!(" for {}", words::length(length)));
-        let text = format!("by {}{length}, {} ago: {}", order.by, paper.age(given), order.reason);
+        let text = format!("by {}{length}, {} ago: {}", order.by, output.age(given), order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
     // For any other term than the present one it is void.
-    let present =
-        |token: i64| election.offices.iter().any(|office| office.term.is_some_and(|term| term.mzxid == token));
+    let present = |token: i64| election.slots.iter().any(|slot| slot.term.is_some_and(|term| term.mzxid == token));
     if let Some(order) = election.orders.handover.as_ref().filter(|order| present(order.token)) {
-        let to = order.to.as_deref().unwrap_or("whoever is next");
-        let text = format!("to {to}, ordered by {} {} ago", order.by, paper.age(given));
+        let (to, given) = (order.to.as_deref().unwrap_or("the next in line"), order.since.unwrap_or(written));
+        let text = format!("to {to}, ordered by {} {} ago", order.by, output.age(given));
         facts.push(("handover", Cell::new(text, Tone::Warning)));
     }
     facts
 }
 
-fn row(contender: &Contender, paper: &Paper) -> Vec<Cell> {
+fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
     let place = contender.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
     // Some libraries give their candidates no id.
     let nameless = contender.candidate.as_ref().filter(|_| contender.id.is_empty());
@@ -138,9 +154,9 @@ fn row(contender: &Contender, paper: &Paper) -> Vec<Cell> {
     let mut cells = vec![Cell::from(place), Cell::new(id, if contender.leads { Tone::Good } else { Tone::Plain })];
     match &contender.member {
         Some(member) => {
-            let phase = verdict::phase(member, contender.leads);
+            let phase = slot_state::phase(member, contender.leads);
             cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), Cell::from(phase)]);
-            cells.push(Cell::from(paper.age(member.since)));
+            cells.push(Cell::from(output.age(member.since)));
         }
         None => cells.extend(["?", "?", "?", "?"].map(Cell::from)),
     }
@@ -152,32 +168,31 @@ fn row(contender: &Contender, paper: &Paper) -> Vec<Cell> {
     cells
 }
 
-fn json(election: &Election, verdicts: &[Verdict], status: u8) -> String {
-    format!("{:#}\n", object(election, verdicts, status))
+fn json(election: &ElectionView, seen: &[SlotState], status: u8) -> String {
+    format!("{:#}\n", object(election, seen, status))
 }
 
 /// On one line.
-pub(super) fn json_line(election: &Election) -> String {
-    let verdicts = verdicts(election);
-    format!("{}\n", object(election, &verdicts, status_of(&verdicts)))
+pub(super) fn json_line(election: &ElectionView) -> String {
+    let seen = states(election);
+    format!("{}\n", object(election, &seen, status_of(&seen)))
 }
 
-fn object(election: &Election, verdicts: &[Verdict], status: u8) -> Value {
+fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
     let state = match status {
         LED => "led",
         NOBODY => "nobody",
         _ => "unknown",
     };
-    let offices: Vec<_> =
-        election.offices.iter().zip(verdicts).map(|(office, verdict)| office_json(office, verdict)).collect();
-    let line: Vec<_> = verdict::contenders(election).iter().map(contender_json).collect();
+    let slots: Vec<_> = election.slots.iter().zip(seen).map(|(slot, state)| slot_json(slot, state)).collect();
+    let line: Vec<_> = slot_state::contenders(election).iter().map(contender_json).collect();
     let unreadable: Vec<_> =
         election.unreadable.iter().map(|(path, why)| json!({ "path": path, "complaint": why })).collect();
     json!({
         "v": 1,
         "election": election.base,
         "state": state,
-        "offices": offices,
+        "slots": slots,
         "contenders": line,
         "disabled": election.orders.disabled,
         "handover": election.orders.handover,
@@ -185,28 +200,30 @@ fn object(election: &Election, verdicts: &[Verdict], status: u8) -> Value {
     })
 }
 
-fn office_json(office: &Office, verdict: &Verdict) -> Value {
-    let (state, leader, why) = match verdict {
-        Verdict::Foreign { .. } => ("foreign", None, None),
-        Verdict::Led { holder, phase } => ("led", Some((holder, phase.as_str())), None),
-        Verdict::Waiting { holder } => ("waiting", Some((holder, "waiting")), None),
-        Verdict::Nobody { why } => ("nobody", None, Some(why)),
-        Verdict::Unknown => ("unknown", None, None),
+fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
+    let (word, leader, why) = match state {
+        SlotState::Foreign { .. } => ("foreign", None, None),
+        SlotState::Led { holder, phase } => ("led", Some((holder, phase.as_str())), None),
+        SlotState::Waiting { holder } => ("waiting", Some((holder, "waiting")), None),
+        SlotState::Overdue { .. } => ("overdue", None, None),
+        SlotState::Nobody { why } => ("nobody", None, Some(why)),
+        SlotState::Unknown => ("unknown", None, None),
     };
-    let lease = office.lease.as_ref();
+    let lease = slot.lease.as_ref();
     json!({
-        "slot": office.slot,
-        "state": state,
+        "slot": slot.name,
+        "state": word,
         "why": why,
-        "leader": match verdict {
-            Verdict::Foreign { id } => Some(json!({ "id": id, "host": null, "pid": null, "phase": "foreign" })),
+        "leader": match state {
+            SlotState::Foreign { id } => Some(json!({ "id": id, "host": null, "pid": null, "phase": "foreign" })),
             _ => leader.map(|(holder, phase)| json!({
                 "id": holder.id, "host": holder.host, "pid": holder.pid, "phase": phase,
             })),
         },
-        "since": leader.and(office.term).map(|term| term.changed_at),
-        "token": office.term.filter(|term| term.version > 0).map(|term| term.mzxid),
-        "term": office.term.map(|term| term.version),
+        "since": leader.and(slot.term).map(|term| term.changed_at),
+        "token": slot.term.filter(|term| term.version > 0).map(|term| term.mzxid),
+        "term": slot.term.map(|term| term.version),
+        "overdue_since": slot.overdue_since,
         "lease": lease.map(|(lease, written)| json!({
             "state": lease.state,
             "lease_ms": lease.lease_ms,

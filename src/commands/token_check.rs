@@ -1,13 +1,13 @@
-//! `token-check`: is a fencing token still the newest? A server that is behind cannot make it look so.
+//! `token-check`: whether a fencing token is still the newest, by a quorum's word.
 //!
 //! Never: status 0 on the word of one server.
 
 use serde_json::json;
 
-use super::{Answer, Desk, Excuse, NOT_KNOWN};
+use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::Format;
 use crate::zookeeper::admin::Facts;
-use crate::zookeeper::admin::view::Office;
+use crate::zookeeper::admin::view::SlotView;
 
 const NEWEST: u8 = 0;
 const NOT_NEWEST: u8 = 1;
@@ -15,7 +15,7 @@ const NOT_NEWEST: u8 = 1;
 /// The term may change between our reading and the quorum's word; then we read again.
 const TRIES: usize = 5;
 
-/// What a look at the terms says about a token.
+/// A token compared with the newest tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     /// It is that of this term, which has this version.
@@ -26,9 +26,9 @@ pub(super) enum Found {
     Unseen { newest: i64 },
 }
 
-pub(super) async fn answer(desk: &Desk<'_>, token: i64) -> Result<Answer, Excuse> {
-    let (is_newest, newest) = check(desk, token).await?;
-    let text = match (desk.paper.format, is_newest) {
+pub(super) async fn answer(context: &CommandContext<'_>, token: i64) -> Result<Answer, CommandError> {
+    let (is_newest, newest) = check(context, token).await?;
+    let text = match (context.output.format, is_newest) {
         (Format::Json, _) => format!("{:#}\n", json!({ "v": 1, "token": token, "newest": newest, "valid": is_newest })),
         (_, true) => format!("{token} is the newest token\n"),
         (_, false) if newest > token => format!("{token} is not the newest token: that is {newest}\n"),
@@ -37,32 +37,32 @@ pub(super) async fn answer(desk: &Desk<'_>, token: i64) -> Result<Answer, Excuse
     Ok(Answer { text, status: if is_newest { NEWEST } else { NOT_NEWEST } })
 }
 
-async fn check(desk: &Desk<'_>, token: i64) -> Result<(bool, i64), Excuse> {
+async fn check(context: &CommandContext<'_>, token: i64) -> Result<(bool, i64), CommandError> {
     let mut newest = 0;
     for _ in 0..TRIES {
-        let election = desk.election().await?;
-        match find(&election.offices, token) {
+        let election = context.election().await?;
+        match find(&election.slots, token) {
             Found::Newest { term_path, version } => {
-                if desk.visit.has_version(&term_path, version).await? {
+                if context.client.has_version(&term_path, version).await? {
                     return Ok((true, token));
                 }
             }
             Found::Older { newest } => return Ok((false, newest)),
             Found::Unseen { newest: seen } => newest = seen,
         }
-        desk.visit.catch_up(&election.base).await?;
+        context.client.catch_up(&election.base).await?;
     }
     if newest > 0 {
         return Ok((false, newest));
     }
-    Err(Excuse { sentence: "the terms change faster than they can be read; try again".into(), status: NOT_KNOWN })
+    Err(CommandError { sentence: "the terms change faster than they can be read; try again".into(), status: NOT_KNOWN })
 }
 
 /// With several slots, each has a newest token of its own.
-pub(super) fn find(offices: &[Office], token: i64) -> Found {
-    let terms = || offices.iter().filter_map(|office| Some((office, office.term?)));
-    if let Some((office, Facts { version, .. })) = terms().find(|(_, term)| term.mzxid == token && term.version > 0) {
-        return Found::Newest { term_path: office.term_path.clone(), version };
+pub(super) fn find(slots: &[SlotView], token: i64) -> Found {
+    let terms = || slots.iter().filter_map(|slot| Some((slot, slot.term?)));
+    if let Some((slot, Facts { version, .. })) = terms().find(|(_, term)| term.mzxid == token && term.version > 0) {
+        return Found::Newest { term_path: slot.term_path.clone(), version };
     }
     let newest = terms().filter(|(_, term)| term.version > 0).map(|(_, term)| term.mzxid).max().unwrap_or(0);
     if newest > token { Found::Older { newest } } else { Found::Unseen { newest } }
@@ -72,16 +72,16 @@ pub(super) fn find(offices: &[Office], token: i64) -> Found {
 mod tests {
     use super::*;
 
-    fn office(mzxid: i64, version: i32) -> Office {
-        Office { term: Some(Facts { version, mzxid, ..Facts::default() }), ..Office::default() }
+    fn slot(mzxid: i64, version: i32) -> SlotView {
+        SlotView { term: Some(Facts { version, mzxid, ..Facts::default() }), ..SlotView::default() }
     }
 
     #[test]
     fn a_token_is_the_newest_an_older_one_or_one_that_was_not_seen() {
-        assert!(matches!(find(&[office(7, 1)], 7), Found::Newest { version: 1, .. }));
-        assert!(matches!(find(&[office(9, 1), office(7, 3)], 7), Found::Newest { version: 3, .. }));
-        assert_eq!(find(&[office(7, 1)], 6), Found::Older { newest: 7 });
-        assert_eq!(find(&[office(7, 1)], 8), Found::Unseen { newest: 7 });
-        assert_eq!(find(&[office(7, 0)], 7), Found::Unseen { newest: 0 }, "nobody was given the base's own mzxid");
+        assert!(matches!(find(&[slot(7, 1)], 7), Found::Newest { version: 1, .. }));
+        assert!(matches!(find(&[slot(9, 1), slot(7, 3)], 7), Found::Newest { version: 3, .. }));
+        assert_eq!(find(&[slot(7, 1)], 6), Found::Older { newest: 7 });
+        assert_eq!(find(&[slot(7, 1)], 8), Found::Unseen { newest: 7 });
+        assert_eq!(find(&[slot(7, 0)], 7), Found::Unseen { newest: 0 }, "nobody was given the base's own mzxid");
     }
 }

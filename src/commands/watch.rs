@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::paper::moment;
-use super::{Answer, Desk, Excuse, SESSION_TIMEOUT, open, paper_for, status};
+use super::output::moment;
+use super::{Answer, CommandContext, CommandError, output_for, status};
 use crate::clock;
 use crate::config::ctl::{Asked, Format};
-use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::admin::view::ElectionView;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -21,33 +21,33 @@ const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
 const EVERYTHING: &str = "\x1b[2J";
 
-/// What was shown last.
+/// The last screen.
 #[derive(Default)]
 struct Shown {
-    election: Option<Election>,
+    election: Option<ElectionView>,
     said: String,
     drawn: bool,
 }
 
 /// Until it is interrupted, its reader is gone, or it was a mistake from the beginning.
-pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, Excuse> {
+pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
     let mut shown = Shown::default();
-    let mut desk = None;
+    let mut context = None;
     loop {
-        let present = match desk.take() {
-            Some(desk) => Ok(desk),
-            None => at_desk(asked).await,
+        let present = match context.take() {
+            Some(context) => Ok(context),
+            None => CommandContext::connect(asked).await,
         };
         let (seen, kept) = match present {
             Ok(present) => (present.election().await, Some(present)),
-            Err(excuse) => (Err(excuse), None),
+            Err(error) => (Err(error), None),
         };
-        // What is no outage does not go by.
-        if let Some(excuse) = seen.as_ref().err().filter(|excuse| excuse.status != super::NOT_KNOWN) {
-            return Err(excuse.clone());
+        // Only an outage passes; every other error ends the watch.
+        if let Some(error) = seen.as_ref().err().filter(|error| error.status != super::NOT_KNOWN) {
+            return Err(error.clone());
         }
         // After a failure the session may be gone: a new one, next time.
-        desk = kept.filter(|_| seen.is_ok());
+        context = kept.filter(|_| seen.is_ok());
         if !show(asked, seen, &mut shown) {
             return Ok(Answer { text: String::new(), status: 0 });
         }
@@ -55,18 +55,13 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, Excuse> {
     }
 }
 
-async fn at_desk(asked: &Asked) -> Result<Desk<'_>, Excuse> {
-    let visit = open(asked, SESSION_TIMEOUT).await?;
-    Ok(Desk { asked, visit, paper: paper_for(asked.format) })
-}
-
-/// `false`: nobody reads it any more.
-fn show(asked: &Asked, seen: Result<Election, Excuse>, shown: &mut Shown) -> bool {
-    let paper = paper_for(asked.format);
+/// `false`: the reader is gone.
+fn show(asked: &Asked, seen: Result<ElectionView, CommandError>, shown: &mut Shown) -> bool {
+    let output = output_for(asked.format);
     let text = match (asked.format, &seen) {
         (Format::Json, Ok(election)) => status::json_line(election),
-        (_, Ok(election)) => status::of(election, &paper).text,
-        (_, Err(excuse)) => format!("{}\n", excuse.sentence),
+        (_, Ok(election)) => status::of(election, &output).text,
+        (_, Err(error)) => format!("{}\n", error.sentence),
     };
     let on_screen = asked.format == Format::Table && stdout().is_terminal();
     let said = if on_screen {
@@ -88,13 +83,13 @@ fn show(asked: &Asked, seen: Result<Election, Excuse>, shown: &mut Shown) -> boo
     output.write_all(said.as_bytes()).and_then(|()| output.flush()).is_ok()
 }
 
-fn lines(text: &str, last: Option<&Election>, seen: &Result<Election, Excuse>) -> String {
+fn lines(text: &str, last: Option<&ElectionView>, seen: &Result<ElectionView, CommandError>) -> String {
     let now = moment(clock::time_of_day());
     let head = format!("zk-leaderctl status, every second, Ctrl-C ends it        {now}\n\n");
     let below = match (seen, last) {
         (Err(_), Some(last)) => {
-            let paper = super::paper::Paper { format: Format::Table, coloured: false, now: clock::time_of_day() };
-            format!("\nwhat was seen last:\n\n{}", status::of(last, &paper).text)
+            let output = super::output::Output { format: Format::Table, coloured: false, now: clock::time_of_day() };
+            format!("\nwhat was seen last:\n\n{}", status::of(last, &output).text)
         }
         _ => String::new(),
     };

@@ -2,11 +2,13 @@
 //!
 //! Never: anything connected.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches as _};
+use nix::unistd::{User, getuid};
 
 use super::access;
 use super::error::{ConfigError, quoted};
@@ -212,7 +214,14 @@ fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
 fn by(layers: &Layers) -> String {
     let variable = |name| layers.surroundings.variable(name).filter(|user| !user.is_empty());
     let user = variable("SUDO_USER").or(variable("USER")).or(variable("LOGNAME")).map(|user| user.to_string_lossy());
-    format!("{}@{}", user.as_deref().unwrap_or("somebody"), layers.surroundings.host)
+    let user = user.map_or_else(own_name, Cow::into_owned);
+    format!("{user}@{}", layers.surroundings.host)
+}
+
+/// By the user database; its number for a user that is not in it.
+fn own_name() -> String {
+    let own = User::from_uid(getuid()).ok().flatten();
+    own.map_or_else(|| format!("uid {}", getuid()), |user| user.name)
 }
 
 fn own_token(layers: &Layers) -> Result<Setting, ConfigError> {

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use crate::exit::Status;
-use crate::observe::line::printable;
+use crate::observe::words::printable;
 
 /// Why the program does not start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

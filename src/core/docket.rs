@@ -1,7 +1,7 @@
 //! The orders of operators that are in force here, and what bars us because of them.
 //!
-//! Each order counts from our own first sight of it, so that no host's clock matters. An order can only bar: it stops, and
-//! it delays.
+//! Each order comes with what is left of its time by `ZooKeeper`'s clock, which counts down by ours from our first sight of it:
+//! no host's time of day matters. An order can only bar: it stops, and it delays.
 //!
 //! Never: an order that outlives its time; one that counts for another term than its own.
 

@@ -2,16 +2,13 @@
 //!
 //! Never: a decision.
 
+pub mod console;
 pub mod http;
-pub mod journal;
-pub mod line;
+pub mod liveness;
 pub mod log;
-pub mod lookout;
 pub mod metrics;
-pub mod pulse;
 pub mod status;
-pub mod status_line;
-mod stderr;
+pub mod status_publisher;
 pub mod systemd;
 pub mod waiting;
 pub mod words;

@@ -1,4 +1,4 @@
-//! What is known about this process at the end of its loop's last turn, and what follows from it at the moment of *reading*:
+//! The state of this process at the end of its loop's last turn, and its role at the moment of *reading*:
 //! a role is judged by the lease's deadline and the clock, so it ends on time even if the loop never turns again (T28, T46).
 //!
 //! Never: a role that was stored; a clock.
@@ -15,7 +15,7 @@ use crate::core::time::{Now, Timestamp};
 /// BOOTTIME − MONOTONIC moves only by suspend; less than this is the error of reading two clocks in turn.
 const SUSPENDED: Duration = Duration::from_millis(10);
 
-/// What others may count on.
+/// The role that others may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// The lease is valid, and the command runs.

@@ -1,4 +1,4 @@
-//! How things are said to people: phases, reasons, lengths of time, signals. Lines must read well at 3 am.
+//! The words for people: phases, reasons, lengths of time, signals.
 //!
 //! Never: a decision that rests on a word.
 
@@ -78,43 +78,45 @@ pub const fn reason_code(why: Why) -> &'static str {
 #[expect(clippy::too_many_lines, reason = "one arm for each reason")]
 pub const fn reason(why: Why) -> &'static str {
     match why {
-        Why::TookOver => "first in line; the previous leader's lease must run out first",
+        Why::TookOver => "first in line; waiting for the previous leader's lease to run out",
         Why::Confirming => "first in line; a second write to ZooKeeper must confirm it",
-        Why::Elected => "elected: it is our turn",
+        Why::Elected => "elected",
         Why::ContactLost => "contact with ZooKeeper is lost",
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
         Why::GraceOver => "contact was lost for longer than --grace",
         Why::LeaseEnding => "no renewal was acknowledged in time, and the lease is running out",
-        Why::Deposed => "the lease record is someone else's",
-        Why::CandidateGone => "our candidate znode is gone: deleted by hand, or with its session",
-        Why::SessionOver => "the ZooKeeper session is over",
+        Why::Deposed => "another host holds the lease record",
+        Why::CandidateGone => "our candidate znode is gone: an operator deleted it, or its session ended",
+        Why::SessionOver => "the ZooKeeper session ended",
         Why::Stuck => "processes survive SIGKILL; the lease is left to run out",
-        Why::WaitSpared => "the last leader's command has ended, and its lease is free",
-        Why::ClockJumped => "the host was suspended, so the lease is forfeit",
-        Why::StopRequested => "we were asked to stop",
+        Why::WaitSpared => "the previous leader's command has ended, and its lease is free",
+        Why::ClockJumped => "the host was suspended, so the lease is no longer valid",
+        Why::StopRequested => "a stop was requested",
         Why::CommandEnded => "the command ended by itself",
-        Why::Restarting => "the command ended, and will be started again",
-        Why::Restarted => "the command is started again",
-        Why::CrashLoop => "the command failed more often than --max-restarts allows; it is another host's turn",
+        Why::Restarting => "the command ended and will be restarted",
+        Why::Restarted => "the command is restarted",
+        Why::CrashLoop => "the command failed more often than --max-restarts allows; another host may lead",
         Why::TimedOut => "the command took longer than --timeout",
         Why::TooLate => "not elected within --start-deadline; this run is skipped",
-        Why::Duplicate => "another run counts for this slot",
-        Why::FenceFailed => "the last leader could not be fenced",
-        Why::Unhealthy => "the health command says that we may not lead",
-        Why::Revoked => "another contender asked us to yield (__REVOKE__)",
-        Why::HandingOver => "a handover was ordered",
-        Why::Ineligible => "the eligibility command says that we may not lead",
-        Why::StandingBack => "we resigned a short while ago, and it is another host's turn",
-        Why::Disabled => "an operator wants nobody to run the command now",
-        Why::BarsLifted => "nothing bars us any more",
-        Why::TreeEmpty => "every process of the command is gone",
+        Why::Duplicate => "another run counts for this scheduled time",
+        Why::FenceFailed => "the previous leader could not be fenced",
+        Why::Unhealthy => "the health command reports that this host is unhealthy",
+        Why::Revoked => "another contender asked for the lock (__REVOKE__)",
+        Why::HandingOver => "a handover was requested",
+        Why::Ineligible => "the eligibility command reports that this host may not lead",
+        Why::StandingBack => "this host resigned a short while ago; another host may lead",
+        Why::Disabled => "an operator disabled the election",
+        Why::BarsLifted => "eligible again",
+        Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
         Why::StoodStill { .. } => "this host stood still; the command was killed before its lease ended",
         Why::Released => "the lease is free",
-        Why::ReleaseUnconfirmed => "the release was not confirmed in time; the lease is left to run out",
+        Why::ReleaseUnconfirmed => {
+            "could not tell ZooKeeper that the command stopped; the next leader waits until the lease runs out"
+        }
         Why::WaitOver => "not elected within --wait",
-        Why::Unreachable => "the ensemble was not reached within --connect-timeout",
+        Why::Unreachable => "ZooKeeper was not reached within --connect-timeout",
         Why::Forbidden(grounds) => self::grounds(grounds),
         Why::Misconfigured => "the settings do not fit the ensemble or the other contenders",
     }
@@ -123,12 +125,12 @@ pub const fn reason(why: Why) -> &'static str {
 /// Why the servers refuse us for good; a line before has said more.
 pub const fn grounds(grounds: Grounds) -> &'static str {
     match grounds {
-        Grounds::Credentials => "ZooKeeper refuses our credentials, or demands some; look at --auth-file",
-        Grounds::Ticket => "there is no login by Kerberos (a line above says why, server by server)",
-        Grounds::Tls => "no server can be spoken with by TLS (a line above says why, server by server)",
-        Grounds::Right => "an ACL does not give us a right that we need (a line above names the znode)",
-        Grounds::Acl => "ZooKeeper takes no znode with the ACL of --acl",
-        Grounds::TooOld => "ZooKeeper is too old: it does not know a request that we need",
+        Grounds::Credentials => "ZooKeeper refuses the credentials, or requires some; see --auth-file",
+        Grounds::Ticket => "the Kerberos login failed (a line above says why for each server)",
+        Grounds::Tls => "the TLS connection failed (a line above says why for each server)",
+        Grounds::Right => "an ACL denies a right that is needed (a line above names the znode)",
+        Grounds::Acl => "ZooKeeper rejects the ACL given by --acl",
+        Grounds::TooOld => "ZooKeeper is too old: it lacks a request that is needed",
     }
 }
 
@@ -188,10 +190,28 @@ pub fn length(length: Duration) -> String {
     text
 }
 
+/// For programs, under a name that ends in `_ms`.
+pub fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// `thousandths` / 1000, without trailing zeros.
 fn with_fraction(thousandths: u128, unit: &str) -> String {
     let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
     format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Control characters are shown, never obeyed.
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 /// Timings that do not fit, with the whole sum.

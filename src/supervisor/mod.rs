@@ -21,9 +21,9 @@ use crate::core::machine::{Machine, Settings};
 use crate::core::preemption::Preemption;
 use crate::core::time::Now;
 use crate::guard::handle::Handle;
+use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
-use crate::observe::lookout::Lookout;
-use crate::observe::status_line;
+use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
 use crate::zookeeper::{self, Desk};
@@ -68,17 +68,17 @@ pub async fn run(
 ) -> std::io::Result<ExitReason> {
     fuse::insert();
     let mut signals = SignalStream::new()?;
-    let (sender, mut answers) = mpsc::unbounded_channel();
-    let mut suspend = SuspendWatch::new();
+    let ((sender, mut answers), mut suspend) = (mpsc::unbounded_channel(), SuspendWatch::new());
     let machine = Machine::new(settings, clock::now());
-    let lookout = Lookout::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
+    let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
     let desk = Desk::new(ensemble, sender);
-    let (errands, guard) = Errands::new(company.errands, guards, &lookout.metrics())?;
-    invite(company.onlookers, &lookout, &desk, &guard)?;
+    let (errands, guard) = Errands::new(company.errands, guards, &publisher.metrics())?;
+    invite(company.onlookers, &publisher, &desk, &guard)?;
     let mut orders = desk.orders();
     let effects = Effects::new(desk, guard, errands.guards());
     let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
-    let mut stage = Stage { machine, lookout, effects, errands, docket, preemption, reporter: Reporter::default() };
+    let (reporter, stop_again) = (Reporter::default(), false);
+    let mut stage = Stage { machine, publisher, effects, errands, docket, preemption, reporter, stop_again };
     let mut events: Vec<Event> = stage.errands.opening().chain([Event::Ticked]).collect();
     loop {
         let now = clock::now();
@@ -98,7 +98,7 @@ pub async fn run(
             Some(event) = answers.recv() => event,
             event = stage.errands.next() => event,
             () = rest(until_deadline) => Event::Ticked,
-            () = stage.lookout.pulse().asked() => Event::Ticked,
+            () = stage.publisher.liveness().asked() => Event::Ticked,
         });
     }
 }
@@ -106,12 +106,14 @@ pub async fn run(
 /// The machine, and those who take part in each of its turns.
 struct Stage {
     machine: Machine,
-    lookout: Lookout,
+    publisher: StatusPublisher,
     effects: Effects,
     errands: Errands,
     docket: Docket,
     preemption: Preemption,
     reporter: Reporter,
+    /// The last hooks are not waited for.
+    stop_again: bool,
 }
 
 impl Stage {
@@ -144,14 +146,18 @@ impl Stage {
 
     #[must_use]
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        let actions = self.lookout.watch(&mut self.machine, now, event);
+        if event == Event::StopRequested && self.machine.snapshot().is_ending {
+            tracing::warn!("Stop requested again: what still runs is killed now");
+            self.stop_again = true;
+        }
+        let actions = self.publisher.watch(&mut self.machine, now, event);
         if !waiting::waits(self.machine.phase()) {
-            status_line::hide();
+            console::hide();
         }
         let exit = self.effects.carry_out_all(&actions);
         self.errands.note(now.lease, &event, &actions, || self.effects.desk().unfenced());
         let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
-        let news = self.reporter.turn(clock::time_of_day(), &snapshot, bars, &actions);
+        let news = self.reporter.turn((now, clock::time_of_day()), &event, &snapshot, bars, &actions);
         news.account.into_iter().for_each(|account| self.effects.desk().describe(account));
         news.terms.into_iter().for_each(|term| self.effects.desk().write_down(term));
         exit
@@ -160,7 +166,8 @@ impl Stage {
     /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
     /// stop cuts them short, and a start anew.
     async fn close(mut self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
-        let stop = async { while signals.next().await != Event::StopRequested {} };
+        let stop_again = self.stop_again;
+        let stop = async { while !stop_again && signals.next().await != Event::StopRequested {} };
         let last_hooks = async {
             tokio::select! {
                 () = self.errands.finish() => false,
@@ -179,15 +186,15 @@ impl Stage {
     }
 }
 
-fn invite(onlookers: Onlookers, lookout: &Lookout, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
+fn invite(onlookers: Onlookers, publisher: &StatusPublisher, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
     let Onlookers { identity, manner, http, systemd } = onlookers;
-    tokio::spawn(waiting::keep_company(manner, lookout.feed(), desk.surveyor()));
+    tokio::spawn(waiting::report_waits(manner, publisher.feed(), desk.surveyor()));
     if let Some(settings) = systemd {
-        tokio::spawn(systemd::tell(settings, lookout.feed(), guard.prober()));
+        tokio::spawn(systemd::tell(settings, publisher.feed(), guard.prober()));
     }
     match http {
         Some(listener) => {
-            http::serve(listener, http::Desk { identity, feed: lookout.feed(), metrics: lookout.metrics() })
+            http::serve(listener, http::HttpState { identity, feed: publisher.feed(), metrics: publisher.metrics() })
         }
         None => Ok(()),
     }

@@ -2,9 +2,13 @@
 //!
 //! Never: a decision; a wait.
 
+use std::time::Duration;
+
 use crate::core::action::{Action, PhaseName, Transition, Why};
+use crate::core::event::Event;
 use crate::core::machine::{Bars, Snapshot};
-use crate::core::order::Takeover;
+use crate::core::order::{Cause, Report, Takeover};
+use crate::core::time::{Now, Timestamp};
 use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::history::Term;
@@ -17,6 +21,10 @@ pub(super) struct Reporter {
     term: Option<Term>,
     /// Why its command was ended.
     ending: Option<Why>,
+    /// When the guard would kill its command, if nothing prolonged the lease.
+    kill_at: Option<Timestamp>,
+    /// When the last process of its command was dead, by the time of day: a supervisor that was stopped hears of it later.
+    dead_since: Option<i64>,
 }
 
 /// What is to be told now.
@@ -27,9 +35,23 @@ pub(super) struct News {
 }
 
 impl Reporter {
-    /// After a turn of the machine; `now` is the time of day.
-    pub fn turn(&mut self, now: i64, snapshot: &Snapshot, bars: Bars, actions: &[Action]) -> News {
+    /// After a turn of the machine, with the time of day.
+    pub fn turn(
+        &mut self,
+        (clock, now): (Now, i64),
+        event: &Event,
+        snapshot: &Snapshot,
+        bars: Bars,
+        actions: &[Action],
+    ) -> News {
         let mut news = News::default();
+        if let Event::Guard(Report::TreeEnded { cause, .. }) = event {
+            let deadline = self.kill_at.filter(|_| *cause == Cause::Deadline);
+            let late = deadline.map_or(Duration::ZERO, |deadline| deadline.until(clock.lease));
+            self.dead_since = Some(now.saturating_sub(i64::try_from(late.as_millis()).unwrap_or(i64::MAX)));
+        }
+        self.kill_at =
+            snapshot.tenure.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
         let account = account(snapshot, bars, self.account.since);
         if account != self.account {
             let since = if account.phase == self.account.phase { self.account.since } else { now };
@@ -56,7 +78,7 @@ impl Reporter {
             Takeover::Unclean => "unclean",
         };
         let (token, term, takeover) = (grant.token, grant.term, takeover.to_owned());
-        self.ending = None;
+        (self.ending, self.dead_since) = (None, None);
         self.term = Some(Term { token, slot: grant.slot.0, term, since: now, takeover, ..Term::default() });
         self.term.clone()
     }
@@ -74,7 +96,8 @@ impl Reporter {
         let term = self.term.take()?;
         let ending = words::reason_code(self.ending.take().unwrap_or(why));
         let ended = if why == Why::Released { ending.to_owned() } else { format!("{ending}, not released") };
-        Some(Term { until: Some(now), ended: Some(ended), ..term })
+        let until = self.dead_since.take().unwrap_or(now).max(term.since);
+        Some(Term { until: Some(until), ended: Some(ended), ..term })
     }
 }
 
@@ -89,4 +112,36 @@ fn account(snapshot: &Snapshot, bars: Bars, since: i64) -> MemberStatus {
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
     MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::order::{ChildStatus, RunId};
+    use crate::observe::status::tests::{at, leading};
+
+    /// The guard killed the command at 6 s; the supervisor was stopped until 60 s.
+    #[test]
+    fn a_term_ended_when_its_command_was_dead_and_not_when_its_supervisor_woke_up() {
+        let (begun, woken) = (at(Duration::ZERO), at(Duration::from_secs(60)));
+        let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let mut reporter = Reporter::default();
+        let first = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Bars::default(), &[]);
+        assert_eq!(first.terms.len(), 1);
+        let (run, status) = (RunId(1), ChildStatus::Signaled(9));
+        let tree_ended = Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline });
+        let over = Action::Announce(Transition {
+            from: PhaseName::Stopping,
+            to: PhaseName::Following,
+            why: Why::Deposed,
+            token: Some(9),
+            grant: None,
+            lease_left: None,
+            next_in: None,
+        });
+        let gone = Snapshot { tenure: None, ..snapshot };
+        reporter.turn((woken, 61_000), &tree_ended, &snapshot, Bars::default(), &[]);
+        let told = reporter.turn((woken, 61_000), &Event::Ticked, &gone, Bars::default(), &[over]);
+        assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
+    }
 }

@@ -63,6 +63,23 @@ fn bash_completes_options_choices_and_the_command() {
     let script = "source zk-leaderctl.bash; COMP_WORDS=(zk-leaderctl sta); COMP_CWORD=1; \
                   _zk__leaderctl zk-leaderctl sta zk-leaderctl; printf '%s\\n' \"${COMPREPLY[@]}\"";
     assert_eq!(offered(&scripts, "bash", script), ["status"]);
+    for (typed, expected) in [
+        (&["disable", "--rea"][..], &["--reason"][..]),
+        (&["status", "--wat"], &["--watch"]),
+        (
+            &["-z", "zk1", "handover", "--t"],
+            &["--timeout", "--tls", "--tls-any-name", "--tls-ca", "--tls-cert", "--tls-key", "--to"],
+        ),
+    ] {
+        let (word, before) = (typed[typed.len() - 1], typed[typed.len() - 2]);
+        let script = format!(
+            "source zk-leaderctl.bash; COMP_WORDS=(zk-leaderctl {}); COMP_CWORD={}; \
+             _zk__leaderctl zk-leaderctl {word} {before}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            typed.join(" "),
+            typed.len()
+        );
+        assert_eq!(offered(&scripts, "bash", &script), expected, "{typed:?}");
+    }
 }
 
 #[test]
@@ -114,7 +131,11 @@ fn offered(scripts: &TempDir, name: &str, script: &str) -> Vec<String> {
 fn generated(shell: Shell, command: &clap::Command, name: &str) -> String {
     let mut script = Vec::new();
     generate(shell, &mut command.clone(), name, &mut script);
-    let script = String::from_utf8(script).unwrap();
+    // clap_complete calls a subcommand by one name where it finds it, and by another where it completes it.
+    let mut script = String::from_utf8(script).unwrap();
+    if shell == Shell::Bash {
+        script = script.replace("zk__subcmd__leaderctl", "zk__leaderctl");
+    }
     script.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 

@@ -100,6 +100,19 @@ fn an_operator_who_may_not_see_the_whole_acl_creates_nothing_and_orders_where_a_
 }
 
 #[test]
+fn list_names_elections_that_may_not_be_read() {
+    let (closed, _leader) = led("creator");
+    let open = Election::on(&server().connect_string());
+    open.prepare();
+    let said = as_stranger(&["list", "-o", "plain"]);
+    let line = said.output.lines().find(|line| line.starts_with(&format!("{}\t", closed.name)));
+    assert!(said.code == 0 && line.is_some_and(|line| line.ends_with("no permission")), "{said:?}");
+    let said = as_stranger(&["list", "--json"]).json();
+    let found = said["elections"].as_array().unwrap().iter().find(|one| one["name"] == *closed.name).cloned();
+    assert_eq!(found.unwrap()["state"], "no permission");
+}
+
+#[test]
 fn the_doctor_says_what_everyone_may_change() {
     let (election, _leader) = led("creator");
     election.admin.set_acl(&election.path("election"), "world", "anyone", "cdrwa");

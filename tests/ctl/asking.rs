@@ -87,13 +87,10 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
         (&said["state"], &said["election"]),
         (&"led".into(), &format!("/zk-leader-run/{}", election.name).into())
     );
-    let office = &said["offices"][0];
-    assert_eq!((office["token"].as_i64(), office["term"].as_i64()), (Some(term.mzxid), Some(i64::from(term.version))));
-    assert_eq!(
-        (&office["leader"]["id"], office["leader"]["pid"].as_i64()),
-        (&"h0".into(), Some(hosts[0].pid().into()))
-    );
-    assert_eq!(office["since"].as_i64(), Some(term.mtime));
+    let slot = &said["slots"][0];
+    assert_eq!((slot["token"].as_i64(), slot["term"].as_i64()), (Some(term.mzxid), Some(i64::from(term.version))));
+    assert_eq!((&slot["leader"]["id"], slot["leader"]["pid"].as_i64()), (&"h0".into(), Some(hosts[0].pid().into())));
+    assert_eq!(slot["since"].as_i64(), Some(term.mtime));
     let line: Vec<_> = said["contenders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(line, ids);
     for (index, host) in hosts.iter().enumerate() {
@@ -117,6 +114,51 @@ fn a_leader_that_is_gone_with_its_session_does_not_lead_though_the_record_is_hel
     election.admin.set(&election.path("lease"), record);
     let said = ctl(&["status", &election.name]);
     assert!(said.code == 1 && said.output.contains("ghost is gone, and its lease must run out"), "{said:?}");
+}
+
+/// A server that was down expires no candidate before a further session timeout, though its command was killed long ago.
+#[test]
+fn a_leader_whose_lease_is_over_does_not_lead_though_its_candidate_is_still_in_line() {
+    let election = election();
+    election.prepare();
+    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "late");
+    let record =
+        r#"{"v":1,"state":"held","holder":{"id":"late","host":"h","pid":1},"lease_ms":1000,"guarantee":"at-most-one"}"#;
+    election.admin.set(&election.path("lease"), record);
+    wait::pass(std::time::Duration::from_millis(1500));
+    let said = ctl(&["status", &election.name]);
+    assert!(said.code == 1 && said.output.contains("the lease of late is overdue by "), "{said:?}");
+    let said = ctl(&["status", &election.name, "--json"]);
+    assert_eq!((said.code, &said.json()["slots"][0]["state"]), (1, &"overdue".into()), "{said:?}");
+    let list = ctl(&["list", "-o", "plain"]).output;
+    let line = list.lines().find(|line| line.starts_with(&format!("{}\t", election.name))).unwrap();
+    assert!(line.ends_with("lease overdue"), "{line}");
+    let said = ctl(&["doctor", &election.name]);
+    assert!(said.code == 1 && said.output.contains("has not renewed its lease"), "{said:?}");
+}
+
+/// An operator whose clock is ahead of the servers'.
+#[test]
+fn a_record_that_is_renewed_while_it_is_looked_at_is_never_overdue() {
+    let election = election();
+    election.prepare();
+    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "quick");
+    let renewed = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let record = r#"{"v":1,"state":"held","holder":{"id":"quick","host":"h","pid":1},"lease_ms":1}"#;
+            while renewed.load(std::sync::atomic::Ordering::Relaxed) {
+                election.admin.set(&election.path("lease"), record);
+                wait::pass(std::time::Duration::from_millis(20));
+            }
+        });
+        wait::until("it is held", || election.state() == "held");
+        let said = ctl(&["status", &election.name]);
+        renewed.store(false, std::sync::atomic::Ordering::Relaxed);
+        assert!(said.code == 0 && said.output.contains("quick (pid 1 on h)"), "{said:?}");
+    });
 }
 
 #[test]
@@ -151,7 +193,7 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     let in_line = || status().json()["contenders"].as_array().map(Vec::len) == Some(3);
     wait::until("all stand in line", || status().code != 2 && in_line());
     let said = status();
-    assert_eq!((said.code, &said.json()["offices"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
+    assert_eq!((said.code, &said.json()["slots"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
     let shown = ctl(&["status", &election.name]).output;
     assert!(shown.contains("kz, a contender of another library"), "{shown}");
     assert!(shown.contains(nameless.rsplit('/').next().unwrap()), "{shown}");
@@ -162,6 +204,6 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     election.admin.delete(&stranger);
     election.admin.delete(&nameless);
     election.diary.until_started(1);
-    wait::until("ours leads", || status().json()["offices"][0]["leader"]["id"] == "ours");
+    wait::until("ours leads", || status().json()["slots"][0]["leader"]["id"] == "ours");
     assert!(ctl(&["handover", &election.name, "--to", "x"]).output.contains("leave --to out"));
 }

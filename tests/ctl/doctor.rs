@@ -2,7 +2,7 @@
 
 use super::election;
 use super::operator::ctl;
-use crate::support::Election;
+use crate::support::{Election, wait};
 
 /// What it says is wrong.
 fn complaints(election: &Election) -> (i32, Vec<String>) {
@@ -38,4 +38,36 @@ fn what_would_hold_an_election_up_is_found_and_named() {
         assert!(wrong.iter().any(|said| said.contains(part)), "nothing about {part}: {wrong:#?}");
     }
     assert_eq!(wrong.len(), 4, "{wrong:#?}");
+}
+
+#[test]
+fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
+    let election = election();
+    election.prepare();
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "upgrade"]).code, 0);
+    let said = ctl(&["doctor", &election.name]);
+    assert!(
+        said.code == 0 && said.output.contains("upgrade") && said.output.contains("zk-leaderctl enable"),
+        "{said:?}"
+    );
+    assert_eq!(ctl(&["enable", &election.name]).code, 0);
+    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "deaf");
+    let (code, wrong) = complaints(&election);
+    assert!(
+        code == 1 && wrong.iter().any(|said| said.contains("deaf is first in line and does not take it")),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn a_leader_that_hangs_is_told() {
+    let election = election();
+    let host = election.host("a").session_timeout("8s").spawn();
+    election.diary.until_started(1);
+    assert_eq!(complaints(&election), (0, vec![]));
+    host.signal(nix::sys::signal::Signal::SIGSTOP);
+    let (code, wrong) = wait::for_some("it is late", || Some(complaints(&election)).filter(|(code, _)| *code != 0));
+    host.signal(nix::sys::signal::Signal::SIGCONT);
+    assert!(code == 1 && wrong[0].contains("a has not renewed its lease for "), "{wrong:?}");
 }

@@ -20,6 +20,20 @@ fn an_ensemble_that_cannot_be_reached_is_status_2_with_a_remedy() {
 }
 
 #[test]
+fn a_server_that_refuses_is_named_with_its_reason_and_no_time_is_claimed() {
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let said = ctl_at(&gone, &["status"], &[]);
+    assert!(said.error.contains(&format!("cannot reach ZooKeeper: {gone}: connection refused")), "{said:?}");
+    assert!(!said.error.contains("within 5s"), "{said:?}");
+}
+
+#[test]
+fn a_path_that_does_not_exist_has_no_elections() {
+    let said = ctl(&["list", "--path", "/no-such-root"]);
+    assert!(said.code == 2 && said.error.contains("/no-such-root does not exist"), "{said:?}");
+}
+
+#[test]
 fn a_server_that_never_answers_holds_nobody_up() {
     // It takes the connection, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -71,6 +71,58 @@ fn an_order_ends_by_itself() {
     let _hosts = hosts(&election, &["a"]);
     assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "1s", "--wait"]).code, 0);
     assert_eq!(until_last_started(&election, 2), "a");
+    until_no_order(&election);
+}
+
+fn until_no_order(election: &Election) {
+    wait::until("the order is deleted", || !election.admin.read(&election.path("control")).contains("disabled"));
+}
+
+/// The hosts were started anew meanwhile: nobody has seen it lapse.
+#[test]
+fn an_order_that_has_lapsed_is_deleted_and_not_obeyed_by_a_host_that_starts_later() {
+    let election = election();
+    election.prepare();
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "2s"]).code, 0);
+    wait::pass(std::time::Duration::from_millis(2500));
+    let status = ctl(&["status", &election.name]).output;
+    assert!(status.contains("lapsed"), "{status}");
+    let list = ctl(&["list", "-o", "plain"]).output;
+    assert!(list.lines().any(|line| line.starts_with(&election.name) && line.ends_with("nobody leads")), "{list}");
+    let host = election.host("a").spawn();
+    assert_eq!(until_last_started(&election, 1), "a");
+    until_no_order(&election);
+    assert!(!host.log().contains("disabled"), "{}", host.log());
+}
+
+/// Another order that is written beside it does not prolong it.
+#[test]
+fn an_order_counts_from_when_it_was_given_and_not_from_the_last_write() {
+    let election = election();
+    election.prepare();
+    let given = r#"{"v":1,"handover":{"order":"h","token":1,"for_ms":3600000}}"#;
+    election.admin.create(&election.path("control"), given);
+    let given_at = election.admin.stat(&election.path("control")).unwrap().mtime;
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "1h"]).code, 0);
+    let control: serde_json::Value = serde_json::from_str(&election.admin.read(&election.path("control"))).unwrap();
+    assert_eq!(control["handover"]["since"].as_i64(), Some(given_at));
+    assert_eq!(control["disabled"].get("since"), None, "it is given by this very write");
+}
+
+#[test]
+fn every_host_says_who_has_disabled_the_election_why_and_for_how_long() {
+    let election = election();
+    let hosts = hosts(&election, &["a", "b"]);
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "CHG-123", "--for", "1h"]).code, 0);
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap().name;
+    for host in &hosts {
+        host.until_logged(&format!("Disabled by {user}@"));
+        host.until_logged("for 1h: \"CHG-123\"");
+    }
+    assert_eq!(ctl(&["enable", &election.name]).code, 0);
+    for host in &hosts {
+        host.until_logged("Enabled again");
+    }
 }
 
 #[test]

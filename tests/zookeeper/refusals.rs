@@ -27,7 +27,7 @@ fn refused(mut host: Running, sentence: &str) {
     assert_eq!(host.code(), 77, "{}", host.log());
     let log = host.log();
     assert!(log.contains(sentence) && log.contains("--auth-file"), "not {sentence:?}:\n{log}");
-    assert!(log.contains("an ACL does not give us a right that we need"), "{log}");
+    assert!(log.contains("an ACL denies a right that is needed"), "{log}");
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn a_wrong_password_an_unknown_user_and_no_login_at_all_end_us_with_77() {
     for identity in ["sasl:bob:wrong", "sasl:mallory:guess", "digest:bob:hunter2"] {
         let mut host = bank.host(&election, "a").env("ZK_LEADER_RUN_AUTH", identity).spawn();
         assert_eq!(host.code(), 77, "{identity}: {}", host.log());
-        assert!(host.log().contains("ZooKeeper refuses our credentials"), "{}", host.log());
+        assert!(host.log().contains("ZooKeeper refuses the credentials"), "{}", host.log());
         let said = Command::new(env!("CARGO_BIN_EXE_zk-leaderctl"))
             .args(["list", "--connect", &bank.ensemble.connect_string()])
             .env("ZK_LEADER_RUN_AUTH", identity)

@@ -112,7 +112,7 @@ fn without_an_identity_a_server_that_demands_one_ends_us_with_77() {
     let election = election();
     let mut host = election.host("a").spawn();
     assert_eq!(host.code(), 77, "{}", host.log());
-    assert!(host.log().contains("ZooKeeper refuses our credentials, or demands some"), "{}", host.log());
+    assert!(host.log().contains("ZooKeeper refuses the credentials, or requires some"), "{}", host.log());
     let said = ctl(&["list"], &[]);
     let error = String::from_utf8_lossy(&said.stderr);
     assert!(error.contains("refuses our credentials"), "{error}");

@@ -39,7 +39,7 @@ fn a_crash_looping_leader_moves_on_to_the_host_that_can_run_it() {
     assert_eq!(last.told[1], "clean", "it was released, not left to expiry");
     assert!(bad.log().contains("more often than --max-restarts"), "{}", bad.log());
     // It comes back, behind the good one.
-    bad.until_logged("nothing bars us any more");
+    bad.until_logged("eligible again");
     election.until_candidates(2);
     election.diary.until_alive();
     assert_eq!(election.diary.starts().len(), 4);

@@ -235,6 +235,7 @@ fn normalised(screen: &str) -> String {
             let numbers = bare.replace(|letter: char| letter.is_ascii_digit(), "0");
             match bare.split_once('=') {
                 Some((name, _)) if bare.bytes().any(|byte| byte.is_ascii_digit()) => format!("{name}=N"),
+                _ if bare.starts_with("zk-leader-run[") => "zk-leader-run[NAME".to_owned(),
                 _ if numbers.ends_with("00Z") && bare.contains('T') => word.replace(bare, "DATE"),
                 _ if numbers.ends_with("00:00Z") || numbers.ends_with("00.000Z") => word.replace(bare, "TIME"),
                 _ if numbers.starts_with("000.0.0.0:") => word.replace(bare, "SERVER"),

@@ -1,7 +1,8 @@
 //! How long a host waits: for leadership, and for the ensemble.
 
 use super::{election, link, secs};
-use crate::support::{Running, diary, wait};
+use crate::support::ensemble::Build;
+use crate::support::{Election, Ensemble, Running, diary, wait};
 
 /// T16
 #[test]
@@ -81,4 +82,21 @@ fn without_a_connect_timeout_a_host_waits_for_the_ensemble() {
     wait::until("it has tried several times", || link.accepted() > 3);
     link.heal();
     election.diary.until_started(1);
+}
+
+#[test]
+fn a_host_without_zookeeper_says_at_once_and_again_which_server_it_cannot_reach_and_why() {
+    let election = election();
+    let host = election.host_at("127.0.0.1:1", "a").spawn();
+    host.until_logged("Cannot reach ZooKeeper: 127.0.0.1:1: connection refused; retrying");
+    host.until_logged("Without ZooKeeper for 10s: 127.0.0.1:1: connection refused; retrying");
+}
+
+#[test]
+fn a_session_timeout_that_is_not_granted_is_told() {
+    let build = Build { config: "maxSessionTimeout=8000\n".to_owned(), ..Build::default() };
+    let ensemble = Ensemble::built(1, &build);
+    let election = Election::on(&ensemble.connect_string());
+    let host = election.host("a").session_timeout("10s").spawn();
+    host.until_logged("ZooKeeper grants a session timeout of 8s instead of 10s");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
-use zk_leader_run::zookeeper::admin::{Destination, Visit, Written};
+use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Written};
 use zk_leader_run::zookeeper::client::connect::Access;
 
 use crate::host::{ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
@@ -50,14 +50,14 @@ async fn what_is_fenced_is_written_under_the_term_that_was_read_and_no_other() {
         limit: LIMIT,
         session_timeout: SESSION_TIMEOUT,
     };
-    let visit = Visit::open(&destination).await.unwrap();
+    let client = AdminClient::open(&destination).await.unwrap();
     for (data, exists) in [("made", false), ("changed", true)] {
-        let write = |term| visit.write_fenced((TERM, term), "/fenced", data.as_bytes(), exists);
+        let write = |term| client.write_fenced((TERM, term), "/fenced", data.as_bytes(), exists);
         assert_eq!(write(conditions.term - 1).await.unwrap(), Written::Conflict);
         assert_eq!(write(conditions.term).await.unwrap(), Written::Done);
         assert_eq!(admin.read("/fenced"), data);
     }
-    visit.close().await;
+    client.close().await;
 }
 
 #[tokio::test]

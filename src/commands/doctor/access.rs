@@ -1,34 +1,34 @@
-//! As whom we came, and who may change an election besides those who take part in it.
+//! Our identity, and who else may change an election.
 //!
 //! Never: a hash of a password shown.
 
 use std::time::Duration;
 
-use super::super::Excuse;
+use super::super::CommandError;
 use super::{Finding, advice, good, wrong};
 use crate::config::ctl::Asked;
 use crate::observe::words;
-use crate::zookeeper::admin::Visit;
-use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::admin::AdminClient;
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::client::acl::{Entry, intruders};
 use crate::zookeeper::client::kerberos::{self, Ourselves};
 
-/// Whoever may write to one of these, or to the candidates' directory, may end a term, or hold the election up.
+/// A client that may write to one of these, or to the candidates' directory, can end a term or block the election.
 const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];
 
-/// A ticket that a service cannot rely on.
+/// A ticket with less time than this is too short for a service.
 const SHORT: Duration = Duration::from_secs(3600);
 
 /// Judges the ACLs of an election by that of its base.
-pub(super) async fn findings(visit: &Visit, election: &Election) -> Result<Vec<Finding>, Excuse> {
+pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> Result<Vec<Finding>, CommandError> {
     let (mut owners, mut open, mut differing) = (None, Vec::new(), Vec::new());
     for path in paths(election) {
-        let Some(acl) = visit.acl(&path).await? else { continue };
+        let Some(acl) = client.acl(&path).await? else { continue };
         let expected: &Vec<Entry> = owners.get_or_insert_with(|| acl.clone());
         if acl.iter().any(|entry| entry.is_anyone() && entry.rights().may_change_anything()) {
             open.push(path);
         } else if let [intruder, ..] = intruders(&acl, expected).as_slice() {
-            differing.push(format!("{path} may be changed by {intruder}, and the election not"));
+            differing.push(format!("{intruder} may change {path}, but not the election"));
         }
     }
     let remedy = "make it that of the others (setAcl)";
@@ -61,17 +61,17 @@ pub(super) async fn login(asked: &Asked) -> Option<Finding> {
         Ok(Ourselves { name, lifetime }) => {
             good("login", format!("by Kerberos, as {name}; the ticket ends in {}", words::length(lifetime)))
         }
-        Err(why) => wrong("login", format!("as whom Kerberos knows us cannot be said: {why}; see klist")),
+        Err(why) => wrong("login", format!("the Kerberos identity is not known: {why}; see klist")),
     })
 }
 
 /// The base first.
-fn paths(election: &Election) -> Vec<String> {
+fn paths(election: &ElectionView) -> Vec<String> {
     let own = DECISIVE.iter().map(|below| format!("{}{below}", election.base));
     let mut paths: Vec<_> = own.chain([election.directory.clone()]).collect();
-    for office in &election.offices {
-        let home = office.term_path.trim_end_matches("/term");
-        for path in [format!("{home}/lease"), office.term_path.clone()] {
+    for slot in &election.slots {
+        let home = slot.term_path.trim_end_matches("/term");
+        for path in [format!("{home}/lease"), slot.term_path.clone()] {
             if !paths.contains(&path) {
                 paths.push(path);
             }

@@ -1,21 +1,23 @@
-//! `doctor`: what is wrong, or could be better, with the ensemble and an election, each with its remedy.
+//! `doctor`: faults of the ensemble and of an election, and advice, each with a remedy.
 //!
 //! Never: a znode written; a finding without a remedy.
 
 mod access;
+mod leadership;
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::paper::{Cell, Paper, Tone};
-use super::{Answer, Desk, Excuse, SESSION_TIMEOUT, open};
+use super::output::{Cell, Output, Tone};
+use super::overdue;
+use super::{Answer, CommandContext, CommandError, SESSION_TIMEOUT, open};
 use crate::clock;
 use crate::config::ctl::{Asked, Format};
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
-use crate::zookeeper::admin::Visit;
-use crate::zookeeper::admin::view::{self, Election};
+use crate::zookeeper::admin::AdminClient;
+use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::client::four_letter::{self, Said};
 
 const HEALTHY: u8 = 0;
@@ -59,44 +61,49 @@ fn wrong(what: &'static str, said: impl Into<String>) -> Finding {
     Finding { grade: Grade::Wrong, what, said: said.into() }
 }
 
-pub(super) async fn answer(asked: &Asked, paper: Paper) -> Result<Answer, Excuse> {
-    let visit = open(asked, SESSION_TIMEOUT).await?;
+pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, CommandError> {
+    let client = open(asked, SESSION_TIMEOUT).await?;
     let mut findings = servers(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await?;
-    let desk = Desk { asked, visit, paper };
-    let found = examine(&desk, limits, &mut findings).await;
-    desk.visit.close().await;
+    let context = CommandContext { asked, client, output, watched: overdue::Watched::default() };
+    let found = examine(&context, limits, &mut findings).await;
+    context.client.close().await;
     found?;
     let status = if findings.iter().any(|finding| finding.grade == Grade::Wrong) { FINDINGS } else { HEALTHY };
-    Ok(Answer { text: written(&findings, &paper), status })
+    Ok(Answer { text: written(&findings, &output), status })
 }
 
-async fn examine(desk: &Desk<'_>, limits: Limits, findings: &mut Vec<Finding>) -> Result<(), Excuse> {
-    let base = desk.base().await;
+async fn examine(
+    context: &CommandContext<'_>,
+    limits: Limits,
+    findings: &mut Vec<Finding>,
+) -> Result<(), CommandError> {
+    let base = context.base().await;
     let election = match &base {
-        Ok(base) => view::election(&desk.visit, base).await?,
+        Ok(base) => view::election(&context.client, base).await?,
         Err(_) => None,
     };
-    let trips = round_trips(&desk.visit, election.as_ref()).await?;
+    let trips = round_trips(&context.client, election.as_ref()).await?;
     findings.push(good("session", limits.said()));
     findings.extend(timings(&trips, limits, election.as_ref()));
     match (base, election) {
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
-            findings.extend(access::findings(&desk.visit, &election).await?);
-            if let Some(Err(complaint)) = view::history(&desk.visit, &election.base).await? {
+            findings.extend(leadership::findings(context, &election).await?);
+            findings.extend(access::findings(&context.client, &election).await?);
+            if let Some(Err(complaint)) = view::history(&context.client, &election.base).await? {
                 findings
                     .push(wrong("history", format!("cannot be read: {complaint}; delete it, it is only for people")));
             }
         }
-        (Ok(base), None) => findings.push(advice("election", desk.no_election(&base).sentence)),
-        (Err(excuse), _) => findings.push(advice("election", excuse.sentence)),
+        (Ok(base), None) => findings.push(advice("election", context.no_election(&base).sentence)),
+        (Err(error), _) => findings.push(advice("election", error.sentence)),
     }
     Ok(())
 }
 
-/// What every server says about itself.
+/// Asks every server for its version and role.
 async fn servers(asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut serving, mut versions) = (0, Vec::new());
@@ -106,7 +113,7 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
             Said::Serves { version, role } => {
                 serving += 1;
                 versions.push(version.clone());
-                let article = if role.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+                let article = article(&role);
                 good("server", format!("{address} is {article} {role}, version {version}"))
             }
             Said::NotAllowed | Said::Mute => {
@@ -127,9 +134,13 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
         findings.push(advice("server", format!("versions differ: {}; finish the upgrade", versions.join(", "))));
     }
     if addresses.len() == 1 && serving == 1 {
-        findings.push(advice("server", "only one is named in --connect: if it fails, nobody leads; name all of them"));
+        findings.push(advice("server", "--connect names only one server: if it fails, nobody leads; name all of them"));
     }
     findings
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 /// The session timeouts that the ensemble grants.
@@ -150,23 +161,23 @@ impl Limits {
 }
 
 /// A server says what it grants when it is asked for too little and for too much.
-async fn limits(asked: &Asked) -> Result<Limits, Excuse> {
+async fn limits(asked: &Asked) -> Result<Limits, CommandError> {
     let shortest = granted(asked, LITTLE).await?;
     let longest = granted(asked, MUCH).await?;
     Ok(Limits { shortest, longest })
 }
 
-/// What is granted to who asks for this much. One who asks for little has little time to connect.
-async fn granted(asked: &Asked, wanted: Duration) -> Result<Duration, Excuse> {
+/// The session timeout granted for a request of this much. A short one leaves little time to connect, so it is tried again.
+async fn granted(asked: &Asked, wanted: Duration) -> Result<Duration, CommandError> {
     let mut tries_left = TRIES;
-    let visit = loop {
+    let client = loop {
         match open(asked, wanted).await {
             Err(_) if tries_left > 0 => tries_left -= 1,
             opened => break opened?,
         }
     };
-    let granted = visit.session_timeout();
-    visit.close().await;
+    let granted = client.session_timeout();
+    client.close().await;
     Ok(granted)
 }
 
@@ -178,17 +189,17 @@ struct RoundTrips {
     commit: Option<Duration>,
 }
 
-async fn round_trips(visit: &Visit, election: Option<&Election>) -> Result<RoundTrips, Excuse> {
-    let office = election.and_then(|election| election.offices.first());
-    let term = office.and_then(|office| Some((office.term_path.as_str(), office.term?.version)));
+async fn round_trips(client: &AdminClient, election: Option<&ElectionView>) -> Result<RoundTrips, CommandError> {
+    let slot = election.and_then(|election| election.slots.first());
+    let term = slot.and_then(|slot| Some((slot.term_path.as_str(), slot.term?.version)));
     let (mut reads, mut commits) = (Vec::new(), Vec::new());
     for _ in 0..ROUND_TRIPS {
         let asked_at = clock::now().lease;
-        visit.read("/").await?;
+        client.read("/").await?;
         reads.push(asked_at.until(clock::now().lease));
         if let Some((path, version)) = term {
             let asked_at = clock::now().lease;
-            visit.has_version(path, version).await?;
+            client.has_version(path, version).await?;
             commits.push(asked_at.until(clock::now().lease));
         }
     }
@@ -200,7 +211,7 @@ fn median(lengths: &mut [Duration]) -> Option<Duration> {
     lengths.get(lengths.len() / 2).copied()
 }
 
-fn timings(trips: &RoundTrips, limits: Limits, election: Option<&Election>) -> Vec<Finding> {
+fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) -> Vec<Finding> {
     let wishes = Wishes::NONE;
     let slowest = trips.commit.unwrap_or(trips.read).max(trips.read);
     let commit = trips.commit.map_or_else(String::new, |commit| format!(", a commit {}", words::length(commit)));
@@ -219,21 +230,21 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&Election>) -> V
                 words::length(shortest)
             ),
         ),
-        None => wrong("timings", "no session timeout up to 2m fits; is the network, or a server's disk, too slow?"),
+        None => wrong("timings", "no session timeout up to 2m fits; the network or a server's disk is too slow"),
     });
-    let leases = election.into_iter().flat_map(|election| &election.offices).filter_map(|office| office.lease.as_ref());
+    let leases = election.into_iter().flat_map(|election| &election.slots).filter_map(|slot| slot.lease.as_ref());
     for (lease, _) in leases.filter(|(lease, _)| lease.is_held() && lease.holder.is_some()) {
         let length = Duration::from_millis(lease.lease_ms);
         if !fits(length.max(limits.shortest)) {
-            let text = format!("the leader's lease of {} is short for so slow answers", words::length(length));
+            let text = format!("the leader's lease of {} is short for answers this slow", words::length(length));
             findings.push(advice("timings", format!("{text}; raise --session-timeout on every host")));
         }
     }
     findings
 }
 
-/// What the znodes say.
-fn contents(election: &Election) -> Vec<Finding> {
+/// Checks the znodes of the election.
+fn contents(election: &ElectionView) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, complaint) in &election.unreadable {
         let remedy = match path.rsplit('/').next() {
@@ -246,17 +257,17 @@ fn contents(election: &Election) -> Vec<Finding> {
     if let [first, ..] = election.foreign.as_slice() {
         let count = election.foreign.len();
         let remedy = if election.is_shared {
-            "Curator takes them for contenders, others fail on them; keep other znodes out of the election directory"
+            "Curator counts them as contenders, other libraries fail; keep other znodes out of the election directory"
         } else {
             "they are ignored; keep other znodes out of the election directory"
         };
         findings.push(wrong("election", format!("{count} foreign znodes, such as {first}: {remedy}")));
     }
     findings.extend(queue(&election.line));
-    for office in &election.offices {
-        if office.term.is_none() || office.lease.is_none() && election.unreadable.is_empty() {
+    for slot in &election.slots {
+        if slot.term.is_none() || slot.lease.is_none() && election.unreadable.is_empty() {
             let text =
-                format!("{} or its record is missing; the next contender makes it again, and waits", office.term_path);
+                format!("{} or its record is missing; the next contender makes it again, and waits", slot.term_path);
             findings.push(wrong("record", text));
         }
     }
@@ -265,7 +276,7 @@ fn contents(election: &Election) -> Vec<Finding> {
         findings.push(advice("election", text));
     }
     if election.members.is_empty() && !election.line.is_empty() && !election.is_shared {
-        findings.push(advice("members", "nobody in line says who it is: all run a version that does not"));
+        findings.push(advice("members", "no candidate in line has a member znode: all run an older version"));
     }
     if findings.is_empty() {
         let (line, members) = (election.line.len(), election.members.len());
@@ -274,13 +285,13 @@ fn contents(election: &Election) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with those who wait.
+/// Checks the candidates in line.
 fn queue(line: &[view::Candidate]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for candidate in line {
         if candidate.facts.owner == 0 {
-            let remedy = "nobody behind it will ever lead; delete it";
-            findings.push(wrong("line", format!("{} is persistent and belongs to nobody: {remedy}", candidate.name)));
+            let remedy = "no candidate behind it will ever lead; delete it";
+            findings.push(wrong("line", format!("{} is persistent and has no owner: {remedy}", candidate.name)));
         }
     }
     for (index, candidate) in line.iter().enumerate() {
@@ -297,8 +308,8 @@ fn is_double(one: &view::Candidate, other: &view::Candidate) -> bool {
     one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
 }
 
-fn written(findings: &[Finding], paper: &Paper) -> String {
-    if paper.format == Format::Json {
+fn written(findings: &[Finding], output: &Output) -> String {
+    if output.format == Format::Json {
         let findings: Vec<_> = findings
             .iter()
             .map(|finding| json!({ "grade": word(finding.grade).0, "what": finding.what, "said": finding.said }))
@@ -312,7 +323,7 @@ fn written(findings: &[Finding], paper: &Paper) -> String {
             vec![Cell::new(word, tone), Cell::from(finding.what), Cell::from(&finding.said)]
         })
         .collect();
-    paper.table(&["", "WHAT", "FINDING"], &rows)
+    output.table(&["", "WHAT", "FINDING"], &rows)
 }
 
 const fn word(grade: Grade) -> (&'static str, Tone) {
@@ -320,5 +331,15 @@ const fn word(grade: Grade) -> (&'static str, Tone) {
         Grade::Good => ("good", Tone::Good),
         Grade::Advice => ("note", Tone::Warning),
         Grade::Wrong => ("WRONG", Tone::Bad),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_an_observer_or_a_follower() {
+        assert_eq!(["observer", "follower", "leader"].map(article), ["an", "a", "a"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is answered to which question, from a status and the present moment alone.
+//! The answer to each path, from a status and the present moment alone.
 //!
 //! Never: an answer that was prepared before it was asked for.
 
@@ -11,7 +11,7 @@ use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
 
-/// Who we are: the same in every answer.
+/// The identity of this process.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub name: String,
@@ -23,7 +23,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What metrics call us: an id that nobody chose is another one after each restart, and every one would be a new series.
+    /// The label of metrics: a default id (host:pid) changes with each restart and would begin a new series, so it is the host.
     pub fn participant(&self) -> &str {
         let host = self.id.strip_suffix(&format!(":{}", self.pid)).filter(|host| *host == self.host);
         host.unwrap_or(&self.id)

@@ -12,4 +12,4 @@ mod server;
 
 pub use address::{Address, Listener};
 pub use answers::Identity;
-pub use server::{Desk, serve};
+pub use server::{HttpState, serve};

@@ -1,5 +1,5 @@
 //! The connections: few, short and small, on the supervisor's own thread. When there are too many the oldest gives way, so
-//! that clients who connect and say nothing keep nobody else out.
+//! that silent clients do not keep others out.
 //!
 //! Never: a connection without an end; a request body that is read; more than a few kilobytes for one client.
 
@@ -26,8 +26,8 @@ use tokio::time::sleep;
 use super::address::{Listener, SocketFile};
 use super::answers::{self, Answer, Identity, TEXT};
 use crate::clock;
+use crate::observe::liveness::Feed;
 use crate::observe::metrics::Metrics;
-use crate::observe::pulse::Feed;
 use crate::observe::status::Status;
 
 const MOST_CONNECTIONS: usize = 64;
@@ -42,9 +42,9 @@ const TURN_LIMIT: Duration = Duration::from_secs(1);
 /// After a connection could not be accepted (no descriptors left?).
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// What answers are made of.
+/// The state that answers are made from.
 #[derive(Debug)]
-pub struct Desk {
+pub struct HttpState {
     pub identity: Identity,
     pub feed: Feed,
     pub metrics: Arc<Metrics>,
@@ -54,21 +54,21 @@ pub struct Desk {
 ///
 /// # Errors
 /// Outside of a tokio runtime with I/O.
-pub fn serve(listener: Listener, desk: Desk) -> io::Result<()> {
-    let desk = Arc::new(desk);
+pub fn serve(listener: Listener, state: HttpState) -> io::Result<()> {
+    let state = Arc::new(state);
     if let Some(address) = listener.address() {
         tracing::info!("HTTP is served at {address}");
     }
     match listener {
-        Listener::Tcp(listener) => drop(tokio::spawn(receive(TcpListener::from_std(listener)?, desk))),
+        Listener::Tcp(listener) => drop(tokio::spawn(receive(TcpListener::from_std(listener)?, state))),
         Listener::Unix(listener, file) => {
-            drop(tokio::spawn(receive((UnixListener::from_std(listener)?, file), desk)));
+            drop(tokio::spawn(receive((UnixListener::from_std(listener)?, file), state)));
         }
     }
     Ok(())
 }
 
-/// What connections come in by.
+/// A listener for connections.
 trait Door: Send + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -91,7 +91,7 @@ impl Door for (UnixListener, SocketFile) {
     }
 }
 
-async fn receive(mut door: impl Door, desk: Arc<Desk>) {
+async fn receive(mut door: impl Door, state: Arc<HttpState>) {
     let mut connections: VecDeque<AbortHandle> = VecDeque::with_capacity(MOST_CONNECTIONS);
     loop {
         match door.accept().await {
@@ -100,7 +100,7 @@ async fn receive(mut door: impl Door, desk: Arc<Desk>) {
                 if connections.len() >= MOST_CONNECTIONS {
                     connections.pop_front().iter().for_each(AbortHandle::abort);
                 }
-                connections.push_back(tokio::spawn(converse(stream, Arc::clone(&desk))).abort_handle());
+                connections.push_back(tokio::spawn(converse(stream, Arc::clone(&state))).abort_handle());
             }
             Err(error) => {
                 tracing::debug!(%error, "HTTP connection was not accepted");
@@ -110,10 +110,10 @@ async fn receive(mut door: impl Door, desk: Arc<Desk>) {
     }
 }
 
-async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, desk: Arc<Desk>) {
+async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, state: Arc<HttpState>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let desk = Arc::clone(&desk);
-        async move { Ok::<_, Infallible>(respond(&request, &desk).await) }
+        let state = Arc::clone(&state);
+        async move { Ok::<_, Infallible>(respond(&request, &state).await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(BUFFER);
@@ -126,10 +126,10 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, 
 }
 
 /// Load balancers ask by OPTIONS and HEAD, too.
-async fn respond(request: &Request<Incoming>, desk: &Desk) -> Response<Full<Bytes>> {
+async fn respond(request: &Request<Incoming>, state: &HttpState) -> Response<Full<Bytes>> {
     let asks = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     let answer = if asks {
-        answer(request.uri().path(), desk).await
+        answer(request.uri().path(), state).await
     } else {
         Answer::text(StatusCode::METHOD_NOT_ALLOWED.as_u16(), "only GET, HEAD and OPTIONS\n")
     };
@@ -144,25 +144,25 @@ async fn respond(request: &Request<Incoming>, desk: &Desk) -> Response<Full<Byte
     response
 }
 
-async fn answer(path: &str, desk: &Desk) -> Answer {
+async fn answer(path: &str, state: &HttpState) -> Answer {
     match path {
         // The lease tells, whether the loop turns or not.
-        "/leader" => answers::leader(&desk.feed.status(), clock::now()),
-        "/standby" => asked_of_the_loop(desk, |status| answers::standby(status, clock::now())).await,
-        "/readyz" => asked_of_the_loop(desk, |status| answers::ready(status, clock::now())).await,
-        "/livez" => asked_of_the_loop(desk, |_| answers::alive()).await,
-        "/status" => answers::status(&desk.identity, &desk.feed.status(), clock::now()),
-        "/metrics" => answers::metrics(&desk.metrics, &desk.feed.status(), clock::now()),
+        "/leader" => answers::leader(&state.feed.status(), clock::now()),
+        "/standby" => asked_of_the_loop(state, |status| answers::standby(status, clock::now())).await,
+        "/readyz" => asked_of_the_loop(state, |status| answers::ready(status, clock::now())).await,
+        "/livez" => asked_of_the_loop(state, |_| answers::alive()).await,
+        "/status" => answers::status(&state.identity, &state.feed.status(), clock::now()),
+        "/metrics" => answers::metrics(&state.metrics, &state.feed.status(), clock::now()),
         "/" => Answer { code: 200, kind: TEXT, body: answers::INDEX.to_owned() },
         _ => Answer { code: 404, kind: TEXT, body: format!("there is no such page; there are\n{}", answers::INDEX) },
     }
 }
 
-/// What no deadline tells is worth nothing from a loop that hangs (T46).
-async fn asked_of_the_loop(desk: &Desk, judge: impl FnOnce(&Status) -> Answer) -> Answer {
-    match desk.feed.fresh(TURN_LIMIT).await {
+/// An answer that does not depend on a deadline needs a loop that turns (T46).
+async fn asked_of_the_loop(state: &HttpState, judge: impl FnOnce(&Status) -> Answer) -> Answer {
+    match state.feed.fresh(TURN_LIMIT).await {
         Some(status) => judge(&status),
-        None => Answer::hung(&desk.feed.status(), clock::now()),
+        None => Answer::hung(&state.feed.status(), clock::now()),
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
     use crate::observe::http::Address;
-    use crate::observe::pulse::Pulse;
+    use crate::observe::liveness::Liveness;
     use crate::observe::status::tests::leading;
 
     async fn ask(address: &Address, path: &str) -> String {
@@ -202,7 +202,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new("job", "a"));
         let listener = Listener::bind(&Address::parse("127.0.0.1:0").unwrap()).unwrap();
         let address = listener.address().unwrap();
-        serve(listener, Desk { identity, feed: Feed::new(Pulse::default(), statuses), metrics }).unwrap();
+        serve(listener, HttpState { identity, feed: Feed::new(Liveness::default(), statuses), metrics }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

@@ -25,7 +25,7 @@ const DENIED: Labels<1> = [("outcome", "denied")];
 const UNANSWERED: Labels<1> = [("outcome", "unanswered")];
 
 /// The usual ones.
-const ERRAND_OUTCOMES: [&str; 3] = ["succeeded", "failed", "timed-out"];
+const AUXILIARY_OUTCOMES: [&str; 3] = ["succeeded", "failed", "timed-out"];
 
 #[derive(Debug)]
 pub(super) struct Counters {
@@ -40,7 +40,7 @@ pub(super) struct Counters {
     restarts: Counter,
     ends: Family<Labels<1>, Counter>,
     stuck_reports: Counter,
-    errands: Family<Labels<2>, Counter>,
+    auxiliary: Family<Labels<2>, Counter>,
     /// The token of the last start: another one of the same term is a restart.
     last_token: AtomicI64,
 }
@@ -59,7 +59,7 @@ impl Counters {
             restarts: Counter::default(),
             ends: Family::default(),
             stuck_reports: Counter::default(),
-            errands: Family::default(),
+            auxiliary: Family::default(),
             last_token: AtomicI64::new(0),
         };
         let mut add = |name: &str, help: &str, counter: &Counter| registry.register(name, help, counter.clone());
@@ -76,8 +76,8 @@ impl Counters {
         let ends = "Ends of the command's process tree, by their cause; deadline: the guard ended it before another host \
                     could start its own";
         registry.register("command_ends", ends, counters.ends.clone());
-        let errands = "Runs of hooks, health, eligibility and fence commands, by how they ended";
-        registry.register("errands", errands, counters.errands.clone());
+        let auxiliary = "Runs of hooks, health, eligibility and fence commands, by how they ended";
+        registry.register("auxiliary_commands", auxiliary, counters.auxiliary.clone());
         let latency = "From the sending of a renewal to the news of its acknowledgement";
         registry.register_with_unit("renewal_latency", latency, Unit::Seconds, counters.renewal_latency.clone());
         counters.begin_at_zero();
@@ -95,14 +95,14 @@ impl Counters {
     }
 
     /// An auxiliary command will be run from time to time.
-    pub fn expect_errand(&self, errand: &'static str) {
-        for outcome in ERRAND_OUTCOMES {
-            drop(self.errands.get_or_create(&[("errand", errand), ("outcome", outcome)]));
+    pub fn expect_auxiliary(&self, command: &'static str) {
+        for outcome in AUXILIARY_OUTCOMES {
+            drop(self.auxiliary.get_or_create(&[("command", command), ("outcome", outcome)]));
         }
     }
 
-    pub fn errand_ended(&self, errand: &'static str, outcome: &'static str) {
-        count(&self.errands.get_or_create(&[("errand", errand), ("outcome", outcome)]));
+    pub fn auxiliary_ended(&self, command: &'static str, outcome: &'static str) {
+        count(&self.auxiliary.get_or_create(&[("command", command), ("outcome", outcome)]));
     }
 
     pub fn hear(&self, now: Now, event: &Event) {

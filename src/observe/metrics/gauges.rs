@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::core::action::PhaseName;
+use crate::core::action::{PhaseName, Why};
 use crate::core::time::Now;
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
@@ -34,6 +34,7 @@ pub(super) struct Gauges {
     standby: Gauge,
     ready: Gauge,
     connected: Gauge,
+    disabled: Gauge,
     command: Gauge,
     token: Gauge,
     term: Gauge,
@@ -54,6 +55,7 @@ impl Gauges {
         add("standby", "1 while in line for leadership, and connected", &gauges.standby);
         add("ready", "1 while connected and contending", &gauges.ready);
         add("connected", "1 while the ZooKeeper session answers", &gauges.connected);
+        add("disabled", "1 while an operator's order keeps every host from running the command", &gauges.disabled);
         add("command_running", "1 while the command runs, with a valid lease or while it is stopped", &gauges.command);
         add("token", "Fencing token of our term; 0 without one", &gauges.token);
         add("term", "Number of our term; 0 without one", &gauges.term);
@@ -81,6 +83,7 @@ impl Gauges {
         self.standby.set(i64::from(role == Role::Standby));
         self.ready.set(i64::from(status.is_ready(now)));
         self.connected.set(i64::from(status.in_contact));
+        self.disabled.set(i64::from(status.snapshot.barred == Some(Why::Disabled)));
         self.command.set(i64::from(status.command.is_some()));
         self.token.set(tenure.map_or(0, |tenure| tenure.grant.token));
         self.term.set(tenure.map_or(0, |tenure| i64::from(tenure.grant.term)));

@@ -1,4 +1,4 @@
-//! What has happened, counted, and what is, measured when it is asked for: for Prometheus, in the `OpenMetrics` text format.
+//! Counters of events and gauges of the present state, for Prometheus in the `OpenMetrics` text format.
 //!
 //! Counters are fed with the very events and actions that pass through the supervisor's loop. Gauges are judged at the moment
 //! of reading, as [`super::status`] says.
@@ -18,7 +18,7 @@ use crate::core::action::Action;
 use crate::core::event::Event;
 use crate::core::time::Now;
 
-/// What `/metrics` is served as.
+/// The content type of `/metrics`.
 pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const PREFIX: &str = "zk_leader_run";
@@ -51,14 +51,14 @@ impl Metrics {
         self.counters.heed(action);
     }
 
-    /// The auxiliary command of the option `errand` will be run from time to time.
-    pub fn expect_errand(&self, errand: &'static str) {
-        self.counters.expect_errand(errand.trim_start_matches('-'));
+    /// The auxiliary command of the option `command` will be run from time to time.
+    pub fn expect_auxiliary(&self, command: &'static str) {
+        self.counters.expect_auxiliary(command.trim_start_matches('-'));
     }
 
     /// One run of it has ended, in one word.
-    pub fn errand_ended(&self, errand: &'static str, outcome: &'static str) {
-        self.counters.errand_ended(errand.trim_start_matches('-'), outcome);
+    pub fn auxiliary_ended(&self, command: &'static str, outcome: &'static str) {
+        self.counters.auxiliary_ended(command.trim_start_matches('-'), outcome);
     }
 
     /// All of them, at this moment.
@@ -113,6 +113,15 @@ mod tests {
     }
 
     #[test]
+    fn a_disabled_election_is_told_from_one_that_nobody_can_lead() {
+        let metrics = Metrics::new("job", "a");
+        let mut status = leading(at(NOW), at(NOW + Duration::from_secs(5)).lease);
+        assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 0");
+        status.snapshot.barred = Some(Why::Disabled);
+        assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 1");
+    }
+
+    #[test]
     fn events_are_counted() {
         let metrics = Metrics::new("job", "a");
         let (candidacy, session, run) = (Candidacy(1), SessionNumber(1), RunId(1));
@@ -150,16 +159,16 @@ mod tests {
     }
 
     #[test]
-    fn errands_are_counted_from_zero() {
+    fn auxiliary_commands_are_counted_from_zero() {
         let metrics = Metrics::new("job", "a");
-        metrics.expect_errand("--hook");
-        metrics.errand_ended("--hook", "timed-out");
+        metrics.expect_auxiliary("--hook");
+        metrics.auxiliary_ended("--hook", "timed-out");
         let now = at(NOW);
         let lines = lines(&metrics, &leading(now, now.lease), now);
         for (outcome, count) in [("succeeded", 0), ("failed", 0), ("timed-out", 1)] {
             assert_has(
                 &lines,
-                &format!("zk_leader_run_errands_total{{errand=\"hook\",outcome=\"{outcome}\"}} {count}"),
+                &format!("zk_leader_run_auxiliary_commands_total{{command=\"hook\",outcome=\"{outcome}\"}} {count}"),
             );
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use self::news::News;
 pub use self::news::ReadyOn;
 pub use self::socket::Socket;
-use super::pulse::Feed;
+use super::liveness::Feed;
 use crate::clock;
 use crate::guard::probe::Prober;
 
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Signs of life per `WATCHDOG_USEC`: one may be late.
 const SIGNS: u32 = 3;
 
-/// What systemd gave us, and what was asked of us.
+/// What the service manager asks of us.
 #[derive(Debug)]
 pub struct Settings {
     pub socket: Socket,

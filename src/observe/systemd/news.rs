@@ -1,4 +1,4 @@
-//! What systemd has not heard yet, from one status to the next.
+//! The lines that systemd has not been sent yet.
 //!
 //! Never: READY twice; a number that changes by itself in STATUS.
 

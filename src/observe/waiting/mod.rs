@@ -1,8 +1,7 @@
-//! Keeps people company while we wait: on a terminal by a line that is drawn again every second, elsewhere by a line in the
-//! log every long while.
+//! Tells people about a long wait: on a terminal by a line that is redrawn every second, elsewhere by rare lines in the log.
 //!
-//! What the machine knows of the line is only what it must: who waits far behind is not told of a new leader. So this reads
-//! for itself, every few seconds if somebody watches, else only when a line is due.
+//! The machine knows only its neighbours in line, not a new leader far ahead. So this reads for itself: every few seconds on a
+//! terminal, else only when a line is due.
 //!
 //! Never: a line while a command may run; anything that the supervisor waits for.
 
@@ -14,10 +13,10 @@ use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
 use self::words::Known;
+use super::console;
+use super::liveness::Feed;
 use super::log::Format;
-use super::pulse::Feed;
 use super::status::Status;
-use super::status_line;
 use crate::clock;
 use crate::core::action::PhaseName;
 use crate::core::time::Timestamp;
@@ -38,7 +37,7 @@ impl Manner {
     /// A line to be redrawn goes with lines for people on a terminal; who wants warnings only wants none.
     pub fn of(format: Format, level: LevelFilter) -> Self {
         let wanted = format == Format::Human && level >= LevelFilter::INFO;
-        if wanted && status_line::has_terminal() { Self::OnTerminal } else { Self::InLog }
+        if wanted && console::has_terminal() { Self::OnTerminal } else { Self::InLog }
     }
 }
 
@@ -48,23 +47,23 @@ pub fn waits(phase: PhaseName) -> bool {
 }
 
 /// Runs for as long as the feed does.
-pub async fn keep_company(manner: Manner, feed: Feed, surveyor: Surveyor) {
-    let mut company = Company { feed, surveyor, survey: None };
-    while company.until_waiting().await {
+pub async fn report_waits(manner: Manner, feed: Feed, surveyor: Surveyor) {
+    let mut reporter = WaitReporter { feed, surveyor, survey: None };
+    while reporter.until_waiting().await {
         match manner {
-            Manner::OnTerminal => company.draw().await,
-            Manner::InLog => company.log().await,
+            Manner::OnTerminal => reporter.draw().await,
+            Manner::InLog => reporter.log().await,
         }
     }
 }
 
-struct Company {
+struct WaitReporter {
     feed: Feed,
     surveyor: Surveyor,
     survey: Option<Survey>,
 }
 
-impl Company {
+impl WaitReporter {
     /// `false`: there is nothing to wait for any more.
     async fn until_waiting(&mut self) -> bool {
         while !waits(self.phase()) {
@@ -85,7 +84,7 @@ impl Company {
             }
             redraws = redraws.wrapping_add(1);
             if waits(self.phase()) {
-                status_line::show(&self.known().line(waited(since), time_of_day()));
+                console::show(&self.known().line(waited(since), time_of_day()));
             }
         }
     }
@@ -98,8 +97,8 @@ impl Company {
                 return;
             }
             self.survey = self.surveyor.look().await;
-            let waited = super::words::length(Duration::from_secs(waited(since).as_secs()));
-            tracing::info!(waited, "Still waiting: {}", self.known().sentence(time_of_day()));
+            let waited_ms = super::words::millis(Duration::from_secs(waited(since).as_secs()));
+            tracing::info!(waited_ms, "Still waiting: {}", self.known().sentence(time_of_day()));
         }
     }
 

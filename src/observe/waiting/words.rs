@@ -1,4 +1,4 @@
-//! What is said to people while they wait: where we stand, who leads, since when.
+//! The sentence about a wait: our place in line, the leader, and since when.
 //!
 //! Never: a clock.
 
@@ -9,7 +9,7 @@ use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
 use crate::zookeeper::publish::leader_query::{Leader, Survey};
 
-/// What is known while we wait.
+/// The facts known while we wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
     /// No server answers; these are tried.
@@ -136,7 +136,7 @@ mod tests {
             (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45Z"),
             (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45Z"),
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
-            (known(&barred, survey(Some(2), None)), "2nd in line; an operator wants nobody to run the command now"),
+            (known(&barred, survey(Some(2), None)), "2nd in line; an operator disabled the election"),
             (
                 known(&first, survey(Some(1), Some(db1()))),
                 "first in line; the lease of the leader before must run out first",

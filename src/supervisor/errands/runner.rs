@@ -81,7 +81,7 @@ impl Runner {
 
     /// Where its runs are counted.
     pub(super) fn report_to(&mut self, metrics: Arc<Metrics>) {
-        metrics.expect_errand(self.name);
+        metrics.expect_auxiliary(self.name);
         self.metrics = Some(metrics);
     }
 
@@ -131,7 +131,7 @@ impl Runner {
     /// The end of the present run; while there is none, nothing. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Outcome {
         let outcome = self.end().await;
-        self.metrics.iter().for_each(|metrics| metrics.errand_ended(self.name, outcome.word()));
+        self.metrics.iter().for_each(|metrics| metrics.auxiliary_ended(self.name, outcome.word()));
         outcome
     }
 

@@ -1,4 +1,4 @@
-//! A short visit to the ensemble in a session of its own: for `zk-leaderctl`, which looks, and writes only what it was told.
+//! A client with a short session of its own: for `zk-leaderctl`, which reads, and writes only what it was told to.
 //!
 //! Every request is bounded by one limit, and a reply that makes no sense is no answer.
 //!
@@ -30,7 +30,7 @@ pub struct Destination {
     pub access: Access,
     /// For the connection, and again for each request.
     pub limit: Duration,
-    /// T as it will be requested; the session lives only as long as the visit.
+    /// T as it will be requested; the session ends with the client.
     pub session_timeout: Duration,
 }
 
@@ -55,7 +55,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// What the server knows about a znode besides its data. Times are milliseconds since 1970 by `ZooKeeper`'s clock.
+/// The stat of a znode. Times are milliseconds since 1970 by `ZooKeeper`'s clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
     pub version: i32,
@@ -87,7 +87,7 @@ pub struct Znode {
     pub facts: Facts,
 }
 
-/// What became of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     Done,
@@ -105,13 +105,13 @@ enum Before {
 
 /// An open session.
 #[derive(Debug)]
-pub struct Visit {
+pub struct AdminClient {
     client: Connection,
     chroot: String,
     limit: Duration,
 }
 
-impl Visit {
+impl AdminClient {
     /// Opens a session, trying each server once.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Visit {
         let client = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
+            Err(_) => return Err(Failure::Unreachable(format!("{servers}: no answer in time"))),
         };
         let client = match client {
             Ok(client) => client,
@@ -176,7 +176,7 @@ impl Visit {
         self.ask((Right::Read, &path), self.client.sync(&path)).await.map(drop)
     }
 
-    /// Who may do what with it; `None`: it does not exist.
+    /// Its ACL; `None`: it does not exist.
     ///
     /// # Errors
     /// There is no answer.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::zookeeper::admin::{Facts, Failure, Visit, Znode};
+use crate::clock;
+use crate::zookeeper::admin::{AdminClient, Facts, Failure, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
@@ -17,7 +18,7 @@ use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
 
-/// Who wrote a record.
+/// The writer of a record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Holder {
@@ -29,7 +30,7 @@ pub struct Holder {
     pub candidate: Option<String>,
 }
 
-/// What the lease record says.
+/// The lease record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Lease {
@@ -48,14 +49,16 @@ pub struct Lease {
     election: Option<String>,
 }
 
-/// One office: a lease record and its term. An election has one, or one for each slot.
+/// One slot: a lease record and its term. An election has one, or one for each slot.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Office {
-    pub slot: Option<String>,
+pub struct SlotView {
+    pub name: Option<String>,
     /// The path of its term, within the chroot.
     pub term_path: String,
     pub lease: Option<(Lease, Facts)>,
     pub term: Option<Facts>,
+    /// When the lease ran out, by `ZooKeeper`'s clock, set only after the record was watched.
+    pub overdue_since: Option<i64>,
 }
 
 /// A candidate, in its place.
@@ -68,7 +71,7 @@ pub struct Candidate {
 
 /// An election as it was seen.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Election {
+pub struct ElectionView {
     pub base: String,
     /// Where the candidates are.
     pub directory: String,
@@ -76,15 +79,25 @@ pub struct Election {
     pub is_shared: bool,
     /// The first in line first.
     pub line: Vec<Candidate>,
-    pub offices: Vec<Office>,
+    pub slots: Vec<SlotView>,
     pub members: BTreeMap<String, (Member, Facts)>,
+    /// Those in force, by our clock.
     pub orders: Orders,
+    /// Those that are written there still.
+    pub lapsed: Orders,
     /// Its version, if it exists, and when it was written by `ZooKeeper`'s clock.
     pub orders_written: Option<Facts>,
     /// Children of the election directory that are not called as candidates are.
     pub foreign: Vec<String>,
     /// Znodes that could not be read, with what is wrong with them.
     pub unreadable: Vec<(String, String)>,
+}
+
+impl SlotView {
+    /// The path of its lease record, within the chroot.
+    pub fn lease_path(&self) -> String {
+        format!("{}/lease", self.term_path.trim_end_matches("/term"))
+    }
 }
 
 impl Lease {
@@ -99,46 +112,67 @@ fn is_election(children: &[String]) -> bool {
     has("lease") && has("term") || has("slots")
 }
 
-/// The names of the elections below `root`, without those that we may not see.
+/// The children of a root.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Below {
+    /// The names of the elections.
+    pub names: Vec<String>,
+    /// Znodes that we may not look into.
+    pub closed: Vec<String>,
+}
+
+/// The elections below `root`; `None`: it does not exist.
 ///
 /// # Errors
-/// There is no answer.
-pub async fn elections(visit: &Visit, root: &str) -> Result<Vec<String>, Failure> {
-    let (mut names, mut refused) = (Vec::new(), None);
-    for name in visit.children(root).await?.unwrap_or_default() {
-        match visit.children(&format!("{root}/{name}")).await {
-            Ok(Some(children)) if is_election(&children) => names.push(name),
+/// There is no answer; or everything is closed to us.
+pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, Failure> {
+    let (mut below, mut refused) = (Below::default(), None);
+    let Some(children) = client.children(root).await? else { return Ok(None) };
+    for name in children {
+        match client.children(&format!("{root}/{name}")).await {
+            Ok(Some(children)) if is_election(&children) => below.names.push(name),
             Ok(_) => {}
-            Err(forbidden @ Failure::Forbidden(_)) => refused = Some(forbidden),
+            Err(forbidden @ Failure::Forbidden(_)) => {
+                below.closed.push(name);
+                refused = Some(forbidden);
+            }
             Err(failure) => return Err(failure),
         }
     }
-    names.sort();
-    // Where there is something to see, others may have something to hide.
-    refused.filter(|_| names.is_empty()).map_or(Ok(names), Err)
+    below.names.sort();
+    below.closed.sort();
+    // Report a missing right only if no election could be read.
+    refused.filter(|_| below.names.is_empty()).map_or(Ok(Some(below)), Err)
 }
 
 /// Looks at the election under `base`; `None`: there is none.
 ///
 /// # Errors
 /// There is no answer.
-pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Failure> {
-    let Some(children) = visit.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
-    let mut seen = Election { base: base.to_owned(), ..Election::default() };
-    seen.offices = offices(visit, base, &children, &mut seen.unreadable).await?;
-    let leases = || seen.offices.iter().filter_map(|office| office.lease.as_ref());
+pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, Failure> {
+    let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
+    let mut seen = ElectionView { base: base.to_owned(), ..ElectionView::default() };
+    seen.slots = slots(client, base, &children, &mut seen.unreadable).await?;
+    let leases = || seen.slots.iter().filter_map(|slot| slot.lease.as_ref());
     let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());
     let recipe = leases().find_map(|(lease, _)| recipe::meaning(lease.recipe.as_deref()?));
     let elsewhere = leases().find_map(|(lease, _)| lease.election.clone().filter(|path| is_path(path)));
     let names = Names { recipe: recipe.unwrap_or_default(), is_shared: elsewhere.is_some() };
     let (directory, holders) = (elsewhere.unwrap_or_else(|| format!("{base}/election")), holders.collect::<Vec<_>>());
-    (seen.line, seen.foreign) = queue(visit, &directory, names, &holders).await?;
+    (seen.line, seen.foreign) = queue(client, &directory, names, &holders).await?;
     (seen.directory, seen.is_shared) = (directory, names.is_shared);
-    seen.members = members(visit, base, &mut seen.unreadable).await?;
+    seen.members = members(client, base, &mut seen.unreadable).await?;
     let path = format!("{base}/{CONTROL}");
-    if let Some(znode) = visit.read(&path).await? {
+    if let Some(znode) = client.read(&path).await? {
         seen.orders_written = Some(znode.facts);
-        seen.orders = parsed(&path, Orders::read(&znode.data), &mut seen.unreadable).unwrap_or_default();
+        let mut given = parsed(&path, Orders::read(&znode.data), &mut seen.unreadable).unwrap_or_default();
+        given.date(znode.facts.changed_at);
+        seen.orders = given.in_force(clock::time_of_day());
+        seen.lapsed = Orders {
+            disabled: given.disabled.filter(|_| seen.orders.disabled.is_none()),
+            handover: given.handover.filter(|_| seen.orders.handover.is_none()),
+            ..Orders::default()
+        };
     }
     Ok(Some(seen))
 }
@@ -147,36 +181,36 @@ pub async fn election(visit: &Visit, base: &str) -> Result<Option<Election>, Fai
 ///
 /// # Errors
 /// There is no answer.
-pub async fn history(visit: &Visit, base: &str) -> Result<Option<Result<History, String>>, Failure> {
-    let znode = visit.read(&format!("{base}/{HISTORY}")).await?;
+pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, String>>, Failure> {
+    let znode = client.read(&format!("{base}/{HISTORY}")).await?;
     Ok(znode.map(|znode| History::read(&znode.data)))
 }
 
-async fn offices(
-    visit: &Visit,
+async fn slots(
+    client: &AdminClient,
     base: &str,
     children: &[String],
     unreadable: &mut Vec<(String, String)>,
-) -> Result<Vec<Office>, Failure> {
+) -> Result<Vec<SlotView>, Failure> {
     let mut places = Vec::new();
     if children.iter().any(|child| child == "slots") {
-        let mut slots = visit.children(&format!("{base}/slots")).await?.unwrap_or_default();
+        let mut slots = client.children(&format!("{base}/slots")).await?.unwrap_or_default();
         slots.sort_by_key(|slot| (slot.parse().unwrap_or(u32::MAX), slot.clone()));
         places.extend(slots.into_iter().map(|slot| (format!("{base}/slots/{slot}"), Some(slot))));
     } else {
         places.push((base.to_owned(), None));
     }
-    let mut offices = Vec::new();
-    for (place, slot) in places {
+    let mut slots = Vec::new();
+    for (place, name) in places {
         let (term_path, lease_path) = (format!("{place}/term"), format!("{place}/lease"));
-        let term = visit.read(&term_path).await?.map(|term| term.facts);
-        let lease = match visit.read(&lease_path).await? {
+        let term = client.read(&term_path).await?.map(|term| term.facts);
+        let lease = match client.read(&lease_path).await? {
             Some(znode) => parsed(&lease_path, lease(&znode), unreadable).map(|lease| (lease, znode.facts)),
             None => None,
         };
-        offices.push(Office { slot, term_path, lease, term });
+        slots.push(SlotView { name, term_path, lease, term, overdue_since: None });
     }
-    Ok(offices)
+    Ok(slots)
 }
 
 fn lease(znode: &Znode) -> Result<Lease, String> {
@@ -195,17 +229,17 @@ fn is_path(text: &str) -> bool {
 }
 
 async fn queue(
-    visit: &Visit,
+    client: &AdminClient,
     directory: &str,
     names: Names,
     holders: &[String],
 ) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
     let holders: Vec<_> = holders.iter().map(String::as_str).collect();
-    let (ordered, foreign) = queue::ordered(names, &visit.children(directory).await?.unwrap_or_default(), &holders);
+    let (ordered, foreign) = queue::ordered(names, &client.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
     for name in ordered {
         // It may leave between two reads.
-        if let Some(Znode { data, facts }) = visit.read(&format!("{directory}/{name}")).await? {
+        if let Some(Znode { data, facts }) = client.read(&format!("{directory}/{name}")).await? {
             queue.push(Candidate { id: id_of(&data), name, facts });
         }
     }
@@ -225,15 +259,15 @@ fn id_of(data: &[u8]) -> String {
 }
 
 async fn members(
-    visit: &Visit,
+    client: &AdminClient,
     base: &str,
     unreadable: &mut Vec<(String, String)>,
 ) -> Result<BTreeMap<String, (Member, Facts)>, Failure> {
     let directory = format!("{base}/{MEMBERS}");
     let mut members = BTreeMap::new();
-    for id in visit.children(&directory).await?.unwrap_or_default() {
+    for id in client.children(&directory).await?.unwrap_or_default() {
         let path = format!("{directory}/{id}");
-        let Some(znode) = visit.read(&path).await? else { continue };
+        let Some(znode) = client.read(&path).await? else { continue };
         if let Some(member) = parsed(&path, Member::read(&znode.data), unreadable) {
             members.insert(id, (member, znode.facts));
         }

@@ -31,13 +31,14 @@ pub struct Diagnosis {
 enum Opinion {
     /// It answers, so that the fault is not here.
     Fine,
-    Away,
+    /// No connection, for this reason.
+    Away(String),
     /// It takes nobody for now.
     Stuck(String),
     Refuses(Grounds, String),
 }
 
-/// Asks every server at once. `None`: there is nothing to say that the client library does not say.
+/// Asks every server at once. `None`: all of them answer.
 pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
     let opinions = join_all(servers.split(',').map(|server| judge(server, access))).await;
     sum_up(servers.split(',').zip(opinions))
@@ -50,8 +51,8 @@ fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diag
     for (server, opinion) in opinions {
         diagnosis.is_final &= !matches!(opinion, Opinion::Fine | Opinion::Stuck(_));
         let why = match &opinion {
-            Opinion::Fine | Opinion::Away => continue,
-            Opinion::Stuck(why) => why,
+            Opinion::Fine => continue,
+            Opinion::Away(why) | Opinion::Stuck(why) => why,
             Opinion::Refuses(grounds, why) => {
                 diagnosis.grounds = *refused.get_or_insert(*grounds);
                 why
@@ -60,6 +61,7 @@ fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diag
         let between = if diagnosis.text.is_empty() { "" } else { "; " };
         diagnosis.text.extend([between, server, ": ", why.as_str()]);
     }
+    diagnosis.is_final &= refused.is_some();
     (!diagnosis.text.is_empty()).then_some(diagnosis)
 }
 
@@ -93,7 +95,8 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
                         "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
                     ),
                 ),
-                Ok(Err(Trouble::Network(_))) | Err(_) => Opinion::Away,
+                Ok(Err(Trouble::Network(why))) => Opinion::Away(why),
+                Err(_) => Opinion::Away("no answer".to_owned()),
             }
         }
         (_, true) => Opinion::Refuses(Grounds::Tls, "it speaks TLS, and there is no --tls-ca".to_owned()),
@@ -103,7 +106,8 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
                 Grounds::Tls,
                 format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),
             ),
-            Said::Mute | Said::Unreachable(_) => Opinion::Away,
+            Said::Mute => Opinion::Away("it hangs up".to_owned()),
+            Said::Unreachable(why) => Opinion::Away(why),
             Said::Serves { role, .. } if role == "read-only" => {
                 Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
             }
@@ -126,9 +130,11 @@ mod tests {
         let refuses = || Opinion::Refuses(Grounds::Tls, "it demands a certificate".into());
         let sum = |opinions: [Opinion; 2]| sum_up(["a", "b"].into_iter().zip(opinions));
         let diagnosis = |text: &str, is_final| Some(Diagnosis { text: text.into(), is_final, grounds: Grounds::Tls });
-        assert_eq!(sum([Opinion::Away, Opinion::Fine]), None);
-        assert_eq!(sum([Opinion::Away, Opinion::Away]), None);
-        assert_eq!(sum([Opinion::Away, refuses()]), diagnosis("b: it demands a certificate", true));
+        let away = || Opinion::Away("connection refused".into());
+        assert_eq!(sum([Opinion::Fine, Opinion::Fine]), None);
+        assert_eq!(sum([away(), Opinion::Fine]), diagnosis("a: connection refused", false));
+        assert_eq!(sum([away(), away()]), diagnosis("a: connection refused; b: connection refused", false));
+        assert_eq!(sum([away(), refuses()]), diagnosis("a: connection refused; b: it demands a certificate", true));
         assert_eq!(sum([refuses(), Opinion::Stuck("it has no quorum".into())]).map(|said| said.is_final), Some(false));
         assert_eq!(sum([refuses(), Opinion::Fine]), diagnosis("a: it demands a certificate", false));
         assert_eq!(

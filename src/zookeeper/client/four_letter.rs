@@ -2,6 +2,7 @@
 //!
 //! Never: more than one bounded question; an answer that is trusted for anything but a report.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -52,8 +53,17 @@ const LATE: &str = "no answer in time";
 pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
     match timeout(limit, exchange(address, WORD.as_bytes())).await {
         Ok(Ok(answer)) => understood(&String::from_utf8_lossy(&answer)),
-        Ok(Err(error)) => Said::Unreachable(error.to_string()),
+        Ok(Err(error)) => Said::Unreachable(reason(&error)),
         Err(_) => Said::Unreachable(LATE.to_owned()),
+    }
+}
+
+/// Without the number of the system call's error.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "connection reset".to_owned(),
+        _ => error.to_string(),
     }
 }
 
@@ -70,7 +80,7 @@ pub(crate) async fn speaks_tls(address: Address<'_>, limit: Duration) -> bool {
     }
 }
 
-async fn exchange(address: Address<'_>, question: &[u8]) -> std::io::Result<Vec<u8>> {
+async fn exchange(address: Address<'_>, question: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((address.host, address.port)).await?;
     stream.write_all(question).await?;
     let mut answer = Vec::new();

@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub mod four_letter;
 #[cfg_attr(not(feature = "kerberos"), path = "kerberos/absent.rs")]
 pub mod kerberos;
+pub(crate) mod outage;
 mod resolve;
 mod socket;
 pub(crate) mod task;

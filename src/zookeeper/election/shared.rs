@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::zookeeper::client::connection::{Error, Stat};
+use crate::zookeeper::client::connection::Stat;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::clock;
 use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::lease::connection_timeout;
@@ -18,7 +19,8 @@ use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
-use crate::zookeeper::client::error::{self, Fault};
+use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::outage::Outage;
 use crate::zookeeper::election::fencing::Ledger;
 use crate::zookeeper::schema::lease::{self, Parsed};
 use crate::zookeeper::schema::paths::Paths;
@@ -47,10 +49,8 @@ pub(crate) struct Office {
     ownership_reported: AtomicBool,
     /// What the board was not let do, the last time that it was said.
     last_refusal: Mutex<String>,
-    /// Why the ensemble was not reached the last time.
-    last_error: Mutex<String>,
-    /// The same in the servers' own words.
-    last_diagnosis: Mutex<String>,
+    /// What was said about the servers that cannot be reached.
+    outage: Mutex<Outage>,
     was_reached: AtomicBool,
 }
 
@@ -105,8 +105,7 @@ impl Office {
             foreign_reported: AtomicBool::new(false),
             ownership_reported: AtomicBool::new(false),
             last_refusal: Mutex::default(),
-            last_error: Mutex::default(),
-            last_diagnosis: Mutex::default(),
+            outage: Mutex::default(),
             was_reached: AtomicBool::new(false),
         }
     }
@@ -291,29 +290,18 @@ impl Office {
         }
     }
 
-    /// Reports why no session could be opened, once for each reason in a row.
-    pub fn not_reached(&self, error: &Error) {
-        let error = error::no_session(error);
-        let servers = &self.settings.servers;
-        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last == error {
-            tracing::debug!(servers, error, "Ensemble was not reached again");
-            return;
-        }
-        tracing::warn!(servers, error, "Ensemble was not reached");
-        *last = error;
-    }
-
-    /// Asks the servers themselves why, and says so.
-    pub async fn diagnose(&self) -> Option<Diagnosis> {
-        let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await?;
-        let mut last = self.last_diagnosis.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last != diagnosis.text {
-            tracing::error!("Servers cannot be spoken with: {}", diagnosis.text);
-            last.clone_from(&diagnosis.text);
-        }
-        drop(last);
-        Some(diagnosis)
+    /// Asks the servers themselves why no session could be opened, and says so: at once, after 10 s, then every minute, and
+    /// whenever the reason is another one.
+    pub async fn diagnose(&self, error: Option<String>) -> Option<Diagnosis> {
+        let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await;
+        let text = match (&diagnosis, error) {
+            (Some(diagnosis), _) => diagnosis.text.clone(),
+            (None, Some(error)) => format!("{}: {error}", self.settings.servers),
+            (None, None) => return None,
+        };
+        let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
+        self.lock_outage().report(clock::now().lease, text, is_final);
+        diagnosis
     }
 
     /// Whether there was ever a session.
@@ -324,8 +312,11 @@ impl Office {
     /// The next failure is worth a line again.
     pub fn reached(&self) {
         self.was_reached.store(true, Ordering::Relaxed);
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.last_diagnosis.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.lock_outage() = Outage::default();
+    }
+
+    fn lock_outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_complaints(&self) -> MutexGuard<'_, HashMap<Slot, i64>> {

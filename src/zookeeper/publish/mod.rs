@@ -8,6 +8,7 @@ pub(crate) mod acl_audit;
 pub(crate) mod history_writer;
 pub mod leader_query;
 pub(crate) mod member_znode;
+mod order_clock;
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -18,15 +19,16 @@ use std::time::Duration;
 use crate::zookeeper::client::connection::{Error, Watcher};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::core::docket::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
+use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
 use history_writer::Unwritten;
 use member_znode::OwnMember;
+use order_clock::InForce;
 
 /// What comes within this is one change: nobody needs every phase of a quick sequence.
 const COALESCED: Duration = Duration::from_millis(150);
@@ -52,12 +54,14 @@ pub(crate) struct Publisher {
     unwritten: Unwritten,
     /// The mzxid of the last orders that could not be read.
     complained_of: Mutex<i64>,
+    /// The orders that were told last.
+    told: Mutex<OrdersJson>,
 }
 
 impl Default for Publisher {
     fn default() -> Self {
         let status = watch::Sender::new(None);
-        Self { status, unwritten: Unwritten::default(), complained_of: Mutex::default() }
+        Self { status, unwritten: Unwritten::default(), complained_of: Mutex::default(), told: Mutex::default() }
     }
 }
 
@@ -65,6 +69,24 @@ impl Publisher {
     /// What others shall read about us, soon.
     pub fn describe(&self, status: MemberStatus) {
         self.status.send_replace(Some(status));
+    }
+
+    /// Says once what operators order, and when that is over.
+    fn report(&self, orders: &OrdersJson) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = |orders: &OrdersJson| orders.disabled.as_ref().map(|order| order.order.clone());
+        match &orders.disabled {
+            Some(order) if id(&told) != id(orders) => tracing::warn!("{}", order.said()),
+            None if told.disabled.is_some() => {
+                tracing::info!("Enabled again: no operator disables the election any more");
+            }
+            _ => {}
+        }
+        let id = |orders: &OrdersJson| orders.handover.as_ref().map(|order| order.order.clone());
+        if let Some(order) = orders.handover.as_ref().filter(|_| id(&told) != id(orders)) {
+            tracing::info!("{}", order.said());
+        }
+        told.clone_from(orders);
     }
 
     /// What shall be written into the history, soon.
@@ -97,7 +119,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
         present.brief();
         drop(present);
         match read {
-            Ok(Ok(watcher)) => drop(timeout(LOOK_AGAIN, watcher.changed()).await),
+            Ok(Ok((watcher, lapses_in))) => order_clock::changed(watcher, lapses_in).await,
             Ok(Err(fault)) => {
                 office.report_aside("The operators' orders cannot be read", &fault);
                 sleep(RETRY).await;
@@ -108,32 +130,34 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
 }
 
 /// The watch is armed by the request before the read, so it reports all that comes after what was read.
-async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<Watcher, Fault> {
+async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watcher, Option<Duration>), Fault> {
     let path = format!("{}/{CONTROL}", contact.office.paths.base);
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
     let forbidden = |error: Error| Fault::from(error).without(Right::Read, &path);
     let (_, watcher) = found.map_err(forbidden)?;
-    let orders = match read {
-        Ok((data, stat)) => understood(publisher, contact, &data, stat.mzxid),
-        Err(Error::NoNode) => Orders::default(),
+    let found = match read {
+        Ok((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
+        Err(Error::NoNode) => InForce { orders: OrdersJson::default(), lapses_in: None },
         Err(error) => return Err(forbidden(error)),
     };
-    contact.office.ordered(orders);
-    Ok(watcher)
+    let InForce { orders, lapses_in } = found;
+    publisher.report(&orders);
+    contact.office.ordered(for_us(&orders, &contact.office.settings.id));
+    Ok((watcher, lapses_in))
 }
 
 /// What cannot be read orders nothing, and is reported once.
-fn understood(publisher: &Publisher, contact: &Contact, data: &[u8], mzxid: i64) -> Orders {
+fn understood(publisher: &Publisher, data: &[u8], mzxid: i64) -> OrdersJson {
     match OrdersJson::read(data) {
-        Ok(json) => for_us(&json, &contact.office.settings.id),
+        Ok(json) => json,
         Err(complaint) => {
             let mut last = publisher.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::replace(&mut *last, mzxid) != mzxid {
                 tracing::warn!(complaint, "The operators' orders could not be read, and are ignored");
             }
-            Orders::default()
+            OrdersJson::default()
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What operators order in `<base>/control`: nobody may run, or the leader is to hand over. Each order has an id of its own,
-//! so that each contender counts its time from its own first sight of that very order.
+//! What operators order in `<base>/control`: nobody may run, or the leader is to hand over. Each order has an id of its own.
+//! Its time counts from the write that gave it, by `ZooKeeper`'s clock (`mtime`); whoever writes the znode again for another
+//! order's sake keeps that time in `since`.
 //!
 //! Never: an order that could let a second one run; orders only stop and delay.
 
@@ -35,6 +36,9 @@ pub struct Disabled {
     /// For how long; `None`: until it is taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ms: Option<u64>,
+    /// When it was given, in milliseconds since 1970; `None`: with the last write of the znode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
 }
 
 /// The leader of one term is to stop and stand at the end of the queue.
@@ -53,11 +57,26 @@ pub struct Handover {
     pub by: String,
     /// For how long.
     pub for_ms: u64,
+    /// As with `disabled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
 }
 
 impl Disabled {
     pub fn lasts(&self) -> Option<Duration> {
         self.for_ms.map(Duration::from_millis)
+    }
+
+    /// Who, for how long, and why.
+    pub fn said(&self) -> String {
+        let length =
+            self.lasts().map_or_else(|| " until further notice".to_owned(), |length| format!(" for {}", span(length)));
+        format!("Disabled by {}{length}: {:?}", self.by, self.reason)
+    }
+
+    /// By `ZooKeeper`'s clock; `None`: not by itself, or it is not known when it was given.
+    pub fn ends_at(&self) -> Option<i64> {
+        ends_at(self.since, self.for_ms?)
     }
 }
 
@@ -65,6 +84,27 @@ impl Handover {
     pub fn lasts(&self) -> Duration {
         Duration::from_millis(self.for_ms)
     }
+
+    /// Who, to whom, and within what time.
+    pub fn said(&self) -> String {
+        let to = self.to.as_deref().unwrap_or("the next in line");
+        format!("Handover to {to} requested by {}, within {}", self.by, span(self.lasts()))
+    }
+
+    /// By `ZooKeeper`'s clock; `None`: it is not known when it was given.
+    pub fn ends_at(&self) -> Option<i64> {
+        ends_at(self.since, self.for_ms)
+    }
+}
+
+/// Whole seconds, from one second on.
+fn span(length: Duration) -> humantime::FormattedDuration {
+    let whole = Duration::from_secs((length.as_millis().saturating_add(500) / 1000).try_into().unwrap_or(u64::MAX));
+    humantime::format_duration(if whole.is_zero() { length } else { whole })
+}
+
+fn ends_at(since: Option<i64>, for_ms: u64) -> Option<i64> {
+    Some(since?.saturating_add(i64::try_from(for_ms).unwrap_or(i64::MAX)))
 }
 
 impl Orders {
@@ -86,6 +126,54 @@ impl Orders {
         }
     }
 
+    /// Orders that do not say when they were given were given by the last write of the znode.
+    pub fn date(&mut self, written_at: i64) {
+        self.disabled.iter_mut().for_each(|order| order.since = order.since.or(Some(written_at)));
+        self.handover.iter_mut().for_each(|order| order.since = order.since.or(Some(written_at)));
+    }
+
+    /// Whether any of them ends by itself.
+    pub fn has_limit(&self) -> bool {
+        self.ends().next().is_some()
+    }
+
+    /// Without those that have lapsed.
+    #[must_use]
+    pub fn in_force(&self, now: i64) -> Self {
+        let lasts = |end: Option<i64>| end.is_none_or(|end| now < end);
+        Self {
+            v: self.v,
+            disabled: self.disabled.clone().filter(|order| lasts(order.ends_at())),
+            handover: self.handover.clone().filter(|order| lasts(order.ends_at())),
+        }
+    }
+
+    /// With the rest of their time, counted from now.
+    #[must_use]
+    pub fn as_of(&self, now: i64) -> Self {
+        let rest = |end: i64| u64::try_from(end.saturating_sub(now)).unwrap_or(0);
+        let mut orders = self.clone();
+        if let Some(order) = &mut orders.disabled {
+            order.for_ms = order.ends_at().map(rest);
+        }
+        if let Some(order) = &mut orders.handover {
+            order.for_ms = order.ends_at().map_or(order.for_ms, rest);
+        }
+        orders
+    }
+
+    /// When the first of them lapses.
+    pub fn lapses_in(&self, now: i64) -> Option<Duration> {
+        let left = self.ends().min()?.saturating_sub(now);
+        Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+    }
+
+    fn ends(&self) -> impl Iterator<Item = i64> {
+        let ends =
+            [self.disabled.as_ref().and_then(Disabled::ends_at), self.handover.as_ref().and_then(Handover::ends_at)];
+        ends.into_iter().flatten()
+    }
+
     pub fn written(&self) -> Vec<u8> {
         serde_json::to_vec(&Self { v: VERSION, ..self.clone() }).unwrap_or_default()
     }
@@ -99,7 +187,13 @@ mod tests {
     fn orders_are_read_as_they_were_written() {
         let orders = Orders {
             v: 1,
-            disabled: Some(Disabled { order: "1".into(), reason: "r".into(), by: "me".into(), for_ms: Some(5) }),
+            disabled: Some(Disabled {
+                order: "1".into(),
+                reason: "r".into(),
+                by: "me".into(),
+                for_ms: Some(5),
+                since: None,
+            }),
             handover: Some(Handover {
                 order: "2".into(),
                 token: 7,
@@ -111,6 +205,22 @@ mod tests {
         assert_eq!(Orders::read(&orders.written()), Ok(orders));
         assert_eq!(Orders::read(b""), Ok(Orders::default()));
         assert_eq!(Orders::read(br#"{"v":1,"colour":"red"}"#).unwrap().disabled, None);
+    }
+
+    #[test]
+    fn an_order_counts_from_the_write_that_gave_it_and_not_from_a_later_one() {
+        let order = Disabled { order: "1".into(), for_ms: Some(1000), ..Disabled::default() };
+        let mut orders = Orders { disabled: Some(order), ..Orders::default() };
+        assert!(orders.in_force(i64::MAX).disabled.is_some(), "it is not known since when");
+        orders.date(5000);
+        orders.date(5900);
+        assert_eq!(orders.lapses_in(5900), Some(Duration::from_millis(100)));
+        assert_eq!(orders.as_of(5900).disabled.unwrap().for_ms, Some(100));
+        assert!(orders.in_force(5999).disabled.is_some() && orders.in_force(6000).disabled.is_none());
+        let for_ever = Disabled { order: "1".into(), ..Disabled::default() };
+        let mut orders = Orders { disabled: Some(for_ever), ..Orders::default() };
+        orders.date(5000);
+        assert!(!orders.has_limit() && orders.in_force(i64::MAX) == orders);
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub const HISTORY: &str = "history";
 
 const VERSION: u32 = 1;
 
+/// How a term ended that its own host did not write down, and whose lease was free all the same: its guard released it.
+const KILLED: &str = "killed, released";
+
 /// So many terms are kept.
 pub(crate) const KEPT: usize = 50;
 
@@ -30,7 +33,8 @@ pub struct Term {
     pub until: Option<i64>,
     /// How it began: `first`, `clean` or `unclean`.
     pub takeover: String,
-    /// How it ended: a reason as in the log, or `unclean` if its successor had to wait for the lease.
+    /// How it ended: a reason as in the log, `killed, released` if the guard of a killed supervisor released the lease, or
+    /// `unclean` if its successor had to wait for the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -69,7 +73,8 @@ impl History {
             let before = before.iter_mut().rfind(|before| before.slot == after.slot);
             if let Some(open) = before.filter(|open| open.ended.is_none()) {
                 open.until = open.until.or(Some(after.since));
-                open.ended = Some(after.takeover.clone());
+                let killed = after.takeover == "clean";
+                open.ended = Some(if killed { KILLED.to_owned() } else { after.takeover.clone() });
             }
         }
         let surplus = self.terms.len().saturating_sub(KEPT);
@@ -107,6 +112,15 @@ mod tests {
         history.put(&term(7));
         assert_eq!((history.terms[0].until, history.terms[0].ended.as_deref()), (Some(7), Some("unclean")));
         assert_eq!(history.terms[1].ended, None);
+    }
+
+    /// Nobody but its own host writes how a term ended; a successor that found the lease free knows only that it was freed.
+    #[test]
+    fn a_term_whose_host_was_killed_did_not_end_cleanly_though_its_lease_was_released() {
+        let mut history = History::default();
+        history.put(&term(1));
+        history.put(&Term { takeover: "clean".into(), ..term(7) });
+        assert_eq!(history.terms[0].ended.as_deref(), Some("killed, released"));
     }
 
     #[test]

@@ -200,7 +200,9 @@ fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
     .map(|(option, theirs, ours)| {
         theirs.filter(|theirs| *theirs != ours).map(|theirs| format!("{option} is {ours} here and {theirs} there"))
     });
-    choices.into_iter().flatten().next()
+    let holder = json.holder.as_ref().filter(|holder| !holder.host.is_empty());
+    let there = holder.map_or_else(String::new, |holder| format!(" ({} on {})", holder.id, holder.host));
+    choices.into_iter().flatten().next().map(|said| said + &there)
 }
 
 fn lease_json(

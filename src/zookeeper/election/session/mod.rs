@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::core::event::{Event, Grounds, SessionNumber};
-use crate::zookeeper::client::error::Refusal;
+use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
 use crate::zookeeper::election::shared::Office;
 use companion::Companion;
@@ -129,7 +129,16 @@ async fn serve(
 /// Follows the session to its end, from one contact to the next.
 async fn see_through(office: &Arc<Office>, companion: &Companion, contact: Contact, way: &watch::Sender<Way>) {
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &office.settings.servers);
-    tracing::info!(session = %format_args!("{:#x}", contact.client.session_id()), ?negotiated, servers, "Session was opened");
+    let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(session = %format_args!("{:#x}", contact.client.session_id()), negotiated_ms, servers, "Session was opened");
+    let asked = office.settings.session_timeout;
+    if negotiated != asked {
+        let (granted, asked) = (humantime::format_duration(negotiated), humantime::format_duration(asked));
+        tracing::warn!(
+            "ZooKeeper grants a session timeout of {granted} instead of {asked}: the lease follows it; see minSessionTimeout \
+             and maxSessionTimeout of the servers"
+        );
+    }
     office.reached();
     let mut contact = Arc::new(contact);
     let mut news = vec![Event::Connected { session: number, negotiated }];
@@ -211,18 +220,20 @@ async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
         tracing::error!(servers = office.settings.servers, "No session: {}", Refusal::Credentials);
         return office.tell(Event::Rejected { session, grounds: Grounds::Credentials });
     }
-    office.not_reached(error);
     if office.was_reached() {
         office.tell(Event::Unreachable { session });
-        return ask_why(office);
+        return ask_why(office, Some(no_session(error)));
     }
-    match office.diagnose().await {
+    match office.diagnose(Some(no_session(error))).await {
         Some(diagnosis) if diagnosis.is_final => {
             office.tell(Event::Rejected { session, grounds: diagnosis.grounds });
         }
         _ => office.tell(Event::Unreachable { session }),
     }
 }
+
+/// While the session is being taken up, the servers are asked this often why they do not answer.
+const ASKED_EVERY: Duration = Duration::from_secs(10);
 
 /// Renewed certificates are known before the next connection needs them.
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
@@ -253,12 +264,14 @@ async fn follow(office: &Office, session: SessionNumber, mut states: States) -> 
 /// of the command.
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
-    ask_why(&lost.office);
-    pending().await
+    loop {
+        ask_why(&lost.office, Some(no_session(&Error::NoHosts)));
+        sleep(ASKED_EVERY).await;
+    }
 }
 
 /// Nobody waits for the answer.
-fn ask_why(office: &Arc<Office>) {
+fn ask_why(office: &Arc<Office>, error: Option<String>) {
     let office = Arc::clone(office);
-    tokio::spawn(async move { office.diagnose().await });
+    tokio::spawn(async move { office.diagnose(error).await });
 }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use super::stderr::Stderr;
+use crate::observe::console::Stderr;
 
 const SOCKET: &str = "/run/systemd/journal/socket";
 const MESSAGE: &str = "MESSAGE=";

@@ -1,15 +1,15 @@
-//! What one look at an election says: who leads, and why each of the others does not.
+//! The state of each slot at one look: who leads, and why each other contender does not.
 //!
-//! It is what people are told, by the records, the line and the members; who may run is decided by none of it.
+//! It is for people, from the records, the line and the members; no decision about who may run rests on it.
 //!
 //! Never: "nobody leads" where that is not known.
 
-use crate::zookeeper::admin::view::{Candidate, Election, Holder, Office};
+use crate::zookeeper::admin::view::{Candidate, ElectionView, Holder, SlotView};
 use crate::zookeeper::schema::member::Member;
 
-/// Of one office.
+/// The state of one slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum SlotState {
     /// The command may run there.
     Led {
         holder: Holder,
@@ -22,6 +22,11 @@ pub(super) enum Verdict {
     /// The record is taken, but the lease before it must run out first.
     Waiting {
         holder: Holder,
+    },
+    /// The lease of this holder ran out at this time (milliseconds since 1970), and it is still written there.
+    Overdue {
+        holder: Holder,
+        since: i64,
     },
     Nobody {
         why: String,
@@ -43,46 +48,51 @@ pub(super) struct Contender {
     pub why_not: Vec<String>,
 }
 
-/// Of one office.
-pub(super) fn of(office: &Office, election: &Election) -> Verdict {
-    let Some((lease, _)) = &office.lease else { return Verdict::Unknown };
+/// Judges one slot.
+pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
+    let Some((lease, _)) = &slot.lease else { return SlotState::Unknown };
     if let Some(id) = stranger(election) {
-        return Verdict::Foreign { id };
+        return SlotState::Foreign { id };
     }
     if !lease.is_held() {
-        return Verdict::Nobody { why: "the lease is free".to_owned() };
+        return SlotState::Nobody { why: "the lease is free".to_owned() };
     }
     let Some(holder) = lease.holder.clone().filter(|holder| !holder.id.is_empty()) else {
-        return Verdict::Nobody { why: "the record was lost, and its unknown holder's lease must run out".to_owned() };
+        return SlotState::Nobody {
+            why: "the record was lost, and its unknown holder's lease must run out".to_owned(),
+        };
     };
+    if let Some(since) = slot.overdue_since {
+        return SlotState::Overdue { holder, since };
+    }
     let member = member_of(election, &holder);
     let in_line = election.line.iter().any(|candidate| candidate.id == holder.id);
     match member {
-        _ if lease.waiting_on.is_some() => Verdict::Waiting { holder },
-        Some(member) if member.phase == "waiting" => Verdict::Waiting { holder },
-        Some(member) if member.role == "leader" => Verdict::Led { holder, phase: member.phase.clone() },
+        _ if lease.waiting_on.is_some() => SlotState::Waiting { holder },
+        Some(member) if member.phase == "waiting" => SlotState::Waiting { holder },
+        Some(member) if member.role == "leader" => SlotState::Led { holder, phase: member.phase.clone() },
         // Not written yet, or by a version that writes none.
-        _ if in_line => Verdict::Led { holder, phase: "leading".to_owned() },
-        _ => Verdict::Nobody { why: format!("{} is gone, and its lease must run out", holder.id) },
+        _ if in_line => SlotState::Led { holder, phase: "leading".to_owned() },
+        _ => SlotState::Nobody { why: format!("{} is gone, and its lease must run out", holder.id) },
     }
 }
 
-/// The first in line, if it says to be nobody of ours. Without an id, by its name.
-fn stranger(election: &Election) -> Option<String> {
+/// The first in line, if it is a contender of another library: by its id, or else by its name.
+fn stranger(election: &ElectionView) -> Option<String> {
     let first = election.line.first().filter(|_| election.is_shared)?;
     let is_ours = |(member, _): &(Member, _)| member.id == first.id;
-    let held_by_it = |office: &Office| {
-        let holder = office.lease.as_ref().and_then(|(lease, _)| lease.holder.as_ref());
+    let held_by_it = |slot: &SlotView| {
+        let holder = slot.lease.as_ref().and_then(|(lease, _)| lease.holder.as_ref());
         holder.is_some_and(|holder| holder.candidate.as_ref() == Some(&first.name))
     };
-    let is_ours = election.members.values().any(is_ours) || election.offices.iter().any(held_by_it);
+    let is_ours = election.members.values().any(is_ours) || election.slots.iter().any(held_by_it);
     let id = if first.id.is_empty() { &first.name } else { &first.id };
     (!is_ours).then(|| id.clone())
 }
 
 /// The contenders: those in line by their place, then the others.
-pub(super) fn contenders(election: &Election) -> Vec<Contender> {
-    let holders: Vec<_> = election.offices.iter().filter_map(|office| leader(office, election)).collect();
+pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
+    let holders: Vec<_> = election.slots.iter().filter_map(|slot| leader(slot, election)).collect();
     let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
     let mut contenders = Vec::new();
     for (index, candidate) in election.line.iter().enumerate() {
@@ -90,7 +100,7 @@ pub(super) fn contenders(election: &Election) -> Vec<Contender> {
         let member = election.members.get(&candidate.id).map(|(member, _)| member.clone());
         let mut why_not = member.as_ref().map(|member| member.why_not.clone()).unwrap_or_default();
         if candidate.facts.owner == 0 {
-            why_not.push("its candidate is persistent, and belongs to nobody".to_owned());
+            why_not.push("its candidate is persistent and has no owner".to_owned());
         }
         let id = candidate.id.clone();
         let leads = leads(&id) && !double;
@@ -116,7 +126,7 @@ pub(super) fn contenders(election: &Election) -> Vec<Contender> {
     contenders
 }
 
-/// What a member does, by its own word and by the record: the word comes a moment later.
+/// The phase of a member. Its znode is a moment behind the record.
 pub(super) fn phase(member: &Member, leads: bool) -> &str {
     match (leads, member.role.as_str()) {
         (true, "follower") => "leading",
@@ -125,16 +135,16 @@ pub(super) fn phase(member: &Member, leads: bool) -> &str {
     }
 }
 
-/// Who holds an office, if somebody living does.
-pub(super) fn leader(office: &Office, election: &Election) -> Option<Holder> {
-    match of(office, election) {
-        Verdict::Led { holder, .. } | Verdict::Waiting { holder } => Some(holder),
-        Verdict::Foreign { .. } | Verdict::Nobody { .. } | Verdict::Unknown => None,
+/// The living holder of a slot.
+pub(super) fn leader(slot: &SlotView, election: &ElectionView) -> Option<Holder> {
+    match of(slot, election) {
+        SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Some(holder),
+        SlotState::Foreign { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
     }
 }
 
 /// The member's record of a holder: of the same process.
-fn member_of<'a>(election: &'a Election, holder: &Holder) -> Option<&'a Member> {
+fn member_of<'a>(election: &'a ElectionView, holder: &Holder) -> Option<&'a Member> {
     let (member, _) = election.members.get(&holder.id)?;
     (member.host == holder.host && member.pid == holder.pid).then_some(member)
 }

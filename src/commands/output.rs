@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::config::ctl::Format;
-use crate::observe::line::printable;
 use crate::observe::words;
+use crate::observe::words::printable;
 
-/// What a cell is about, for those who see colours.
+/// The tone of a cell, shown as a colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Tone {
     #[default]
@@ -28,9 +28,9 @@ pub(super) struct Cell {
     tone: Tone,
 }
 
-/// What is written on.
+/// The format of an answer, with the time of day that ages count from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Paper {
+pub(super) struct Output {
     pub format: Format,
     pub coloured: bool,
     /// Milliseconds since 1970.
@@ -49,7 +49,7 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-impl Paper {
+impl Output {
     /// Rows under headings; in plain, tabs and no headings.
     pub fn table(&self, headings: &[&str], rows: &[Vec<Cell>]) -> String {
         let mut text = String::new();
@@ -129,19 +129,19 @@ pub(super) fn moment(millis: i64) -> String {
 mod tests {
     use super::*;
 
-    const PAPER: Paper = Paper { format: Format::Table, coloured: false, now: 100_000 };
+    const OUTPUT: Output = Output { format: Format::Table, coloured: false, now: 100_000 };
 
     #[test]
     fn a_table_is_aligned_and_shows_no_control_characters() {
         let rows = [vec![Cell::from("1"), Cell::from("größe\x1b[2J")], vec![Cell::from("22"), Cell::from("b")]];
-        assert_eq!(PAPER.table(&["#", "ID"], &rows), "#   ID\n1   größe\\u{1b}[2J\n22  b\n");
-        let plain = Paper { format: Format::Plain, ..PAPER };
+        assert_eq!(OUTPUT.table(&["#", "ID"], &rows), "#   ID\n1   größe\\u{1b}[2J\n22  b\n");
+        let plain = Output { format: Format::Plain, ..OUTPUT };
         assert_eq!(plain.table(&["#", "ID"], &rows), "1\tgröße\\u{1b}[2J\n22\tb\n");
     }
 
     #[test]
     fn colours_change_nothing_else() {
-        let painted = Paper { coloured: true, ..PAPER }.facts(&[("lease", Cell::new("held", Tone::Good))]);
+        let painted = Output { coloured: true, ..OUTPUT }.facts(&[("lease", Cell::new("held", Tone::Good))]);
         assert_eq!(painted, "\x1b[2mlease\x1b[0m  \x1b[32mheld\x1b[0m\n");
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn times_are_said_for_people() {
         assert_eq!(moment(1_795_229_999_999), "2026-11-21 02:59:59 UTC");
         assert_eq!(
-            (moment(i64::MAX).as_str(), PAPER.age(97_500).as_str(), PAPER.age(200_000).as_str()),
+            (moment(i64::MAX).as_str(), OUTPUT.age(97_500).as_str(), OUTPUT.age(200_000).as_str()),
             ("?", "2s", "0s")
         );
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::http::Identity;
+use super::liveness::{Feed, Liveness};
 use super::metrics::Metrics;
-use super::pulse::{Feed, Pulse};
 use super::status::Status;
 use crate::core::action::Action;
 use crate::core::event::Event;
@@ -17,34 +17,34 @@ use crate::core::time::Now;
 
 /// See the module's page.
 #[derive(Debug)]
-pub struct Lookout {
+pub struct StatusPublisher {
     status: Status,
     statuses: watch::Sender<Status>,
-    pulse: Pulse,
+    liveness: Liveness,
     metrics: Arc<Metrics>,
 }
 
-impl Lookout {
+impl StatusPublisher {
     pub fn new(now: Now, snapshot: Snapshot, identity: &Identity) -> Self {
         let status = Status::new(now, snapshot);
         let statuses = watch::Sender::new(status);
         let metrics = Arc::new(Metrics::new(&identity.name, identity.participant()));
-        Self { status, statuses, pulse: Pulse::default(), metrics }
+        Self { status, statuses, liveness: Liveness::default(), metrics }
     }
 
-    /// What programs that look on read from.
+    /// For readers of the status.
     pub fn feed(&self) -> Feed {
-        Feed::new(self.pulse.clone(), self.statuses.subscribe())
+        Feed::new(self.liveness.clone(), self.statuses.subscribe())
     }
 
-    /// What is counted.
+    /// The metrics.
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
     }
 
-    /// What the loop waits for besides its events.
-    pub fn pulse(&self) -> &Pulse {
-        &self.pulse
+    /// The loop waits for this besides its events.
+    pub fn liveness(&self) -> &Liveness {
+        &self.liveness
     }
 
     /// The machine hears an event, under our eyes.

@@ -2,6 +2,9 @@
 //!
 //! Never: the command's output; a line that blocks the supervisor; a secret.
 
+mod format;
+pub mod journald;
+
 use std::env;
 use std::io::{IsTerminal, stderr};
 use std::time::SystemTime;
@@ -13,25 +16,16 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry;
 
-use super::journal::Journal;
-use super::line::Lines;
-use super::stderr::Stderr;
+use self::format::Lines;
+pub use self::format::{Format, Owner};
+use self::journald::Journal;
+use super::console::Stderr;
 use super::words;
 use crate::core::action::{Transition, Why};
 
-/// `--log-format`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Format {
-    #[default]
-    Human,
-    Json,
-    /// To journald, with fields.
-    Journald,
-}
-
 /// Starts the log of this process, of its panics too. A second start changes nothing.
-pub fn start(format: Format, level: LevelFilter) {
-    let lines = Lines { format, coloured: format == Format::Human && colour_is_welcome(), time: time_of_day };
+pub fn start(format: Format, level: LevelFilter, owner: Owner) {
+    let lines = Lines { format, coloured: format == Format::Human && colour_is_welcome(), owner, time: time_of_day };
     match format {
         Format::Human | Format::Json => begin(Stderr, lines, level),
         Format::Journald => begin(Journal, lines, level),
@@ -44,9 +38,13 @@ fn begin<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W, lines: Li
     let _ = registry().with(log.with_filter(wanted(level))).try_init();
 }
 
-/// Other crates speak up from a warning on, and without limit at trace.
+/// Lines of other crates are for who debugs: warnings at debug, everything at trace.
 fn wanted(level: LevelFilter) -> Targets {
-    let others = if level == LevelFilter::TRACE { level } else { level.min(LevelFilter::WARN) };
+    let others = match level {
+        LevelFilter::TRACE => level,
+        LevelFilter::DEBUG => LevelFilter::WARN,
+        _ => LevelFilter::OFF,
+    };
     Targets::new().with_target("zk_leader_run", level).with_default(others)
 }
 
@@ -71,8 +69,8 @@ pub fn transition(transition: &Transition) {
                 to = words::phase(transition.to),
                 why = words::reason_code(transition.why),
                 token = transition.token,
-                lease_left = transition.lease_left.map(words::length),
-                next_in = transition.next_in.map(words::length),
+                lease_left_ms = transition.lease_left.map(words::millis),
+                next_in_ms = transition.next_in.map(words::millis),
                 "{}",
                 sentence(transition)
             )
@@ -100,7 +98,7 @@ fn sentence(transition: &Transition) -> String {
     }
 }
 
-/// What an operator must see is a warning, what ends us against our will an error.
+/// A warning is for an operator to see; an error ends this process unexpectedly.
 const fn level(why: Why) -> Level {
     match why {
         Why::GuardGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
@@ -175,7 +173,8 @@ mod tests {
     }
 
     fn written(format: Format, coloured: bool, level: LevelFilter, act: impl FnOnce()) -> String {
-        let lines = Lines { format, coloured, time: || "2026-11-20T03:00:00.123Z".into() };
+        let owner = Owner { election: "job".into(), id: "h1:7".into() };
+        let lines = Lines { format, coloured, owner, time: || "2026-11-20T03:00:00.123Z".into() };
         let written = Shared::default();
         let to = written.clone();
         let log = fmt::layer().with_writer(move || to.clone()).event_format(lines).with_filter(wanted(level));
@@ -188,7 +187,7 @@ mod tests {
         let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED));
         assert_eq!(
             line,
-            "2026-11-20T03:00:00.123Z zk-leader-run: warning: leading -> paused: contact with ZooKeeper is lost \
+            "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost \
              token=4294967301 lease_left=9.025s\n"
         );
     }
@@ -204,7 +203,7 @@ mod tests {
                 "time": "2026-11-20T03:00:00.123Z", "level": "warn",
                 "message": "leading -> paused: contact with ZooKeeper is lost",
                 "from": "leading", "to": "paused", "why": "contact-lost",
-                "token": 4_294_967_301_i64, "lease_left": "9.025s",
+                "token": 4_294_967_301_i64, "lease_left_ms": 9025, "election": "job", "id": "h1:7",
             })
         );
     }
@@ -216,11 +215,11 @@ mod tests {
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
              MESSAGE=leading -> paused: contact with ZooKeeper is lost token=4294967301 lease_left=9.025s\n\
-             ZK_LEADER_FROM=leading\nZK_LEADER_TO=paused\nZK_LEADER_WHY=contact-lost\nZK_LEADER_TOKEN=4294967301\n\
-             ZK_LEADER_LEASE_LEFT=9.025s\n"
+             ZK_LEADER_ELECTION=job\nZK_LEADER_ID=h1:7\nZK_LEADER_FROM=leading\nZK_LEADER_TO=paused\nZK_LEADER_WHY=contact-lost\nZK_LEADER_TOKEN=4294967301\n\
+             ZK_LEADER_LEASE_LEFT_MS=9025\n"
         );
         let entry = written(Format::Journald, false, LevelFilter::INFO, || tracing::info!(id = "a\nMESSAGE=b", "x\ny"));
-        assert_eq!(entry.lines().count(), 4, "{entry}");
+        assert_eq!(entry.lines().count(), 5, "{entry}");
     }
 
     #[test]
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn other_crates_are_heard_from_a_warning_on_and_named() {
+    fn other_crates_are_heard_at_debug_only_from_a_warning_on_and_named() {
         let chatter = || {
             tracing::info!(target: "zookeeper_client::session", "ping");
             tracing::warn!(target: "zookeeper_client::session", "no server answers");
@@ -252,7 +251,9 @@ mod tests {
         assert!(line.ends_with("warning: no server answers target=zookeeper_client::session\n"), "{line}");
         assert_eq!(line.lines().count(), 1);
         assert_eq!(written(Format::Human, false, LevelFilter::TRACE, chatter).lines().count(), 2);
-        assert_eq!(written(Format::Human, false, LevelFilter::ERROR, chatter), "");
+        for level in [LevelFilter::ERROR, LevelFilter::INFO] {
+            assert_eq!(written(Format::Human, false, level, chatter), "");
+        }
     }
 
     #[test]

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{Desk, Excuse};
+use super::{CommandContext, CommandError};
 use crate::clock;
 use crate::config::ctl::Format;
 use crate::core::time::Timestamp;
-use crate::observe::line::printable;
+use crate::observe::words::printable;
 use crate::zookeeper::admin::Written;
-use crate::zookeeper::admin::view::Election;
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 
 /// Another operator may write at the same time.
@@ -22,26 +22,34 @@ const TRIES: usize = 10;
 /// Between two looks at what becomes of an order.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Changes the orders. What cannot be read orders nothing, and is replaced.
-pub(super) async fn change(desk: &Desk<'_>, election: &Election, change: impl Fn(&mut Orders)) -> Result<(), Excuse> {
+/// Changes the orders. Unreadable orders are void, and are replaced.
+pub(super) async fn change(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    change: impl Fn(&mut Orders),
+) -> Result<(), CommandError> {
     let path = format!("{}/{CONTROL}", election.base);
-    let Some(office) = election.offices.first() else {
-        return Err(Excuse::not_known(format!("{} has no term", election.base)));
+    let Some(slot) = election.slots.first() else {
+        return Err(CommandError::not_known(format!("{} has no term", election.base)));
     };
     for _ in 0..TRIES {
-        let found = desk.visit.read(&path).await?;
+        let found = context.client.read(&path).await?;
         let mut orders = found.as_ref().and_then(|znode| Orders::read(&znode.data).ok()).unwrap_or_default();
+        // This write must not prolong what was ordered before.
+        if let Some(znode) = &found {
+            orders.date(znode.facts.changed_at);
+        }
         let before = orders.clone();
         change(&mut orders);
         if orders == before {
             return Ok(());
         }
         let version = found.map(|znode| znode.facts.version);
-        if desk.visit.write(&office.term_path, &path, &orders.written(), version).await? == Written::Done {
+        if context.client.write(&slot.term_path, &path, &orders.written(), version).await? == Written::Done {
             return Ok(());
         }
     }
-    Err(Excuse::not_known("others change the orders all the time, or the election was deleted; try again"))
+    Err(CommandError::not_known("others change the orders all the time, or the election was deleted; try again"))
 }
 
 /// Looks again and again, until a limit.
@@ -59,6 +67,11 @@ impl Patience {
     /// Waits a little. `false`: the limit is reached.
     pub async fn wait(&self) -> bool {
         sleep(PAUSE).await;
+        self.lasts()
+    }
+
+    /// Whether the limit is not reached.
+    pub fn lasts(&self) -> bool {
         clock::now().lease < self.until
     }
 
@@ -68,12 +81,12 @@ impl Patience {
 }
 
 /// Says what happens while it happens, each thing once; not to programs.
-pub(super) struct Teller {
+pub(super) struct Progress {
     format: Format,
     last: String,
 }
 
-impl Teller {
+impl Progress {
     pub fn new(format: Format) -> Self {
         Self { format, last: String::new() }
     }

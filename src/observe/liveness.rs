@@ -13,9 +13,9 @@ use super::status::Status;
 
 /// The loop's end: wakes it when somebody asks.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Arc<Notify>);
+pub struct Liveness(Arc<Notify>);
 
-impl Pulse {
+impl Liveness {
     /// Resolves when a turn is asked for. Cancel-safe.
     pub async fn asked(&self) {
         self.0.notified().await;
@@ -25,13 +25,13 @@ impl Pulse {
 /// The onlookers' end: what the loop has published, and the way to ask for more.
 #[derive(Clone, Debug)]
 pub struct Feed {
-    pulse: Pulse,
+    liveness: Liveness,
     statuses: watch::Receiver<Status>,
 }
 
 impl Feed {
-    pub fn new(pulse: Pulse, statuses: watch::Receiver<Status>) -> Self {
-        Self { pulse, statuses }
+    pub fn new(liveness: Liveness, statuses: watch::Receiver<Status>) -> Self {
+        Self { liveness, statuses }
     }
 
     /// As of the loop's last turn.
@@ -43,7 +43,7 @@ impl Feed {
     pub async fn fresh(&self, limit: Duration) -> Option<Status> {
         let mut statuses = self.statuses.clone();
         statuses.mark_unchanged();
-        self.pulse.0.notify_one();
+        self.liveness.0.notify_one();
         timeout(limit, statuses.changed()).await.ok()?.ok()?;
         Some(*statuses.borrow())
     }

@@ -1,0 +1,61 @@
+//! Checks leadership: an order that forbids it, a leader that does not renew, a free lease that is not taken.
+//!
+//! Never: a finding that a second look contradicts.
+
+use std::time::Duration;
+
+use super::super::{CommandContext, CommandError, overdue};
+use super::{Finding, advice, wrong};
+use crate::clock;
+use crate::observe::words;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
+
+pub(super) async fn findings(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+) -> Result<Vec<Finding>, CommandError> {
+    if let Some(order) = &election.orders.disabled {
+        let remedy = "zk-leaderctl enable lets it be led again";
+        return Ok(vec![advice("election", format!("disabled by {}: {}; {remedy}", order.by, order.reason))]);
+    }
+    let now = clock::time_of_day();
+    let suspects: Vec<_> =
+        election.slots.iter().filter(|slot| is_late(slot, now) || is_not_taken(slot, election)).collect();
+    let unchanged = overdue::watch(context, &suspects).await?;
+    let stuck = suspects.into_iter().zip(unchanged).filter(|(_, is_unchanged)| *is_unchanged);
+    Ok(stuck.filter_map(|(slot, _)| complaint(slot, election, now)).collect())
+}
+
+/// Half of the lease is four renewal intervals.
+fn is_late(slot: &SlotView, now: i64) -> bool {
+    let half = |lease_ms: u64| i64::try_from(lease_ms / 2).unwrap_or(i64::MAX);
+    let held = slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.waiting_on.is_none());
+    held.is_some_and(|(lease, written)| now.saturating_sub(written.changed_at) > half(lease.lease_ms))
+}
+
+/// In a shared election the first in line may be a contender of another library.
+fn is_not_taken(slot: &SlotView, election: &ElectionView) -> bool {
+    let is_free = slot.lease.as_ref().is_some_and(|(lease, _)| !lease.is_held());
+    is_free && !election.is_shared && first(election).is_some()
+}
+
+fn first(election: &ElectionView) -> Option<&str> {
+    election.line.first().map(|candidate| candidate.id.as_str())
+}
+
+fn complaint(slot: &SlotView, election: &ElectionView, now: i64) -> Option<Finding> {
+    let (lease, written) = slot.lease.as_ref()?;
+    if !lease.is_held() {
+        let first = first(election)?;
+        let remedy = "see its log, and start it anew if it hangs";
+        return Some(wrong(
+            "leader",
+            format!("the lease is free, and {first} is first in line and does not take it: {remedy}"),
+        ));
+    }
+    let holder = &lease.holder.as_ref()?.id;
+    let age = Duration::from_millis(u64::try_from(now.saturating_sub(written.changed_at)).unwrap_or(0));
+    let (age, length) = (words::length(age), words::length(Duration::from_millis(lease.lease_ms)));
+    let remedy = "it hangs, was killed, or is cut off from ZooKeeper: see its log";
+    Some(wrong("leader", format!("{holder} has not renewed its lease for {age} of {length}: {remedy}")))
+}

@@ -1,0 +1,74 @@
+//! Which leases ran out: a record that says `held` is only as good as its last renewal.
+//!
+//! The age of a record is read from two clocks, `ZooKeeper`'s and ours. So a record that looks too old is watched for two
+//! renewal intervals: a leader that lives renews it meanwhile, whatever our clock says.
+//!
+//! Never: a lease called overdue that was renewed while it was watched.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::orders::Patience;
+use super::{CommandContext, CommandError};
+use crate::clock;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
+
+/// Between two looks at a record.
+const PAUSE: Duration = Duration::from_millis(100);
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+const LONGEST_WATCH: Duration = Duration::from_secs(5);
+
+/// The versions (mzxid) of records that were watched and not renewed: they need not be watched again.
+pub(super) type Watched = RefCell<Vec<i64>>;
+
+/// Sets `overdue_since` of each slot whose lease ran out. All are watched at the same time.
+pub(super) async fn mark<'a>(
+    context: &CommandContext<'_>,
+    elections: impl Iterator<Item = &'a mut ElectionView>,
+) -> Result<(), CommandError> {
+    let now = clock::time_of_day();
+    let slots = elections.flat_map(|election| &mut election.slots);
+    let mut suspects: Vec<_> =
+        slots.filter_map(|slot| ends_at(slot).filter(|end| now > *end).map(|end| (slot, end))).collect();
+    let paths: Vec<_> = suspects.iter().map(|(slot, _)| &**slot).collect();
+    let unrenewed = watch(context, &paths).await?;
+    for ((slot, end), is_unrenewed) in suspects.iter_mut().zip(unrenewed) {
+        slot.overdue_since = is_unrenewed.then_some(*end);
+    }
+    Ok(())
+}
+
+/// When the lease ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.
+fn ends_at(slot: &SlotView) -> Option<i64> {
+    let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.waiting_on.is_none())?;
+    lease.holder.as_ref()?;
+    Some(written.changed_at.saturating_add(i64::try_from(lease.lease_ms).unwrap_or(i64::MAX)))
+}
+
+/// Whether each of these records stays as it was for two renewal intervals.
+pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> Result<Vec<bool>, CommandError> {
+    let mut stays = Vec::new();
+    let version = |slot: &SlotView| slot.lease.as_ref().map_or(0, |(_, written)| written.mzxid);
+    let length = |slot: &SlotView| {
+        let lease = slot.lease.as_ref().map_or(0, |(lease, _)| lease.lease_ms);
+        (Duration::from_millis(lease) / 4).clamp(SHORTEST_WATCH, LONGEST_WATCH)
+    };
+    let mut open: Vec<_> = slots.iter().map(|slot| !context.watched.borrow().contains(&version(slot))).collect();
+    let patience: Vec<_> = slots.iter().map(|slot| Patience::new(length(slot))).collect();
+    stays.resize(slots.len(), true);
+    while open.contains(&true) {
+        sleep(PAUSE).await;
+        for (((slot, patience), open), stays) in slots.iter().zip(&patience).zip(&mut open).zip(&mut stays) {
+            if *open {
+                let found = context.client.read(&slot.lease_path()).await?;
+                *stays = found.is_some_and(|znode| znode.facts.mzxid == version(slot));
+                *open = *stays && patience.lasts();
+            }
+        }
+    }
+    let unrenewed = slots.iter().zip(&stays).filter(|(_, stays)| **stays);
+    context.watched.borrow_mut().extend(unrenewed.map(|(slot, _)| version(slot)));
+    Ok(stays)
+}

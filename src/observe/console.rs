@@ -1,0 +1,194 @@
+//! Standard error: log lines, and below them one status line at the foot of the terminal that is drawn again and again and is
+//! gone before anybody else writes. A log that nobody reads never holds up the supervisor.
+//!
+//! Never: a write that may block; a panic because the reader is gone; a status line that wraps, or where standard error is
+//! no terminal or not ours at the moment.
+
+use std::io::{self, IsTerminal, Write, stderr};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{getpgrp, tcgetpgrp};
+use rustix::termios::tcgetwinsize;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::words::printable;
+
+/// To the first column, and clear from there (ECMA-48 `EL`).
+const CLEAR: &str = "\r\x1b[K";
+const WIDTH: usize = 80;
+
+/// The status line on the screen; empty: none.
+static SHOWN: Mutex<String> = Mutex::new(String::new());
+
+/// Whether there is a terminal that obeys.
+pub fn has_terminal() -> bool {
+    stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb")
+}
+
+/// Shows `text`, cut to the width of the terminal. A job in the background shows nothing: the prompt is the shell's.
+pub fn show(text: &str) {
+    let mut shown = lock();
+    if tcgetpgrp(stderr()) == Ok(getpgrp()) {
+        let text = cut(&printable(text), width());
+        if try_write(&stderr(), format!("{CLEAR}{text}").as_bytes()) {
+            *shown = text;
+        }
+    } else {
+        shown.clear();
+    }
+}
+
+/// Takes it away.
+pub fn hide() {
+    clear(&mut lock());
+}
+
+/// Takes it away for what `write` writes, and puts it back.
+pub fn beside(write: impl FnOnce()) {
+    let mut shown = lock();
+    let text = clear(&mut shown);
+    write();
+    if !text.is_empty() && try_write(&stderr(), text.as_bytes()) {
+        *shown = text;
+    }
+}
+
+fn clear(shown: &mut MutexGuard<'_, String>) -> String {
+    if !shown.is_empty() {
+        try_write(&stderr(), CLEAR.as_bytes());
+    }
+    std::mem::take(shown)
+}
+
+fn lock() -> MutexGuard<'static, String> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One column is left free: a cursor in the last one wraps on some terminals.
+fn width() -> usize {
+    let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { WIDTH } else { columns }.saturating_sub(1)
+}
+
+/// Cuts to the width. A letter that is not ASCII counts as two columns.
+fn cut(text: &str, width: usize) -> String {
+    let columns = |letter: char| if letter.is_ascii() { 1 } else { 2 };
+    if text.chars().map(columns).sum::<usize>() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(3);
+    let fitting = text.chars().take_while(|letter| {
+        let fits = columns(*letter) <= left;
+        left = left.saturating_sub(columns(*letter));
+        fits
+    });
+    fitting.collect::<String>() + "..."
+}
+
+/// A pipe that polls as writable takes this much without blocking (`pipe(7)`, `PIPE_BUF`).
+const AT_ONCE: usize = 4096;
+
+/// Lines that were not written since the last one that was.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Makes the writers of log lines; each is given one whole line.
+pub struct Stderr;
+
+impl<'a> MakeWriter<'a> for Stderr {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        Self
+    }
+}
+
+impl Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        beside(|| write_at_once(&io::stderr(), line, &LOST));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
+    let missing = lost.load(Ordering::Relaxed);
+    if missing > 0
+        && !try_write(
+            stream,
+            format!("zk-leader-run: {missing} log lines were lost: standard error was not read\n").as_bytes(),
+        )
+    {
+        lost.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    lost.fetch_sub(missing, Ordering::Relaxed);
+    if !line.chunks(AT_ONCE).all(|part| try_write(stream, part)) {
+        lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
+    let mut polled = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
+    let ready = poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+    ready && nix::unistd::write(stream, bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use nix::unistd::pipe;
+
+    use super::*;
+
+    #[test]
+    fn a_full_pipe_costs_lines_but_never_blocks_and_the_loss_is_told() {
+        let (reader, writer) = pipe().unwrap();
+        let mut reader = File::from(reader);
+        let (filled, outcome) = mpsc::channel();
+        thread::spawn(move || {
+            let lost = AtomicU64::new(0);
+            while lost.load(Ordering::Relaxed) < 3 {
+                write_at_once(&writer, &[b'x'; 1000], &lost);
+            }
+            filled.send((writer, lost)).unwrap();
+        });
+        let (writer, lost) = outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
+        let mut buffer = vec![0; 1 << 20];
+        assert!(reader.read(&mut buffer).unwrap() >= AT_ONCE);
+        write_at_once(&writer, b"after\n", &lost);
+        drop(writer);
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("zk-leader-run: 3 log lines were lost: standard error was not read\nafter\n"), "{rest}");
+        assert_eq!(lost.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_no_reason_to_fail() {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let lost = AtomicU64::new(0);
+        write_at_once(&writer, b"nobody hears this\n", &lost);
+        assert_eq!(lost.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_line_never_wraps_even_if_its_letters_are_wide() {
+        assert_eq!(cut("0123456789", 10), "0123456789");
+        assert_eq!(cut("0123456789a", 10), "0123456...");
+        assert_eq!(cut("日本日本", 8), "日本日本");
+        assert_eq!(cut("日本日本日", 8), "日本...");
+        assert_eq!(cut("0123456789", 2), "...", "a terminal of two columns has other problems");
+    }
+}

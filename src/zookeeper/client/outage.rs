@@ -1,0 +1,77 @@
+//! What is said while no server can be reached: at once, after 10 s, then every minute, and whenever the reason changes.
+//!
+//! Never: a line for each of many quick attempts.
+
+use std::time::Duration;
+
+use crate::core::time::Timestamp;
+
+const SECOND_LINE: Duration = Duration::from_secs(10);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// One outage, from the first attempt that failed. The default: there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    since: Option<Timestamp>,
+    reason: String,
+    lines: u32,
+}
+
+/// A line that is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Due {
+    Reason,
+    /// The outage has lasted for so long.
+    Still(Duration),
+}
+
+impl Outage {
+    /// An attempt failed. `is_final`: the servers refuse us, and another attempt would not help.
+    pub fn report(&mut self, now: Timestamp, reason: String, is_final: bool) {
+        match self.due(now, reason) {
+            Some(Due::Reason) if is_final => tracing::error!("Cannot connect to ZooKeeper: {}", self.reason),
+            Some(Due::Reason) => tracing::warn!("Cannot reach ZooKeeper: {}; retrying", self.reason),
+            Some(Due::Still(length)) => {
+                let length = humantime::format_duration(length);
+                tracing::warn!("Without ZooKeeper for {length}: {}; retrying", self.reason);
+            }
+            None => tracing::debug!(reason = self.reason, "Ensemble was not reached again"),
+        }
+    }
+
+    fn due(&mut self, now: Timestamp, reason: String) -> Option<Due> {
+        let since = *self.since.get_or_insert(now);
+        if reason != self.reason {
+            self.reason = reason;
+            self.lines = self.lines.max(1);
+            return Some(Due::Reason);
+        }
+        let length = since.until(now);
+        let due_at = if self.lines <= 1 { SECOND_LINE } else { MINUTE * (self.lines - 1) };
+        if length < due_at {
+            return None;
+        }
+        let minutes = u32::try_from(length.as_secs() / 60).unwrap_or(u32::MAX);
+        self.lines = minutes.saturating_add(2);
+        Some(Due::Still(if minutes == 0 { SECOND_LINE } else { MINUTE * minutes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_told_at_once_after_ten_seconds_and_every_minute() {
+        let mut outage = Outage::default();
+        let told = |outage: &mut Outage, seconds: u64, reason: &str| {
+            outage.due(Timestamp::ZERO.after(Duration::from_secs(100 + seconds)), reason.to_owned())
+        };
+        let lines: Vec<_> =
+            (0..=190).filter_map(|second| Some((second, told(&mut outage, second, "refused")?))).collect();
+        let still = |seconds| Due::Still(Duration::from_secs(seconds));
+        assert_eq!(lines, [(0, Due::Reason), (10, still(10)), (60, still(60)), (120, still(120)), (180, still(180))]);
+        assert_eq!(told(&mut outage, 191, "no quorum"), Some(Due::Reason), "another reason is told at once");
+        assert_eq!(told(&mut outage, 192, "no quorum"), None);
+    }
+}

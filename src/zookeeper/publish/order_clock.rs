@@ -1,0 +1,73 @@
+//! Until when an order is in force, by `ZooKeeper`'s clock: from the write that gave it, whenever a host learns of it. Whoever
+//! finds that it has lapsed deletes it.
+//!
+//! Never: an order prolonged by a host that starts late; another order lost.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::zookeeper::client::connection::{MultiResult, Stat, Watcher};
+use crate::zookeeper::client::ensemble::ANY_VERSION;
+use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
+use crate::zookeeper::schema::control::{CONTROL, Orders};
+
+/// What is in force, and for how long that holds unless somebody changes it.
+pub(super) struct InForce {
+    pub orders: Orders,
+    pub lapses_in: Option<Duration>,
+}
+
+/// Sorts out what has lapsed. Without a word about the time, every order is as good as new.
+pub(super) async fn judge(contact: &Contact, mut orders: Orders, stat: &Stat) -> InForce {
+    orders.date(stat.mtime);
+    if !orders.has_limit() {
+        return InForce { orders, lapses_in: None };
+    }
+    match now(contact).await {
+        Ok(now) => {
+            let in_force = orders.in_force(now);
+            if in_force != orders {
+                delete_lapsed(contact, &in_force, stat.version).await;
+            }
+            InForce { lapses_in: in_force.lapses_in(now), orders: in_force.as_of(now) }
+        }
+        Err(fault) => {
+            tracing::debug!(?fault, "ZooKeeper's time is not known");
+            InForce { orders, lapses_in: None }
+        }
+    }
+}
+
+/// Waits until the orders have changed, or one of them has lapsed.
+pub(super) async fn changed(watcher: Watcher, lapses_in: Option<Duration>) {
+    drop(timeout(lapses_in.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN), watcher.changed()).await);
+}
+
+/// The time of a write: of a znode that is there only within its transaction.
+async fn now(contact: &Contact) -> Result<i64, Fault> {
+    let office = &contact.office;
+    let path = format!("{}/clock-{:016x}", office.paths.base, office.settings.instance);
+    let mut multi = contact.client.multi();
+    multi.check(&office.paths.term, ANY_VERSION);
+    multi.create(&path, b"", &office.settings.acl.persistent());
+    multi.set(&path, b"", None);
+    multi.delete(&path, None);
+    let results = multi.commit().await.map_err(|error| Fault::of_multi(&error, &[]))?;
+    let written = results.iter().find_map(|result| match result {
+        MultiResult::SetData { stat } => Some(stat.mtime),
+        _ => None,
+    });
+    written.ok_or_else(|| Fault::unknown("a write without a time"))
+}
+
+/// Every host that sees an order lapse tries; one of them does it.
+async fn delete_lapsed(contact: &Contact, in_force: &Orders, version: i32) {
+    let path = format!("{}/{CONTROL}", contact.office.paths.base);
+    if let Err(error) = contact.client.set_data(&path, &in_force.written(), Some(version)).await {
+        tracing::debug!(%error, "A lapsed order was not deleted");
+        // Not at once again, if that is for want of rights.
+        sleep(Duration::from_millis(100)).await;
+    }
+}
