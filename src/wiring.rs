@@ -26,8 +26,8 @@ use crate::observe::http::{Identity as Shown, Listener};
 use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
-use crate::supervisor::Onlookers;
-use crate::supervisor::errands;
+use crate::supervisor::Observers;
+use crate::supervisor::auxiliary;
 use crate::zookeeper;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::election::release_orphaned::Orphaned;
@@ -62,10 +62,10 @@ fn identity(config: &Config) -> Identity {
     Identity { id: config.id.clone(), path: config.base.as_str().to_owned() }
 }
 
-pub fn errands(config: &Config) -> errands::Settings {
+pub fn errands(config: &Config) -> auxiliary::Settings {
     let Auxiliary { hook, health, eligible, fence, .. } = config.auxiliary.clone();
     let eligible = eligible.map(|errand| (errand, config.service.stand_back));
-    errands::Settings { identity: identity(config), hook, health, eligible, fence }
+    auxiliary::Settings { identity: identity(config), hook, health, eligible, fence }
 }
 
 /// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.
@@ -157,7 +157,7 @@ fn host() -> String {
 ///
 /// # Errors
 /// When an address cannot be listened at.
-pub fn onlookers(config: &Config) -> Result<Onlookers, ConfigError> {
+pub fn onlookers(config: &Config) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(
@@ -175,7 +175,7 @@ pub fn onlookers(config: &Config) -> Result<Onlookers, ConfigError> {
     let identity =
         Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
     let manner = Manner::of(config.log_format, config.log_level);
-    Ok(Onlookers { identity, manner, http: http.transpose()?, systemd: systemd(config) })
+    Ok(Observers { identity, manner, http: http.transpose()?, systemd: systemd(config) })
 }
 
 /// As systemd asks for it in our environment (`sd_notify(3)`, `sd_watchdog_enabled(3)`).

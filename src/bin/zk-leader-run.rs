@@ -10,8 +10,8 @@ use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
-use zk_leader_run::supervisor::errands::{self, Guards};
-use zk_leader_run::supervisor::{Company, Onlookers};
+use zk_leader_run::supervisor::auxiliary::{self, Guards};
+use zk_leader_run::supervisor::{Observers, SupervisorConfig};
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::{dry_run, supervisor, wiring};
 
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         return release(&config, &orphaned);
     }
     // Before there is a second thread.
-    let guards = errands::fork(wiring::guard(&config), &wiring::errands(&config));
+    let guards = auxiliary::fork(wiring::guard(&config), &wiring::errands(&config));
     log::start(config.log_format, config.log_level, wiring::log_owner(&config));
     match guards {
         Ok(guards) => lead(&config, guards),
@@ -73,11 +73,11 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     }
 }
 
-fn supervise(config: &Config, guards: Guards, onlookers: Onlookers) -> io::Result<ExitReason> {
+fn supervise(config: &Config, guards: Guards, onlookers: Observers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
     let preempt_after = config.leaders.preempt_after;
-    let company = Company { onlookers, errands: wiring::errands(config), preempt_after };
+    let company = SupervisorConfig { onlookers, errands: wiring::errands(config), preempt_after };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await });
     // A name that is still being resolved does not hold up our exit: getaddrinfo(3) cannot be given up.

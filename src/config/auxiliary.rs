@@ -7,19 +7,19 @@ use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Origin, Setting};
 use crate::config::value::duration::{self, Zero};
 use crate::core::health;
-use crate::supervisor::errands::Errand;
+use crate::supervisor::auxiliary::AuxiliaryCommand;
 
 /// The auxiliary commands that there are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Auxiliary {
     /// `--hook`.
-    pub hook: Option<Errand>,
+    pub hook: Option<AuxiliaryCommand>,
     /// `--health-cmd`.
-    pub health: Option<(Errand, health::Settings)>,
+    pub health: Option<(AuxiliaryCommand, health::Settings)>,
     /// `--eligible-cmd`.
-    pub eligible: Option<Errand>,
+    pub eligible: Option<AuxiliaryCommand>,
     /// `--fence-cmd`.
-    pub fence: Option<Errand>,
+    pub fence: Option<AuxiliaryCommand>,
     /// Settings without effect.
     pub(super) notices: Vec<String>,
 }
@@ -34,7 +34,10 @@ pub(super) fn read(layers: &Layers) -> Result<Auxiliary, ConfigError> {
     Ok(Auxiliary { hook, health, eligible, fence, notices })
 }
 
-fn health(notices: &mut Vec<String>, layers: &Layers) -> Result<Option<(Errand, health::Settings)>, ConfigError> {
+fn health(
+    notices: &mut Vec<String>,
+    layers: &Layers,
+) -> Result<Option<(AuxiliaryCommand, health::Settings)>, ConfigError> {
     const OPTION: &str = "--health-cmd";
     let command = layers.given("health-cmd")?;
     let timeout = layers.required("health-timeout")?;
@@ -67,7 +70,7 @@ fn errand(
     command: Option<Setting>,
     timeout: &Setting,
     option: &'static str,
-) -> Result<Option<Errand>, ConfigError> {
+) -> Result<Option<AuxiliaryCommand>, ConfigError> {
     let remedy = "write how long it may take, like 10s";
     let limit = duration::parse(timeout, Zero::Senseless(remedy))?;
     match command {
@@ -77,7 +80,7 @@ fn errand(
         Some(command) if command.text.chars().any(|letter| letter.is_control() && letter != '\n' && letter != '\t') => {
             Err(command.refused("contains a control character; write a command as you would type it"))
         }
-        Some(command) => Ok(Some(Errand { command: command.text, timeout: limit })),
+        Some(command) => Ok(Some(AuxiliaryCommand { command: command.text, timeout: limit })),
         None => {
             unless_default(notices, timeout, option);
             Ok(None)

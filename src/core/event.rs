@@ -111,7 +111,7 @@ pub enum Request {
 
 /// Why this process may not lead now.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Bar {
+pub enum Ineligibility {
     /// The health command says so: leave the line, or resign.
     Unhealthy,
     /// The eligibility command says so: the same.
@@ -198,7 +198,7 @@ pub enum Event {
     /// The fence command of the term with this token has ended: well, or with a failure or out of time.
     Fenced { token: i64, is_fenced: bool },
     /// From now on we may not lead for this reason, or (`on` false) not for this one.
-    Barred { bar: Bar, on: bool },
+    Barred { bar: Ineligibility, on: bool },
 
     /// The guard reported.
     Guard(Report),

@@ -1,12 +1,12 @@
 //! The decisions, and nothing else: std only, no I/O, no clock, no logging, no async.
 pub mod action;
 pub mod backoff;
-pub mod docket;
 pub mod event;
 pub mod health;
 pub mod hooks;
 pub mod lease;
 pub mod machine;
+pub mod operator_orders;
 pub mod order;
 pub mod preemption;
 pub mod restart;

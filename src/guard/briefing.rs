@@ -20,7 +20,7 @@ pub struct Briefing {
 
 /// The order to run it once.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Errand {
+pub struct AuxiliaryCommand {
     pub run: RunId,
     pub deadlines: Deadlines,
     pub briefing: Briefing,
@@ -34,7 +34,7 @@ const HEAD: usize = 1 + 8 + 2 * 8 + 4;
 const TAG: u8 = 0x45;
 
 /// `None`: longer than a record may be.
-pub fn encode_errand(errand: &Errand) -> Option<Vec<u8>> {
+pub fn encode_errand(errand: &AuxiliaryCommand) -> Option<Vec<u8>> {
     let variables: Vec<u8> = errand
         .briefing
         .variables
@@ -49,7 +49,7 @@ pub fn encode_errand(errand: &Errand) -> Option<Vec<u8>> {
     (record.len() <= ERRAND_LONGEST).then_some(record)
 }
 
-pub fn decode_errand(record: &[u8]) -> Option<Errand> {
+pub fn decode_errand(record: &[u8]) -> Option<AuxiliaryCommand> {
     let (head, body) = record.split_at_checked(HEAD).filter(|_| record.len() <= ERRAND_LONGEST)?;
     let mut head = Reader::of::<HEAD>(head)?;
     (head.byte()? == TAG).then_some(())?;
@@ -60,7 +60,7 @@ pub fn decode_errand(record: &[u8]) -> Option<Errand> {
         .split_inclusive(|&byte| byte == 0)
         .map(|variable| CString::from_vec_with_nul(variable.to_vec()).ok())
         .collect::<Option<Vec<_>>>()?;
-    Some(Errand { run, deadlines, briefing: Briefing { variables, stdin: stdin.to_vec() } })
+    Some(AuxiliaryCommand { run, deadlines, briefing: Briefing { variables, stdin: stdin.to_vec() } })
 }
 
 #[cfg(test)]
@@ -71,13 +71,13 @@ mod tests {
     use crate::core::time::Timestamp;
     use crate::guard::protocol::decode_order;
 
-    fn errands() -> impl Strategy<Value = Errand> {
+    fn errands() -> impl Strategy<Value = AuxiliaryCommand> {
         let variable = "[A-Z_]{1,20}=[^\0]{0,40}".prop_map(|text| CString::new(text).unwrap());
         let variables = proptest::collection::vec(variable, 0..12);
         let stdin = proptest::collection::vec(any::<u8>(), 0..600);
         (any::<u64>(), any::<u64>(), any::<u64>(), variables, stdin).prop_map(|(run, stop, kill, variables, stdin)| {
             let deadlines = Deadlines { stop_at: Timestamp::from_nanos(stop), kill_at: Timestamp::from_nanos(kill) };
-            Errand { run: RunId(run), deadlines, briefing: Briefing { variables, stdin } }
+            AuxiliaryCommand { run: RunId(run), deadlines, briefing: Briefing { variables, stdin } }
         })
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn what_is_too_long_is_not_sent() {
         let briefing = Briefing { variables: vec![], stdin: vec![0; ERRAND_LONGEST] };
         let deadlines = Deadlines { stop_at: Timestamp::ZERO, kill_at: Timestamp::ZERO };
-        let errand = Errand { run: RunId(1), deadlines, briefing };
+        let errand = AuxiliaryCommand { run: RunId(1), deadlines, briefing };
         assert_eq!(encode_errand(&errand), None);
     }
 }

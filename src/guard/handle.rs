@@ -20,7 +20,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
-use super::briefing::{Errand, encode_errand};
+use super::briefing::{AuxiliaryCommand, encode_errand};
 use super::children::Children;
 use super::contain::Containment;
 use super::environment::Identity;
@@ -245,7 +245,7 @@ impl Handle {
     ///
     /// # Errors
     /// `InvalidInput`: the briefing is too long. Else as [`Handle::send`].
-    pub fn send_errand(&self, errand: &Errand) -> io::Result<()> {
+    pub fn send_errand(&self, errand: &AuxiliaryCommand) -> io::Result<()> {
         let record = encode_errand(errand).ok_or(io::ErrorKind::InvalidInput)?;
         send(self.socket.as_raw_fd(), &record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?;
         Ok(())

@@ -21,12 +21,12 @@ mod processes;
 pub mod protocol;
 mod releaser;
 mod sentinel;
-pub mod strays;
 mod streams;
 mod sweep;
 mod sys;
 mod terminal;
 mod tree;
+pub mod zombies;
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +39,7 @@ use children::Children;
 use contain::Containment;
 use directory::Directory;
 use launch::Launch;
-use poll_loop::{Farewell, PollLoop};
+use poll_loop::{GuardExit, PollLoop};
 use releaser::Releaser;
 use tree::{Tree, errno_of};
 
@@ -83,7 +83,7 @@ fn run(mut guard: Guard) -> ! {
     sys::exit(status)
 }
 
-fn keep_watch(guard: Guard) -> Result<Farewell, Errno> {
+fn keep_watch(guard: Guard) -> Result<GuardExit, Errno> {
     // A group of its own: Ctrl-C and the signals of a shell's job control are not for it. Not a session of its own:
     // it shall be able to hand the terminal over.
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;

@@ -19,7 +19,7 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::timerfd::{self, TimerFd, TimerFlags};
 use nix::time::ClockId;
 
-use super::briefing::{ERRAND_LONGEST, Errand, decode_errand};
+use super::briefing::{AuxiliaryCommand, ERRAND_LONGEST, decode_errand};
 use super::policy::{Input, Policy, Step};
 use super::probe::PROBE;
 use super::protocol::{decode_order, encode_report};
@@ -51,12 +51,12 @@ pub struct PollLoop {
     pause: Duration,
     /// The supervisor is gone; its descriptors would be ready for ever.
     is_alone: bool,
-    farewell: Option<Farewell>,
+    farewell: Option<GuardExit>,
 }
 
 /// How the guard ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Farewell {
+pub struct GuardExit {
     /// The term whose record may be freed, because the supervisor cannot do it any more.
     pub release: Option<Grant>,
 }
@@ -86,7 +86,7 @@ impl PollLoop {
 
     /// # Errors
     /// When the guard cannot sleep, look or be killed in time: it must end, and the supervisor ends the tree.
-    pub fn run(mut self) -> Result<Farewell, Errno> {
+    pub fn run(mut self) -> Result<GuardExit, Errno> {
         loop {
             let ready = self.sleep()?;
             self.turn(ready)?;
@@ -156,7 +156,7 @@ impl PollLoop {
             Step::Freeze => self.tree.freeze(),
             Step::Thaw => self.tree.thaw(),
             Step::Report(report) => self.report(report),
-            Step::Quit { release } => self.farewell = Some(Farewell { release }),
+            Step::Quit { release } => self.farewell = Some(GuardExit { release }),
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl PollLoop {
         if let Some(order) = decode_order(record) {
             return self.step(Input::Ordered(order));
         }
-        let Some(Errand { run, deadlines, briefing }) = decode_errand(record) else { return Ok(()) };
+        let Some(AuxiliaryCommand { run, deadlines, briefing }) = decode_errand(record) else { return Ok(()) };
         if !self.tree.brief(briefing) {
             return Ok(());
         }

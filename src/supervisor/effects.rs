@@ -10,10 +10,10 @@ use crate::core::event::Event;
 use crate::core::order::{Order, Report};
 use crate::guard::handle::Handle;
 use crate::observe::{log, words};
-use crate::zookeeper::Desk;
+use crate::zookeeper::Election;
 
 pub(super) struct Effects {
-    desk: Desk,
+    election: Election,
     guard: Handle,
     guard_state: GuardState,
     /// The guards of errands: none of the command's orphans.
@@ -29,8 +29,8 @@ enum GuardState {
 }
 
 impl Effects {
-    pub(super) fn new(desk: Desk, guard: Handle, spared: &[i32]) -> Self {
-        Self { desk, guard, guard_state: GuardState::Alive, spared: spared.to_vec() }
+    pub(super) fn new(election: Election, guard: Handle, spared: &[i32]) -> Self {
+        Self { election, guard, guard_state: GuardState::Alive, spared: spared.to_vec() }
     }
 
     /// In order; the reason to exit, if that was the last of them.
@@ -46,25 +46,25 @@ impl Effects {
     #[must_use]
     fn carry_out(&mut self, action: Action) -> Option<ExitReason> {
         match action {
-            Action::Connect { session } => self.desk.connect(session),
-            Action::Enter { candidacy } => self.desk.enter(candidacy),
-            Action::Look { candidacy } => self.desk.look(candidacy),
-            Action::Observe { candidacy, slot } => self.desk.observe(candidacy, slot),
+            Action::Connect { session } => self.election.connect(session),
+            Action::Enter { candidacy } => self.election.enter(candidacy),
+            Action::Look { candidacy } => self.election.look(candidacy),
+            Action::Observe { candidacy, slot } => self.election.observe(candidacy, slot),
             Action::TakeOver { candidacy, conditions, entry, longest } => {
-                self.desk.take_over(candidacy, conditions, entry, longest);
+                self.election.take_over(candidacy, conditions, entry, longest);
             }
-            Action::Renew { candidacy, conditions, entry } => self.desk.renew(candidacy, conditions, entry),
+            Action::Renew { candidacy, conditions, entry } => self.election.renew(candidacy, conditions, entry),
             Action::Mark { candidacy, conditions, entry, is_first } => {
-                self.desk.mark(candidacy, conditions, entry, is_first);
+                self.election.mark(candidacy, conditions, entry, is_first);
             }
-            Action::EndRun { status, ok } => self.desk.end_run(status, ok),
+            Action::EndRun { status, ok } => self.election.end_run(status, ok),
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {
-                self.desk.release(candidacy, conditions, entry, keeps_candidate);
+                self.election.release(candidacy, conditions, entry, keeps_candidate);
             }
             // No setting asks for a fence yet.
             Action::Fence { .. } | Action::EndFence => {}
             Action::Guard(order @ Order::Start { .. }) => {
-                self.desk.settle();
+                self.election.settle();
                 self.send(&order);
             }
             Action::Guard(order) => self.send(&order),
@@ -76,8 +76,8 @@ impl Effects {
         None
     }
 
-    pub(super) fn desk(&self) -> &Desk {
-        &self.desk
+    pub(super) fn election(&self) -> &Election {
+        &self.election
     }
 
     /// A guard that takes no orders is none.
@@ -123,7 +123,7 @@ impl Effects {
 
     /// Closes the session, and lets the guard go.
     pub(super) async fn close(mut self, limit: Duration) {
-        if !self.desk.close(limit).await {
+        if !self.election.close(limit).await {
             tracing::debug!("Closing the session was not confirmed; it is left to expiry");
         }
         let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;

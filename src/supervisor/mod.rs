@@ -2,12 +2,12 @@
 //!
 //! Never: a blocking call; a decision; a clock other than [`crate::clock`].
 
+pub mod auxiliary;
 mod effects;
-pub mod errands;
-mod fuse;
+mod memory_limit;
 mod reporter;
 mod signals;
-mod strays;
+mod zombies;
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 
 use crate::clock::{self, SuspendWatch};
 use crate::core::action::ExitReason;
-use crate::core::docket::{Docket, Orders};
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
+use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
 use crate::core::time::Now;
 use crate::guard::handle::Handle;
@@ -26,10 +26,10 @@ use crate::observe::http::{self, Identity, Listener};
 use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
-use crate::zookeeper::{self, Desk};
+use crate::zookeeper::{self, Election};
 
+use auxiliary::{AuxiliaryCommands, Guards};
 use effects::Effects;
-use errands::{Errands, Guards};
 use reporter::Reporter;
 use signals::SignalStream;
 
@@ -38,7 +38,7 @@ const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
 /// Those who look on from outside.
 #[derive(Debug)]
-pub struct Onlookers {
+pub struct Observers {
     pub identity: Identity,
     /// How people are told while we wait.
     pub manner: Manner,
@@ -49,9 +49,9 @@ pub struct Onlookers {
 
 /// Who is there beside the machine, the ensemble and the guard of the command.
 #[derive(Debug)]
-pub struct Company {
-    pub onlookers: Onlookers,
-    pub errands: errands::Settings,
+pub struct SupervisorConfig {
+    pub onlookers: Observers,
+    pub errands: auxiliary::Settings,
     /// `--preempt-after`.
     pub preempt_after: Option<Duration>,
 }
@@ -64,21 +64,21 @@ pub async fn run(
     settings: Settings,
     ensemble: zookeeper::Settings,
     guards: Guards,
-    company: Company,
+    company: SupervisorConfig,
 ) -> std::io::Result<ExitReason> {
-    fuse::insert();
+    memory_limit::insert();
     let mut signals = SignalStream::new()?;
     let ((sender, mut answers), mut suspend) = (mpsc::unbounded_channel(), SuspendWatch::new());
     let machine = Machine::new(settings, clock::now());
     let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
-    let desk = Desk::new(ensemble, sender);
-    let (errands, guard) = Errands::new(company.errands, guards, &publisher.metrics())?;
-    invite(company.onlookers, &publisher, &desk, &guard)?;
-    let mut orders = desk.orders();
-    let effects = Effects::new(desk, guard, errands.guards());
-    let (docket, preemption) = (Docket::default(), Preemption::new(company.preempt_after));
+    let election = Election::new(ensemble, sender);
+    let (errands, guard) = AuxiliaryCommands::new(company.errands, guards, &publisher.metrics())?;
+    invite(company.onlookers, &publisher, &election, &guard)?;
+    let mut orders = election.orders();
+    let effects = Effects::new(election, guard, errands.guards());
+    let (docket, preemption) = (OperatorOrders::default(), Preemption::new(company.preempt_after));
     let (reporter, stop_again) = (Reporter::default(), false);
-    let mut stage = Stage { machine, publisher, effects, errands, docket, preemption, reporter, stop_again };
+    let mut stage = Supervisor { machine, publisher, effects, errands, docket, preemption, reporter, stop_again };
     let mut events: Vec<Event> = stage.errands.opening().chain([Event::Ticked]).collect();
     loop {
         let now = clock::now();
@@ -104,19 +104,19 @@ pub async fn run(
 }
 
 /// The machine, and those who take part in each of its turns.
-struct Stage {
+struct Supervisor {
     machine: Machine,
     publisher: StatusPublisher,
     effects: Effects,
-    errands: Errands,
-    docket: Docket,
+    errands: AuxiliaryCommands,
+    docket: OperatorOrders,
     preemption: Preemption,
     reporter: Reporter,
     /// The last hooks are not waited for.
     stop_again: bool,
 }
 
-impl Stage {
+impl Supervisor {
     /// One event and what follows from it, the orders to the guard before everything else; the reason to exit, if it is one.
     #[must_use]
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
@@ -126,7 +126,7 @@ impl Stage {
             exit = exit.or(self.turn(now, barred));
         }
         if self.preemption.judge(now.lease, &self.machine.snapshot()) {
-            self.effects.desk().preempt();
+            self.effects.election().preempt();
         }
         exit
     }
@@ -155,11 +155,11 @@ impl Stage {
             console::hide();
         }
         let exit = self.effects.carry_out_all(&actions);
-        self.errands.note(now.lease, &event, &actions, || self.effects.desk().unfenced());
+        self.errands.note(now.lease, &event, &actions, || self.effects.election().unfenced());
         let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
         let news = self.reporter.turn((now, clock::time_of_day()), &event, &snapshot, bars, &actions);
-        news.account.into_iter().for_each(|account| self.effects.desk().describe(account));
-        news.terms.into_iter().for_each(|term| self.effects.desk().write_down(term));
+        news.account.into_iter().for_each(|account| self.effects.election().describe(account));
+        news.terms.into_iter().for_each(|term| self.effects.election().write_down(term));
         exit
     }
 
@@ -186,9 +186,14 @@ impl Stage {
     }
 }
 
-fn invite(onlookers: Onlookers, publisher: &StatusPublisher, desk: &Desk, guard: &Handle) -> std::io::Result<()> {
-    let Onlookers { identity, manner, http, systemd } = onlookers;
-    tokio::spawn(waiting::report_waits(manner, publisher.feed(), desk.surveyor()));
+fn invite(
+    onlookers: Observers,
+    publisher: &StatusPublisher,
+    election: &Election,
+    guard: &Handle,
+) -> std::io::Result<()> {
+    let Observers { identity, manner, http, systemd } = onlookers;
+    tokio::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
     if let Some(settings) = systemd {
         tokio::spawn(systemd::tell(settings, publisher.feed(), guard.prober()));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::Event;
-use crate::core::machine::{Bars, Snapshot};
+use crate::core::machine::{Ineligibilities, Snapshot};
 use crate::core::order::{Cause, Report, Takeover};
 use crate::core::time::{Now, Timestamp};
 use crate::observe::words;
@@ -41,7 +41,7 @@ impl Reporter {
         (clock, now): (Now, i64),
         event: &Event,
         snapshot: &Snapshot,
-        bars: Bars,
+        bars: Ineligibilities,
         actions: &[Action],
     ) -> News {
         let mut news = News::default();
@@ -101,7 +101,7 @@ impl Reporter {
     }
 }
 
-fn account(snapshot: &Snapshot, bars: Bars, since: i64) -> MemberStatus {
+fn account(snapshot: &Snapshot, bars: Ineligibilities, since: i64) -> MemberStatus {
     let role = if snapshot.tenure.is_some() { "leader" } else { "follower" };
     let token = snapshot.tenure.map(|held| held.grant.token);
     let why_not = [
@@ -126,7 +126,7 @@ mod tests {
         let (begun, woken) = (at(Duration::ZERO), at(Duration::from_secs(60)));
         let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
         let mut reporter = Reporter::default();
-        let first = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Bars::default(), &[]);
+        let first = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Ineligibilities::default(), &[]);
         assert_eq!(first.terms.len(), 1);
         let (run, status) = (RunId(1), ChildStatus::Signaled(9));
         let tree_ended = Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline });
@@ -140,8 +140,8 @@ mod tests {
             next_in: None,
         });
         let gone = Snapshot { tenure: None, ..snapshot };
-        reporter.turn((woken, 61_000), &tree_ended, &snapshot, Bars::default(), &[]);
-        let told = reporter.turn((woken, 61_000), &Event::Ticked, &gone, Bars::default(), &[over]);
+        reporter.turn((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
+        let told = reporter.turn((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
     }
 }

@@ -30,8 +30,8 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::core::action::{Conditions, Entry};
-use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
+use crate::core::operator_orders::Orders;
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use client::error::Fault;
@@ -42,19 +42,19 @@ use election::session::arm;
 use election::session::companion::Companion;
 use election::session::contact::Contact;
 use election::session::{Line, Session};
-use election::shared::Office;
+use election::shared::Shared;
 use election::{preempt, read, run_once, transactions};
-use publish::leader_query::Surveyor;
+use publish::leader_query::LeaderQuery;
 use publish::{MemberStatus, Publisher};
 use schema::history::Term;
-use schema::pending_fences::Unfenced;
+use schema::pending_fences::PendingFence;
 
 pub use schema::settings::Settings;
 
-/// See the module's page. Every method but [`Desk::close`] returns at once; it must be called on a tokio runtime.
+/// See the module's page. Every method but [`Election::close`] returns at once; it must be called on a tokio runtime.
 #[derive(Debug)]
-pub struct Desk {
-    office: Arc<Office>,
+pub struct Election {
+    shared: Arc<Shared>,
     publisher: Arc<Publisher>,
     companion: Arc<Companion>,
     session: Option<Session>,
@@ -62,29 +62,29 @@ pub struct Desk {
     closing: Vec<Task>,
 }
 
-impl Desk {
+impl Election {
     pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
         let publisher = Arc::<Publisher>::default();
         let beside = Arc::clone(&publisher);
         let companion = Companion::new(move |contact| publish::keep(Arc::clone(&beside), contact));
-        let office = Arc::new(Office::new(settings, events));
-        Self { office, publisher, companion: Arc::new(companion), session: None, closing: Vec::new() }
+        let shared = Arc::new(Shared::new(settings, events));
+        Self { shared, publisher, companion: Arc::new(companion), session: None, closing: Vec::new() }
     }
 
     /// Opens a session, after giving up the one before. Answer: `Connected`, `Unreachable` or `Rejected`.
     pub fn connect(&mut self, session: SessionNumber) {
         self.retire();
-        self.session = Some(Session::open(Arc::clone(&self.office), Arc::clone(&self.companion), session));
+        self.session = Some(Session::open(Arc::clone(&self.shared), Arc::clone(&self.companion), session));
     }
 
     /// For people who wait: it reads whatever session is open when it is asked.
-    pub fn surveyor(&self) -> Surveyor {
-        Surveyor::new(Arc::clone(&self.office), Arc::clone(&self.companion))
+    pub fn surveyor(&self) -> LeaderQuery {
+        LeaderQuery::new(Arc::clone(&self.shared), Arc::clone(&self.companion))
     }
 
     /// Creates our candidate, or finds it again. Answer: `Seen`.
     pub fn enter(&self, candidacy: Candidacy) {
-        match self.office.settings.recipe {
+        match self.shared.settings.recipe {
             Recipe::Single => self.ask(candidacy, Request::Enter, move |contact| single::enter(contact, candidacy)),
             _ => self.ask(candidacy, Request::Enter, move |contact| sequential::enter(contact, candidacy)),
         }
@@ -92,7 +92,7 @@ impl Desk {
 
     /// Reads the line, the term and the record. Answer: `Seen`.
     pub fn look(&self, candidacy: Candidacy) {
-        match self.office.settings.recipe {
+        match self.shared.settings.recipe {
             Recipe::Single => self.ask(candidacy, Request::Look, move |contact| single::look(contact, candidacy)),
             _ => self.ask(candidacy, Request::Look, move |contact| sequential::look(contact, candidacy)),
         }
@@ -104,13 +104,13 @@ impl Desk {
     }
 
     /// Whom the record of our term says to fence.
-    pub fn unfenced(&self) -> Vec<Unfenced> {
-        self.office.ledger.ours()
+    pub fn unfenced(&self) -> Vec<PendingFence> {
+        self.shared.ledger.ours()
     }
 
     /// A command is started in our term: whoever was to be fenced has been.
     pub fn settle(&self) {
-        self.office.ledger.settle();
+        self.shared.ledger.settle();
     }
 
     /// Answer: `TookOver`.
@@ -132,7 +132,7 @@ impl Desk {
 
     /// How the marked run ended, for the marker that is completed with the release.
     pub fn end_run(&self, status: ChildStatus, ok: bool) {
-        self.office.end_run(status, ok);
+        self.shared.end_run(status, ok);
     }
 
     /// Answer: `Released`.
@@ -148,13 +148,13 @@ impl Desk {
 
     /// What shall be written into the history, soon.
     pub fn write_down(&self, term: Term) {
-        let settings = &self.office.settings;
+        let settings = &self.shared.settings;
         self.publisher.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
     }
 
     /// The orders of operators, as they come.
     pub fn orders(&self) -> watch::Receiver<Orders> {
-        self.office.orders()
+        self.shared.orders()
     }
 
     /// Asks the leader, whose priority is lower, to hand over. What becomes of it is seen in the line.
@@ -205,7 +205,7 @@ impl Desk {
         let session = self.session.as_ref();
         let session = session.and_then(|session| Some((session.contact()?, session.line(), session.retired())));
         let Some((contact, line, mut retired)) = session else {
-            return self.office.tell(Event::Unanswered { candidacy, request });
+            return self.shared.tell(Event::Unanswered { candidacy, request });
         };
         tokio::spawn(async move {
             let limit = contact.negotiated;
@@ -266,7 +266,7 @@ async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, an
         }
         Err(Fault::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
     };
-    contact.office.tell(event);
+    contact.shared.tell(event);
     yield_now().await;
     match watching {
         Watching::Unchanged => {}

@@ -2,9 +2,9 @@
 //! `src/core/testdata` and rewritten with `UPDATE=1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod hearing;
-mod speech;
-mod stage;
+mod harness;
+mod parse;
+mod render;
 mod transcripts;
 mod transition_table;
 

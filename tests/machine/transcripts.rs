@@ -10,8 +10,8 @@
 
 use std::fmt::Write;
 
-use crate::stage::Stage;
-use crate::{agrees_with_file, hearing, speech, testdata};
+use crate::harness::Supervisor;
+use crate::{agrees_with_file, parse, render, testdata};
 
 /// The story with what the machine does in it, as the file should be.
 fn play(text: &str) -> String {
@@ -23,15 +23,15 @@ fn play(text: &str) -> String {
         told.push_str(line);
         told.push('\n');
         if line.starts_with("settings") {
-            stage = Some(Stage::new(&hearing::settings(line)));
+            stage = Some(Supervisor::new(&parse::settings(line)));
         } else if let Some(rest) = line.strip_prefix("at ") {
             let stage = stage.as_mut().expect("settings come first");
             let (at, event) = rest.split_once(' ').expect("a time and an event");
-            let at = hearing::duration(at);
+            let at = parse::duration(at);
             for action in stage.tell(at, event) {
-                writeln!(told, "    => {}", speech::action(&action)).unwrap();
+                writeln!(told, "    => {}", render::action(&action)).unwrap();
             }
-            writeln!(told, "    next {}", speech::deadline(stage.next_deadline(at))).unwrap();
+            writeln!(told, "    next {}", render::deadline(stage.next_deadline(at))).unwrap();
         }
     }
     told

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::Action;
 
-use crate::stage::Stage;
-use crate::{agrees_with_file, hearing, speech, testdata};
+use crate::harness::Supervisor;
+use crate::{agrees_with_file, parse, render, testdata};
 
 const HEAD: &str = "\
 What the supervisor does about each event in each situation: the phase that follows, and its requests and orders.
@@ -201,32 +201,32 @@ fn stale(event: &str) -> Option<String> {
 }
 
 fn at(text: &str) -> Duration {
-    hearing::duration(&format!("{text}s"))
+    parse::duration(&format!("{text}s"))
 }
 
 /// What the event does; `None` if nothing at all.
-fn cell(before: &Stage, when: Duration, event: &str) -> Option<String> {
+fn cell(before: &Supervisor, when: Duration, event: &str) -> Option<String> {
     let mut stage = before.clone();
     let actions = stage.tell(when, event);
     if actions.is_empty() && stage.memory() == before.memory() {
         return None;
     }
-    let done = actions.iter().filter(|action| !matches!(action, Action::Announce(_))).map(speech::action);
+    let done = actions.iter().filter(|action| !matches!(action, Action::Announce(_))).map(render::action);
     let mut done: Vec<String> = done.collect();
     if done.is_empty() && stage.phase() == before.phase() {
         let next = stage.next_deadline(when);
         let known = next == before.next_deadline(when);
-        done.push(if known { "noted".to_string() } else { format!("noted, next {}", speech::deadline(next)) });
+        done.push(if known { "noted".to_string() } else { format!("noted, next {}", render::deadline(next)) });
     }
-    Some(format!("{}: {}", speech::words(&stage.phase()), done.join("; ")).trim_end_matches([' ', ':']).to_string())
+    Some(format!("{}: {}", render::words(&stage.phase()), done.join("; ")).trim_end_matches([' ', ':']).to_string())
 }
 
-fn stage_after(story: &[&str], when: Duration) -> Stage {
+fn stage_after(story: &[&str], when: Duration) -> Supervisor {
     let (settings, story) = match story {
         [settings, story @ ..] if !settings.contains(' ') => (*settings, story),
         story => ("", story),
     };
-    let mut stage = Stage::new(&hearing::settings(&format!("settings {settings}")));
+    let mut stage = Supervisor::new(&parse::settings(&format!("settings {settings}")));
     for line in story {
         let (at_text, event) = line.split_once(' ').unwrap();
         stage.tell(at(at_text), event);
@@ -241,7 +241,7 @@ fn table() -> String {
         let when = at(when);
         let stage = stage_after(&story, when);
         let next = stage.next_deadline(when);
-        writeln!(table, "\n{name} (at {}, next {})", speech::length(when), speech::deadline(next)).unwrap();
+        writeln!(table, "\n{name} (at {}, next {})", render::length(when), render::deadline(next)).unwrap();
         if let Some(next) = next {
             let due = Duration::from_nanos(next.as_nanos());
             let done = cell(&stage, due, "ticked").unwrap_or_default();

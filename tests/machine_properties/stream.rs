@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use zk_leader_run::core::event::{
-    Bar, Candidacy, Denial, Event, Grounds, LastRun, Nonce, Place, Record, Request, SessionNumber, View,
+    Candidacy, Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, SessionNumber, View,
 };
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::time::Timestamp;
@@ -177,7 +177,9 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
 }
 
 fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
-    let bar = [Bar::Unhealthy, Bar::Ineligible, Bar::HandingOver, Bar::Disabled][usize::from(place & 3)];
+    let bar =
+        [Ineligibility::Unhealthy, Ineligibility::Ineligible, Ineligibility::HandingOver, Ineligibility::Disabled]
+            [usize::from(place & 3)];
     match kind % 28 {
         22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },
         23 => Event::Barred { bar, on: true },

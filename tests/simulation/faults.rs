@@ -1,7 +1,7 @@
 //! What a script's steps do to the world.
 
 use zk_leader_run::core::action::PhaseName;
-use zk_leader_run::core::event::{Bar, Event};
+use zk_leader_run::core::event::{Event, Ineligibility};
 
 use crate::clock::{MILLI, Real};
 use crate::host::{Instance, Process, Weather};
@@ -63,7 +63,7 @@ impl World {
             Fault::Suspend(length) => self.suspend(host, length),
             Fault::DeleteElection => self.ensemble.delete_candidates(|_| true),
             Fault::DeleteRecord => self.ensemble.delete_record(),
-            Fault::Bar(bar, length) => {
+            Fault::Ineligibility(bar, length) => {
                 self.hosts[host].bars.push((bar, now + length));
                 self.push(now + length, Occurrence::BarLifted { bar });
                 self.tell(instance, Event::Barred { bar, on: true }, 0);
@@ -114,7 +114,7 @@ impl World {
     }
 
     fn disable(&mut self, length: Real) {
-        let (now, bar) = (self.now, Bar::Disabled);
+        let (now, bar) = (self.now, Ineligibility::Disabled);
         for host in 0..self.hosts.len() {
             self.hosts[host].bars.push((bar, now + length));
             if let Some(instance) = self.hosts[host].instance {
@@ -125,7 +125,7 @@ impl World {
         self.push(now + length, Occurrence::BarLifted { bar });
     }
 
-    pub fn bar_lifted(&mut self, bar: Bar) {
+    pub fn bar_lifted(&mut self, bar: Ineligibility) {
         let now = self.now;
         for host in 0..self.hosts.len() {
             self.hosts[host].bars.retain(|(_, until)| now < *until);

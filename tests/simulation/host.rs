@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use zk_leader_run::core::action::Action;
-use zk_leader_run::core::docket::{Docket, Orders};
-use zk_leader_run::core::event::{Bar, Candidacy, Event, Request, SessionNumber};
+use zk_leader_run::core::event::{Candidacy, Event, Ineligibility, Request, SessionNumber};
 use zk_leader_run::core::machine::{Machine, Settings};
+use zk_leader_run::core::operator_orders::{OperatorOrders, Orders};
 use zk_leader_run::core::order::{ChildStatus, RunId};
 use zk_leader_run::core::preemption::Preemption;
 use zk_leader_run::core::time::Timestamp;
@@ -34,7 +34,7 @@ pub struct Host {
     pub clock: HostClock,
     pub weather: Weather,
     /// What bars its processes, each until then.
-    pub bars: Vec<(Bar, Real)>,
+    pub bars: Vec<(Ineligibility, Real)>,
     pub suspended_from: Real,
     pub suspended_until: Real,
     /// The newest process on it.
@@ -108,7 +108,7 @@ pub struct Instance {
     pub settings: Settings,
     pub machine: Machine,
     pub orders: Orders,
-    pub docket: Docket,
+    pub docket: OperatorOrders,
     pub preemption: Preemption,
     pub priority: i16,
     /// Before the event that it has heard last.
@@ -135,7 +135,7 @@ impl Instance {
             settings: *settings,
             machine,
             orders: Orders::default(),
-            docket: Docket::default(),
+            docket: OperatorOrders::default(),
             preemption: Preemption::new(plan.preempt_after),
             priority: plan.priority,
             was_barred: false,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use zk_leader_run::core::docket::{Handover, Orders, Target};
-use zk_leader_run::core::event::{Bar, Event};
+use zk_leader_run::core::event::{Event, Ineligibility};
+use zk_leader_run::core::operator_orders::{Handover, Orders, Target};
 use zk_leader_run::core::time::{Now, Timestamp};
 
 use crate::clock::{MILLI, Real};
@@ -40,7 +40,7 @@ impl World {
         let token = this.machine.snapshot().tenure.map(|held| held.grant.token);
         let is_asked = token.is_some() && this.orders.asked_for == token;
         for barred in this.docket.judge(now, token).into_iter().flatten() {
-            if let (Event::Barred { bar: Bar::HandingOver, on: true }, Some(_)) = (barred, token) {
+            if let (Event::Barred { bar: Ineligibility::HandingOver, on: true }, Some(_)) = (barred, token) {
                 self.coverage.heed(if is_asked { Given::Request } else { Given::HandOver });
             }
             self.handle(instance, barred);

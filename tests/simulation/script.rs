@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_leader_run::core::event::Bar;
+use zk_leader_run::core::event::Ineligibility;
 use zk_leader_run::core::lease::{Timing, Wishes};
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::restart::{RestartOn, Rules};
@@ -106,7 +106,7 @@ pub enum Fault {
     DeleteElection,
     DeleteRecord,
     /// The host is unhealthy, or not eligible.
-    Bar(Bar, Real),
+    Ineligibility(Ineligibility, Real),
     /// An operator wants nobody to run the command.
     Disable(Real),
     /// An operator wants the leader to go, and perhaps that host to lead.
@@ -357,7 +357,7 @@ fn draw_fault(rng: &mut Rng, hosts: usize, longest: Real) -> Fault {
         19 => Fault::RequestStop { twice: rng.chance(30) },
         20 => Fault::Signal,
         21 => Fault::DeleteCandidate,
-        22 => Fault::Bar(rng.pick(&[Bar::Unhealthy, Bar::Ineligible]), length),
+        22 => Fault::Ineligibility(rng.pick(&[Ineligibility::Unhealthy, Ineligibility::Ineligible]), length),
         23 => {
             let host = rng.below(hosts as u64) as usize;
             Fault::HandOver { to: rng.pick(&[None, Some(host)]), lasts: length }

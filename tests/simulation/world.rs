@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use zk_leader_run::core::event::{Bar, Event, SessionNumber};
+use zk_leader_run::core::event::{Event, Ineligibility, SessionNumber};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::order::{ChildStatus, Order, RunId};
 use zk_leader_run::core::settings::Guarantee;
@@ -47,7 +47,7 @@ pub enum Occurrence {
     Reconnects { instance: usize, number: SessionNumber },
     WatchFires { fired: Fired },
     Releases { releaser: Releaser },
-    BarLifted { bar: Bar },
+    BarLifted { bar: Ineligibility },
     OrdersCome { instance: usize },
     Asks { instance: usize, session: SessionKey },
     AskedFor { instance: usize, token: i64 },

@@ -8,7 +8,7 @@ use zookeeper_client::Error;
 
 use super::acl::tree;
 use super::documents::block_with;
-use super::strangers::{CHANGES, reads};
+use super::unauthorized_access::{CHANGES, reads};
 use crate::support::{Admin, Election, Ensemble, Running, wait};
 
 /// As the document has them.

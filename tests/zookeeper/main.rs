@@ -15,15 +15,19 @@ mod checklist;
 mod closing;
 mod container;
 mod containment;
+#[cfg(all(feature = "tls", feature = "sasl-digest"))]
+mod credential_rotation;
 #[cfg(feature = "tls")]
 mod credentials;
 mod cron;
 mod crontab;
-mod crowd;
 mod documents;
 #[cfg(feature = "tls")]
 mod dumps;
+#[cfg(all(feature = "tls", feature = "sasl-digest"))]
+mod eavesdropping;
 mod election;
+mod election_path;
 mod ensemble_faults;
 mod exits;
 mod failover;
@@ -34,6 +38,7 @@ mod hooks;
 mod http;
 mod idle;
 mod interop;
+mod leaders;
 mod load_balancer;
 mod lost_answers;
 mod members;
@@ -52,25 +57,20 @@ mod releaser;
 mod sasl;
 mod secrets;
 mod services;
-mod shared;
 mod shutdown;
 mod signals;
 mod slow_start;
 mod standstill;
-mod strangers;
 mod successive_waits;
 mod switch_over;
 mod systemd;
 mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
-#[cfg(all(feature = "tls", feature = "sasl-digest"))]
-mod turned;
+mod unauthorized_access;
 mod units;
 mod upgrade;
 mod waiting;
-#[cfg(all(feature = "tls", feature = "sasl-digest"))]
-mod wire;
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -58,7 +58,7 @@ async fn hosts_that_race_to_create_the_base_share_one() {
         hosts.push(Host::connected(settings(&servers, instance)).await);
     }
     for host in &hosts {
-        host.desk.enter(FIRST);
+        host.election.enter(FIRST);
     }
     let mut places = Vec::new();
     for host in &mut hosts {
@@ -78,7 +78,7 @@ async fn a_start_on_an_existing_base_sends_all_its_requests_before_any_reply() {
     let proxy = Proxy::to(ensemble.server(0).address());
     let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
     proxy.stall_replies();
-    host.desk.enter(FIRST);
+    host.election.enter(FIRST);
     let round = [request::CREATE2, request::GET_DATA, request::GET_DATA, request::GET_CHILDREN2];
     // The orders of operators were read before, when the session was opened.
     let of_the_orders = |kind: &i32| *kind != request::CREATE2;

@@ -11,7 +11,7 @@ use zk_leader_run::core::order::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
-use zk_leader_run::zookeeper::{Desk, Settings};
+use zk_leader_run::zookeeper::{Election, Settings};
 
 use crate::support::wait;
 
@@ -57,7 +57,7 @@ pub enum No {
 }
 
 pub struct Host {
-    pub desk: Desk,
+    pub election: Election,
     events: UnboundedReceiver<Event>,
     /// Read already, while an answer was awaited.
     hints: VecDeque<Event>,
@@ -68,7 +68,7 @@ impl Host {
     pub fn new(settings: Settings) -> Self {
         let (sender, events) = unbounded_channel();
         let instance = settings.instance;
-        Self { desk: Desk::new(settings, sender), events, hints: VecDeque::new(), instance }
+        Self { election: Election::new(settings, sender), events, hints: VecDeque::new(), instance }
     }
 
     /// With session 1.
@@ -93,7 +93,7 @@ impl Host {
     }
 
     pub async fn connect(&mut self, session: u32) {
-        self.desk.connect(SessionNumber(session));
+        self.election.connect(SessionNumber(session));
         let connected = |event| match event {
             Event::Connected { session: number, .. } if number == SessionNumber(session) => Some(()),
             Event::Unreachable { .. } | Event::Rejected { .. } => panic!("not connected: {event:?}"),
@@ -103,12 +103,12 @@ impl Host {
     }
 
     pub async fn enter(&mut self, candidacy: Candidacy) -> Result<View, No> {
-        self.desk.enter(candidacy);
+        self.election.enter(candidacy);
         self.view(candidacy, Request::Enter).await
     }
 
     pub async fn look(&mut self, candidacy: Candidacy) -> Result<View, No> {
-        self.desk.look(candidacy);
+        self.election.look(candidacy);
         self.view(candidacy, Request::Look).await
     }
 
@@ -117,7 +117,7 @@ impl Host {
     }
 
     pub async fn observe_slot(&mut self, slot: Slot) -> Result<Record, No> {
-        self.desk.observe(FIRST, slot);
+        self.election.observe(FIRST, slot);
         let answer = self.answer(FIRST, Request::Observe).await?;
         let Event::Observed { record, .. } = answer else { panic!("not an answer: {answer:?}") };
         Ok(record)
@@ -130,7 +130,7 @@ impl Host {
     }
 
     pub async fn take_over_on(&mut self, conditions: Conditions, sending: u64) -> Result<(Conditions, i64), No> {
-        self.desk.take_over(FIRST, conditions, self.entry(sending), SESSION_TIMEOUT);
+        self.election.take_over(FIRST, conditions, self.entry(sending), SESSION_TIMEOUT);
         let answer = self.answer(FIRST, Request::TakeOver).await?;
         let Event::TookOver { nonce, version, token, term, .. } = answer else { panic!("not an answer: {answer:?}") };
         assert_eq!(nonce, self.nonce(sending));
@@ -139,14 +139,14 @@ impl Host {
 
     /// Renews; the new conditions.
     pub async fn renew(&mut self, conditions: Conditions) -> Result<Conditions, No> {
-        self.desk.renew(FIRST, conditions, self.entry(1));
+        self.election.renew(FIRST, conditions, self.entry(1));
         let answer = self.answer(FIRST, Request::Renew).await?;
         let Event::Renewed { version, .. } = answer else { panic!("not an answer: {answer:?}") };
         Ok(Conditions { record: version, ..conditions })
     }
 
     pub async fn release(&mut self, conditions: Conditions) -> Result<(), No> {
-        self.desk.release(FIRST, conditions, self.entry(1), false);
+        self.election.release(FIRST, conditions, self.entry(1), false);
         let answer = self.answer(FIRST, Request::Release).await?;
         assert_eq!(answer, Event::Released { candidacy: FIRST });
         Ok(())

@@ -204,8 +204,8 @@ async fn a_request_for_an_unknown_candidacy_is_answered_too() {
     let mut host = Host::connected(settings(&ensemble.connect_string(), 1)).await;
     assert_eq!(host.look(Candidacy(9)).await, Err(No::Denied(Denial::CandidateGone)));
     let mut nobody = Host::new(settings(&ensemble.connect_string(), 2));
-    for ask in [zk_leader_run::zookeeper::Desk::enter, zk_leader_run::zookeeper::Desk::look] {
-        ask(&nobody.desk, FIRST);
+    for ask in [zk_leader_run::zookeeper::Election::enter, zk_leader_run::zookeeper::Election::look] {
+        ask(&nobody.election, FIRST);
     }
     assert_eq!(nobody.answer(FIRST, Request::Enter).await, Err(No::Unanswered));
     assert_eq!(nobody.answer(FIRST, Request::Look).await, Err(No::Unanswered));

@@ -42,7 +42,7 @@ async fn every_way_in(recipe: Recipe) {
         assert!(view.place == Place::First && !view.record.held, "{view:?}");
         let children = admin.children(&election);
         assert_eq!(children, [view.candidate.as_str()], "after the loss of the reply to request {spared}");
-        assert!(host.desk.close(wait::LIMIT).await);
+        assert!(host.election.close(wait::LIMIT).await);
         if !lost {
             assert!(spared > 10, "only {spared} requests were sent");
             return;

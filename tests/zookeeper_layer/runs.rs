@@ -35,7 +35,7 @@ fn of(servers: &str, instance: u64, once: &Once) -> Settings {
 /// May it run?
 async fn mark(host: &mut Host, conditions: Conditions) -> Result<bool, No> {
     let entry = Entry { token: Some(9), ..host.entry(1) };
-    host.desk.mark(FIRST, conditions, entry, true);
+    host.election.mark(FIRST, conditions, entry, true);
     match host.answer(FIRST, Request::Mark).await? {
         Event::Marked { is_fresh, .. } => Ok(is_fresh),
         other => panic!("not an answer: {other:?}"),
@@ -47,10 +47,10 @@ async fn call(settings: Settings, status: Option<u8>) -> bool {
     let (mut host, _, conditions) = Host::leading(settings).await;
     let may_run = mark(&mut host, conditions).await.unwrap();
     if let Some(status) = status.filter(|_| may_run) {
-        host.desk.end_run(ChildStatus::Exited(status), status == 0);
+        host.election.end_run(ChildStatus::Exited(status), status == 0);
     }
     host.release(conditions).await.unwrap();
-    assert!(host.desk.close(wait::LIMIT).await);
+    assert!(host.election.close(wait::LIMIT).await);
     may_run
 }
 
@@ -94,7 +94,7 @@ async fn the_markers_tell_who_ran_when_by_the_servers_clock_and_how_it_ended() {
         );
         assert!(run.get("ok").is_none() && admin.stat(path).unwrap().mtime == begun);
     }
-    host.desk.end_run(ChildStatus::Signaled(9), false);
+    host.election.end_run(ChildStatus::Signaled(9), false);
     host.release(conditions).await.unwrap();
     for path in [SLOT, LAST] {
         let run = &json(&admin, path)["run"];
@@ -142,12 +142,12 @@ async fn a_marker_whose_reply_was_lost_is_ours_whichever_reply_it_was() {
                 marked = mark(&mut host, conditions).await;
             }
             assert_eq!(marked, Ok(true), "after the loss of reply {spared}");
-            host.desk.end_run(ChildStatus::Exited(0), true);
+            host.election.end_run(ChildStatus::Exited(0), true);
             // The reply that is lost may be one to the trimming.
             while host.release(conditions).await == Err(No::Unanswered) {}
             let written = json(&admin, &format!("{base}/runs/last"));
             assert_eq!((written["run"]["ok"].as_bool(), written["earlier"].is_null()), (Some(true), true), "{written}");
-            assert!(host.desk.close(wait::LIMIT).await);
+            assert!(host.election.close(wait::LIMIT).await);
             if !lost {
                 assert!(spared >= 4, "only {spared} requests were sent");
                 break;
@@ -166,7 +166,7 @@ async fn the_end_that_a_lost_reply_hid_is_written_down_with_the_next_try() {
         let (mut host, _, conditions) = Host::leading(of(&proxy.connect_string(), 1, &slot(&key))).await;
         assert!(mark(&mut host, conditions).await.unwrap());
         host.hints_within(wait::SETTLED).await;
-        host.desk.end_run(ChildStatus::Exited(0), true);
+        host.election.end_run(ChildStatus::Exited(0), true);
         let before = proxy.replies_dropped();
         proxy.drop_reply_after(spared);
         let mut released = host.release(conditions).await;
@@ -176,7 +176,7 @@ async fn the_end_that_a_lost_reply_hid_is_written_down_with_the_next_try() {
         }
         assert_eq!(released, Ok(()));
         assert_eq!(json(&admin, LAST)["run"]["ok"].as_bool(), Some(true), "reply {spared} was lost");
-        assert!(host.desk.close(wait::LIMIT).await);
+        assert!(host.election.close(wait::LIMIT).await);
     }
 }
 
@@ -190,7 +190,7 @@ async fn a_run_that_began_within_half_a_period_before_a_call_joined_makes_it_a_d
     let (mut second, _) = Host::entered(of(&servers, 2, &once)).await;
     assert!(mark(&mut first, conditions).await.unwrap());
     let started = admin.stat(LAST).unwrap().mtime;
-    first.desk.end_run(ChildStatus::Exited(0), true);
+    first.election.end_run(ChildStatus::Exited(0), true);
     first.release(conditions).await.unwrap();
     // Long after the first began: what counts is when it joined.
     wait::until("half the period is over", || {

@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(10);
 async fn an_ensemble_that_is_not_there_is_unreachable() {
     let nobody = Port::reserve();
     let mut host = Host::new(settings(&nobody.address().to_string(), 1));
-    host.desk.connect(ONE);
+    host.election.connect(ONE);
     host.wait_for(Event::Unreachable { session: ONE }).await;
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
 }
@@ -27,7 +27,7 @@ async fn a_silent_ensemble_is_unreachable_within_the_session_timeout() {
     let mut short = settings(&silent.local_addr().unwrap().to_string(), 1);
     short.session_timeout = Duration::from_secs(2);
     let mut host = Host::new(short);
-    host.desk.connect(ONE);
+    host.election.connect(ONE);
     host.wait_for(Event::Unreachable { session: ONE }).await;
 }
 
@@ -37,7 +37,7 @@ async fn the_negotiated_timeout_is_the_servers() {
     let mut greedy = settings(&ensemble.connect_string(), 1);
     greedy.session_timeout = Duration::from_secs(3600);
     let mut host = Host::new(greedy);
-    host.desk.connect(ONE);
+    host.election.connect(ONE);
     let Event::Connected { negotiated, .. } = host.hint(Some).await else { panic!("not connected") };
     assert_eq!(negotiated, crate::support::ensemble::LONGEST_SESSION);
 }
@@ -62,7 +62,7 @@ async fn a_session_that_ended_answers_everything_with_unknown() {
     short.session_timeout = Duration::from_secs(2);
     let (mut host, _, conditions) = Host::leading(short).await;
     proxy.stall();
-    host.desk.renew(FIRST, conditions, host.entry(1));
+    host.election.renew(FIRST, conditions, host.entry(1));
     assert_eq!(host.answer(FIRST, Request::Renew).await, Err(No::Unanswered));
     gone(&ensemble, ELECTION).await;
     proxy.heal();
@@ -104,9 +104,9 @@ async fn a_new_session_answers_for_the_requests_of_the_old_one_and_closes_it() {
     let admin = Admin::to(&ensemble.connect_string());
     let (mut host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
     proxy.stall();
-    host.desk.look(FIRST);
+    host.election.look(FIRST);
     tokio::task::yield_now().await;
-    host.desk.connect(SessionNumber(2));
+    host.election.connect(SessionNumber(2));
     assert_eq!(host.answer(FIRST, Request::Look).await, Err(No::Unanswered));
     proxy.heal();
     host.hint(|event| matches!(event, Event::Connected { session: SessionNumber(2), .. }).then_some(())).await;
@@ -124,7 +124,7 @@ async fn a_closed_desk_leaves_no_candidate() {
     let admin = Admin::to(&ensemble.connect_string());
     for instance in 1..=10 {
         let (mut host, _) = Host::entered(settings(&ensemble.connect_string(), instance)).await;
-        assert!(host.desk.close(SOON).await);
+        assert!(host.election.close(SOON).await);
         assert_eq!(admin.children(ELECTION), [""; 0]);
     }
 }
@@ -134,9 +134,9 @@ async fn a_desk_closed_in_the_middle_of_requests_answers_them_and_leaves_no_cand
     let ensemble = Ensemble::single();
     let admin = Admin::to(&ensemble.connect_string());
     let mut host = Host::connected(settings(&ensemble.connect_string(), 1)).await;
-    host.desk.enter(FIRST);
+    host.election.enter(FIRST);
     tokio::task::yield_now().await;
-    assert!(host.desk.close(SOON).await);
+    assert!(host.election.close(SOON).await);
     assert_eq!(host.answer(FIRST, Request::Enter).await, Err(No::Unanswered));
     assert_eq!(admin.children(ELECTION), [""; 0]);
 }
@@ -145,9 +145,9 @@ async fn a_desk_closed_in_the_middle_of_requests_answers_them_and_leaves_no_cand
 async fn a_desk_without_a_session_is_closed_at_once() {
     let nobody = Port::reserve();
     let mut host = Host::new(settings(&nobody.address().to_string(), 1));
-    assert!(host.desk.close(SOON).await);
-    host.desk.connect(ONE);
-    assert!(host.desk.close(SOON).await);
+    assert!(host.election.close(SOON).await);
+    host.election.connect(ONE);
+    assert!(host.election.close(SOON).await);
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_close_that_cannot_be_confirmed_says_so_in_time() {
     let proxy = Proxy::to(ensemble.server(0).address());
     let (mut host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
     proxy.stall();
-    assert!(!host.desk.close(Duration::from_millis(300)).await);
+    assert!(!host.election.close(Duration::from_millis(300)).await);
 }
 
 #[tokio::test]

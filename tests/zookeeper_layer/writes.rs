@@ -80,7 +80,7 @@ async fn a_renewal_carries_what_it_was_given() {
     let admin = Admin::to(&ensemble.connect_string());
     let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
     let entry = Entry { token: Some(42), lease: Duration::from_millis(77_001), ..host.entry(1) };
-    host.desk.renew(FIRST, conditions, entry);
+    host.election.renew(FIRST, conditions, entry);
     host.answer(FIRST, Request::Renew).await.unwrap();
     let data = admin.read(LEASE);
     assert!(data.contains(r#""token":42"#) && data.contains(r#""lease_ms":77001"#), "{data}");
@@ -225,7 +225,7 @@ async fn a_renewal_counts_from_when_it_was_sent() {
     let (mut host, _, conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
     proxy.stall();
     let before = clock::now().lease;
-    host.desk.renew(FIRST, conditions, host.entry(1));
+    host.election.renew(FIRST, conditions, host.entry(1));
     tokio::task::yield_now().await;
     let after = clock::now().lease;
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Machine;
 use super::phase::{After, Departure, Link, Phase};
-use super::tenure::{Sending, Tenure};
+use super::term::{Sending, Tenure};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
 use crate::core::lease::{Timing, wait_over_at};

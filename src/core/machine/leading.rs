@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Machine;
 use super::phase::{Link, Phase};
 use super::preparing::Step;
-use super::tenure::Tenure;
+use super::term::Tenure;
 use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::order::{Order, RunId};

@@ -5,16 +5,16 @@
 //!
 //! Never: I/O, a clock, a log line.
 
-mod bars;
 mod ending;
 mod following;
+mod ineligibility;
 mod leading;
 mod phase;
 mod preparing;
 mod sightings;
 mod snapshot;
 mod standstill;
-mod tenure;
+mod term;
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use super::time::{Now, Timestamp};
 
-pub use bars::Bars;
+pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
 
 use following::Standing;
@@ -35,7 +35,7 @@ use phase::{After, Departure, Link, Phase};
 use preparing::Step;
 use sightings::Sightings;
 use standstill::Standstill;
-use tenure::Tenure;
+use term::Tenure;
 
 /// SIGHUP: the number is the same on every Linux.
 const HANGUP: i32 = 1;
@@ -85,7 +85,7 @@ pub struct Machine {
     history: History,
     /// No start before this: a back-off, or the least interval between starts.
     rest_until: Timestamp,
-    bars: Bars,
+    bars: Ineligibilities,
     /// How the command of the last run ended.
     status: Option<ChildStatus>,
     /// Take-overs sent so far; each has a nonce of its own.
@@ -127,7 +127,7 @@ impl Machine {
             timed_out: None,
             history: History::default(),
             rest_until: Timestamp::ZERO,
-            bars: Bars::default(),
+            bars: Ineligibilities::default(),
             status: None,
             sendings: 0,
             finished: None,

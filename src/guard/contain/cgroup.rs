@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::ForkResult;
 
-use super::leftovers;
+use super::stale_cgroups;
 use crate::guard::sys;
 
 /// See the module.
@@ -44,7 +44,7 @@ impl Cgroup {
     /// When there is no cgroup v2, we may not make or join one, or the kernel has no `cgroup.kill` (Linux 5.14).
     pub fn make() -> io::Result<Self> {
         let parent = own_cgroup()?;
-        leftovers::remove(&parent);
+        stale_cgroups::remove(&parent);
         let (path, directory) = claim(&parent)?;
         // Nothing is removed that is not held.
         let _held = directory.try_clone()?;
@@ -162,7 +162,7 @@ fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
         let failed =
             |what, error: &io::Error| io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()));
         match fs::create_dir(&path) {
-            Ok(()) => match leftovers::hold(&path) {
+            Ok(()) => match stale_cgroups::hold(&path) {
                 Ok(Some(directory)) => return Ok((path, directory)),
                 Ok(None) => {}
                 Err(error) => {
@@ -266,12 +266,12 @@ mod tests {
         for attempt in 1..40 {
             fs::create_dir_all(parent.path().join(format!("{name}-{attempt}/populated"))).unwrap();
         }
-        leftovers::remove(parent.path());
+        stale_cgroups::remove(parent.path());
         let (path, directory) = claim(parent.path()).unwrap();
         assert_eq!(path, parent.path().join(format!("{name}-40")));
         assert!(theirs.exists() && is_held(&path));
         drop(directory);
-        leftovers::remove(parent.path());
+        stale_cgroups::remove(parent.path());
         assert!(theirs.exists() && !path.exists(), "whoever had our id before us has left it behind");
     }
 
@@ -290,7 +290,7 @@ mod tests {
         std::thread::scope(|scope| {
             let claims = scope.spawn(|| (0..1_000).all(|_| claim_and_leave()));
             while !claims.is_finished() {
-                leftovers::remove(parent.path());
+                stale_cgroups::remove(parent.path());
             }
             assert!(claims.join().unwrap(), "a cgroup was removed while it was held");
         });

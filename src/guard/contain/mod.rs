@@ -8,8 +8,8 @@
 mod cgroup;
 mod descendants;
 pub mod init;
-mod leftovers;
 mod pid_namespace;
+mod stale_cgroups;
 
 use std::fmt;
 use std::io;

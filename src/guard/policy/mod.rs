@@ -95,7 +95,7 @@ pub enum CommandSignal {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum Supervisor {
     Running,
     /// The stop signal was sent. `lapsed`: for lack of a lease, which no renewal takes back (I5).
     Stopping {
@@ -115,7 +115,7 @@ struct Life {
     deadlines: Deadlines,
     /// G, or less: the longest runway that was ever left is shorter than L, so a fortieth of it is safe to add.
     slack: Duration,
-    stage: Stage,
+    stage: Supervisor,
     frozen: bool,
     cause: Option<Cause>,
     not_executed: Option<i32>,
@@ -149,9 +149,9 @@ impl Policy {
     /// When something is to be done even if nothing happens; `None` without a tree.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.life.as_ref().map(|life| match life.stage {
-            Stage::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
-            Stage::Stopping { by, .. } => by.min(life.deadlines.kill_at),
-            Stage::Killing { next_stuck_report_at } => next_stuck_report_at,
+            Supervisor::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
+            Supervisor::Stopping { by, .. } => by.min(life.deadlines.kill_at),
+            Supervisor::Killing { next_stuck_report_at } => next_stuck_report_at,
         })
     }
 
@@ -169,8 +169,8 @@ impl Policy {
         let life = self.life.as_ref()?;
         let left = now.until(life.deadlines.kill_at).saturating_add(life.slack);
         let left = match life.stage {
-            Stage::Killing { .. } => left.max(KILLING_STEP_LONGEST),
-            Stage::Running | Stage::Stopping { .. } => left,
+            Supervisor::Killing { .. } => left.max(KILLING_STEP_LONGEST),
+            Supervisor::Running | Supervisor::Stopping { .. } => left,
         };
         Some(left.saturating_mul(9) / 10)
     }
@@ -179,19 +179,19 @@ impl Policy {
     fn pass_time(&mut self, now: Timestamp, steps: &mut Steps) {
         let Some(life) = self.life.as_mut() else { return };
         match life.stage {
-            Stage::Running if now >= life.deadlines.kill_at => life.kill(now, Cause::Deadline, steps),
-            Stage::Running if now >= life.deadlines.stop_at => {
+            Supervisor::Running if now >= life.deadlines.kill_at => life.kill(now, Cause::Deadline, steps),
+            Supervisor::Running if now >= life.deadlines.stop_at => {
                 life.stop(Timestamp::NEVER, true, Cause::Deadline, steps);
                 steps.push(Step::Report(Report::Stopping { run: life.run }));
             }
-            Stage::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
+            Supervisor::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
                 life.kill(now, Cause::Deadline, steps);
             }
-            Stage::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
-                life.stage = Stage::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+            Supervisor::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
+                life.stage = Supervisor::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
                 steps.push(Step::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
             }
-            Stage::Running | Stage::Stopping { .. } | Stage::Killing { .. } => {}
+            Supervisor::Running | Supervisor::Stopping { .. } | Supervisor::Killing { .. } => {}
         }
     }
 
@@ -237,18 +237,20 @@ impl Policy {
         }
         let Some(life) = self.life.as_mut().filter(|life| life.is_of(&order)) else { return };
         match (order, life.stage) {
-            (Order::Extend { deadlines, .. }, Stage::Running | Stage::Stopping { lapsed: false, .. }) => {
+            (Order::Extend { deadlines, .. }, Supervisor::Running | Supervisor::Stopping { lapsed: false, .. }) => {
                 life.extend(now, deadlines);
             }
-            (Order::Stop { by, .. }, Stage::Running) => life.stop(by, false, Cause::Ordered, steps),
-            (Order::Stop { by, .. }, Stage::Stopping { by: earlier, lapsed }) => {
-                life.stage = Stage::Stopping { by: by.min(earlier), lapsed };
+            (Order::Stop { by, .. }, Supervisor::Running) => life.stop(by, false, Cause::Ordered, steps),
+            (Order::Stop { by, .. }, Supervisor::Stopping { by: earlier, lapsed }) => {
+                life.stage = Supervisor::Stopping { by: by.min(earlier), lapsed };
             }
-            (Order::Kill { .. }, Stage::Running | Stage::Stopping { .. }) => life.kill(now, Cause::Ordered, steps),
-            (Order::Signal { signal, .. }, Stage::Running | Stage::Stopping { .. }) => {
+            (Order::Kill { .. }, Supervisor::Running | Supervisor::Stopping { .. }) => {
+                life.kill(now, Cause::Ordered, steps)
+            }
+            (Order::Signal { signal, .. }, Supervisor::Running | Supervisor::Stopping { .. }) => {
                 steps.push(Step::Signal(CommandSignal::Forwarded(signal)));
             }
-            (Order::Freeze { .. }, Stage::Running) if !life.frozen => {
+            (Order::Freeze { .. }, Supervisor::Running) if !life.frozen => {
                 life.frozen = true;
                 steps.push(Step::Freeze);
             }
@@ -284,7 +286,7 @@ impl Policy {
             grant,
             deadlines,
             slack: slack(now, deadlines),
-            stage: Stage::Running,
+            stage: Supervisor::Running,
             frozen: false,
             cause: None,
             not_executed: None,
@@ -306,7 +308,7 @@ impl Policy {
         let status = life.not_executed.map_or(status, ChildStatus::NotExecuted);
         life.status = Some(status);
         match life.stage {
-            Stage::Stopping { lapsed: false, .. } => steps.push(Step::StopRest),
+            Supervisor::Stopping { lapsed: false, .. } => steps.push(Step::StopRest),
             _ => life.kill(now, Cause::ItsOwn, steps),
         }
         steps.push(Step::Report(Report::CommandEnded { run: life.run, status }));
@@ -358,21 +360,21 @@ impl Life {
 
     fn stop(&mut self, by: Timestamp, lapsed: bool, cause: Cause, steps: &mut Steps) {
         self.cause.get_or_insert(cause);
-        self.stage = Stage::Stopping { by, lapsed };
+        self.stage = Supervisor::Stopping { by, lapsed };
         self.thaw(steps);
         steps.push(Step::Signal(CommandSignal::Stop));
     }
 
     fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut Steps) {
         self.cause.get_or_insert(cause);
-        if !matches!(self.stage, Stage::Killing { .. }) {
-            self.stage = Stage::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+        if !matches!(self.stage, Supervisor::Killing { .. }) {
+            self.stage = Supervisor::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
             steps.push(Step::KillTree);
         }
     }
 
     fn thaw(&mut self, steps: &mut Steps) {
-        if std::mem::take(&mut self.frozen) && !matches!(self.stage, Stage::Killing { .. }) {
+        if std::mem::take(&mut self.frozen) && !matches!(self.stage, Supervisor::Killing { .. }) {
             steps.push(Step::Thaw);
         }
     }

@@ -20,7 +20,7 @@ use super::status::Status;
 use crate::clock;
 use crate::core::action::PhaseName;
 use crate::core::time::Timestamp;
-use crate::zookeeper::publish::leader_query::{Survey, Surveyor};
+use crate::zookeeper::publish::leader_query::{LeaderQuery, LeaderReport};
 
 const REDRAWN_EVERY: Duration = Duration::from_secs(1);
 /// A survey is three small reads.
@@ -47,7 +47,7 @@ pub fn waits(phase: PhaseName) -> bool {
 }
 
 /// Runs for as long as the feed does.
-pub async fn report_waits(manner: Manner, feed: Feed, surveyor: Surveyor) {
+pub async fn report_waits(manner: Manner, feed: Feed, surveyor: LeaderQuery) {
     let mut reporter = WaitReporter { feed, surveyor, survey: None };
     while reporter.until_waiting().await {
         match manner {
@@ -59,8 +59,8 @@ pub async fn report_waits(manner: Manner, feed: Feed, surveyor: Surveyor) {
 
 struct WaitReporter {
     feed: Feed,
-    surveyor: Surveyor,
-    survey: Option<Survey>,
+    surveyor: LeaderQuery,
+    survey: Option<LeaderReport>,
 }
 
 impl WaitReporter {

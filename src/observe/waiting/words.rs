@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::super::words;
 use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
-use crate::zookeeper::publish::leader_query::{Leader, Survey};
+use crate::zookeeper::publish::leader_query::{Leader, LeaderReport};
 
 /// The facts known while we wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,11 +26,11 @@ pub enum Known {
 
 impl Known {
     /// From what the machine holds, and the newest survey if there was an answer.
-    pub fn new(snapshot: &Snapshot, survey: Option<Survey>, servers: &str) -> Self {
+    pub fn new(snapshot: &Snapshot, survey: Option<LeaderReport>, servers: &str) -> Self {
         match (snapshot.phase, snapshot.view, survey) {
             (PhaseName::Waiting, ..) => Self::First,
             (_, _, None) => Self::OutOfContact { servers: servers.to_owned() },
-            (_, view, Some(Survey { place, leader })) => match (snapshot.barred, view) {
+            (_, view, Some(LeaderReport { place, leader })) => match (snapshot.barred, view) {
                 (Some(why), _) => Self::Barred { why, place },
                 (None, None) => Self::NotInLine { leader },
                 (None, Some(_)) => Self::InLine { place, leader },
@@ -127,7 +127,7 @@ mod tests {
         let waits = Snapshot { phase: PhaseName::Following, tenure: None, ..example };
         let (absent, barred) = (Snapshot { view: None, ..waits }, Snapshot { barred: Some(Why::Disabled), ..waits });
         let first = Snapshot { phase: PhaseName::Waiting, ..waits };
-        let survey = |place, leader| Some(Survey { place, leader });
+        let survey = |place, leader| Some(LeaderReport { place, leader });
         let known = |snapshot, survey| Known::new(snapshot, survey, "zk1:2181,zk2:2181");
         let cases = [
             (known(&absent, None), "no answer from zk1:2181,zk2:2181"),

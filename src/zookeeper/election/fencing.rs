@@ -4,42 +4,42 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::action::Conditions;
 use crate::core::event::Nonce;
-use crate::zookeeper::schema::pending_fences::Unfenced;
+use crate::zookeeper::schema::pending_fences::PendingFence;
 
 /// What was read, and what we carry.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Pages>);
+pub(crate) struct PendingFences(Mutex<Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
     /// By the versions that a take-over will name.
-    read: Vec<(Conditions, Vec<Unfenced>)>,
-    ours: Option<(Nonce, Vec<Unfenced>)>,
+    read: Vec<(Conditions, Vec<PendingFence>)>,
+    ours: Option<(Nonce, Vec<PendingFence>)>,
 }
 
-impl Ledger {
+impl PendingFences {
     /// A round of reads has ended, of every slot: what was read before it is out of date.
-    pub fn note(&self, read: Vec<(Conditions, Vec<Unfenced>)>) {
+    pub fn note(&self, read: Vec<(Conditions, Vec<PendingFence>)>) {
         self.lock().read = read;
     }
 
     /// A take-over on these conditions is sent: whom it has to carry. A record that was never read leaves somebody unknown.
-    pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<Unfenced> {
+    pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<PendingFence> {
         let mut pages = self.lock();
         let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
-        let list = list.unwrap_or_else(|| vec![Unfenced::default()]);
+        let list = list.unwrap_or_else(|| vec![PendingFence::default()]);
         pages.ours = Some((nonce, list.clone()));
         list
     }
 
     /// Whom the record of this take-over has to carry.
-    pub fn carried(&self, nonce: Nonce) -> Vec<Unfenced> {
+    pub fn carried(&self, nonce: Nonce) -> Vec<PendingFence> {
         let pages = self.lock();
         pages.ours.as_ref().filter(|(ours, _)| *ours == nonce).map(|(_, list)| list.clone()).unwrap_or_default()
     }
 
     /// Whom we have to fence.
-    pub fn ours(&self) -> Vec<Unfenced> {
+    pub fn ours(&self) -> Vec<PendingFence> {
         self.lock().ours.as_ref().map(|(_, list)| list.clone()).unwrap_or_default()
     }
 
@@ -62,18 +62,18 @@ mod tests {
 
     const US: u64 = 0xabc;
 
-    fn holder() -> Unfenced {
-        Unfenced { id: "b".into(), token: 9, ..Unfenced::default() }
+    fn holder() -> PendingFence {
+        PendingFence { id: "b".into(), token: 9, ..PendingFence::default() }
     }
 
     #[test]
     fn the_ledger_carries_what_was_read_under_these_versions_until_a_command_starts() {
-        let ledger = Ledger::default();
+        let ledger = PendingFences::default();
         let conditions = Conditions { slot: Slot(0), record: 4, term: 2 };
         ledger.note(vec![(conditions, vec![holder()])]);
         let nonce = Nonce { instance: US, sending: 1 };
         let unknown = ledger.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
-        assert_eq!(unknown, [Unfenced::default()]);
+        assert_eq!(unknown, [PendingFence::default()]);
         assert_eq!(ledger.take_over(nonce, conditions), vec![holder()]);
         assert_eq!((ledger.carried(nonce).len(), ledger.ours().len()), (1, 1));
         assert!(ledger.carried(Nonce { instance: US, sending: 2 }).is_empty());

@@ -52,10 +52,10 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
                 }
             }
             Err(error) => {
-                let candidate = contact.office.paths.candidate(&name);
-                let term = contact.office.paths.of(conditions.slot).term;
+                let candidate = contact.shared.paths.candidate(&name);
+                let term = contact.shared.paths.of(conditions.slot).term;
                 let steps = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &term)];
-                return Err(Fault::of_multi(&error, &steps).without(Right::Create, &contact.office.paths.base));
+                return Err(Fault::of_multi(&error, &steps).without(Right::Create, &contact.shared.paths.base));
             }
         }
     }
@@ -64,14 +64,14 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
 
 /// Our candidate, and the present term, read anew: in the line that the view was of, a higher one may have come since.
 async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, Fault> {
-    let Some((name, uuid)) = contact.office.own(contact.number) else { return Ok(None) };
+    let Some((name, uuid)) = contact.shared.own(contact.number) else { return Ok(None) };
     let books = read::books(contact);
-    let children = contact.client.get_children(&contact.office.paths.election);
+    let children = contact.client.get_children(&contact.shared.paths.election);
     let (children, books) = tokio::join!(children, books);
     let (children, _) = children?;
     let Some(books) = read::judge(contact, books)? else { return Ok(None) };
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
-    let standing = queue::standing(contact.office.settings.names(), &children, &name, &[uuid], &holders);
+    let standing = queue::standing(contact.shared.settings.names(), &children, &name, &[uuid], &holders);
     let is_lower = standing.is_some_and(|Standing { outranks, .. }| outranks);
     let leading = books.first().and_then(|books| Some((books, books.token()?))).filter(|_| is_lower);
     Ok(leading.map(|(books, token)| {
@@ -81,7 +81,7 @@ async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)
 }
 
 async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i64) -> Result<(), MultiError> {
-    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let request = Request { v: VERSION, token, by: settings.id.clone(), priority: settings.priority };
     let request = serde_json::to_vec(&request).unwrap_or_default();
     let of_slot = paths.of(conditions.slot);
@@ -117,7 +117,7 @@ pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
     match read(&data) {
         Ok(Request { token, by, priority, .. }) => {
             tracing::info!(token, by, priority, "A higher priority is next in line, and asks for the leadership");
-            contact.office.asked_for(token);
+            contact.shared.asked_for(token);
         }
         Err(complaint) => tracing::warn!(complaint, "A request for the leadership could not be read, and is ignored"),
     }
@@ -134,7 +134,7 @@ fn read(data: &[u8]) -> Result<Request, String> {
 }
 
 fn path(contact: &Contact, slot: Slot) -> String {
-    format!("{}/{PREEMPTION}", contact.office.paths.of(slot).home)
+    format!("{}/{PREEMPTION}", contact.shared.paths.of(slot).home)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl From<Event> for Answer {
 
 /// Reads the record, with one watch on it; a record that is gone is a conflict.
 pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
-    let of_slot = contact.office.paths.of(slot);
+    let of_slot = contact.shared.paths.of(slot);
     let lease = &of_slot.lease;
     let term = contact.client.check_stat(&of_slot.term);
     // A watch that is armed since before this read reports all that comes after it.
@@ -65,9 +65,9 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
     let term_version = term.await.map_err(|error| Fault::from(error).without(Right::Read, &of_slot.term))?;
     match (read, term_version) {
         (Ok((data, stat, watches)), Some(Stat { version: term_version, .. })) => {
-            let Parsed { record, disagreement, .. } = contact.office.parse(slot, &data, &stat);
+            let Parsed { record, disagreement, .. } = contact.shared.parse(slot, &data, &stat);
             if let Some(disagreement) = disagreement.filter(|_| record.held) {
-                contact.office.report_disagreement(&disagreement);
+                contact.shared.report_disagreement(&disagreement);
             }
             Ok(Answer { event: Event::Observed { candidacy, record, term_version }, watches })
         }
@@ -79,7 +79,7 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
 
 /// The term and the record of one slot.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct SlotState {
     pub term_version: i32,
     pub record: Record,
     pub holder: Holder,
@@ -100,7 +100,7 @@ pub(crate) struct Round {
 
 /// The reads of the terms and records, sent now: of each slot, the term before the record.
 pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
-    let (client, paths) = (&contact.client, &contact.office.paths);
+    let (client, paths) = (&contact.client, &contact.shared.paths);
     let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
     let slots: Vec<_> = paths
         .slots()
@@ -116,38 +116,38 @@ pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + u
 }
 
 /// For every slot; `None` if one of them is missing. If the base is for another number of leaders: what says so, alone.
-pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<Books>>, Fault> {
+pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, Fault> {
     match round.marker {
         None => {}
         Some(Ok((data, stat))) => {
-            let marker = contact.office.parse(Slot(0), &data, &stat);
+            let marker = contact.shared.parse(Slot(0), &data, &stat);
             if marker.disagreement.is_some() {
-                return Ok(Some(vec![Books::of(&stat, marker)]));
+                return Ok(Some(vec![SlotState::of(&stat, marker)]));
             }
         }
         Some(Err(Error::NoNode)) => return Ok(None),
-        Some(Err(error)) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.lease)),
+        Some(Err(error)) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.lease)),
     }
     let (mut books, mut left) = (Vec::new(), Vec::new());
-    for (slot, of_slot) in contact.office.paths.slots().zip(round.slots) {
+    for (slot, of_slot) in contact.shared.paths.slots().zip(round.slots) {
         match of_slot {
             (Ok((said, term)), Ok((data, stat))) => {
                 let conditions = Conditions { slot, record: stat.version, term: term.version };
-                left.push((conditions, to_fence(&data, &said, &term, contact.office.settings.instance)));
-                books.push(Books::of(&term, contact.office.parse(slot, &data, &stat)));
+                left.push((conditions, to_fence(&data, &said, &term, contact.shared.settings.instance)));
+                books.push(SlotState::of(&term, contact.shared.parse(slot, &data, &stat)));
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
-            (Err(error), _) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.of(slot).term)),
+            (Err(error), _) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.of(slot).term)),
             (_, Err(error)) => {
-                return Err(Fault::from(error).without(Right::Read, &contact.office.paths.of(slot).lease));
+                return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.of(slot).lease));
             }
         }
     }
-    contact.office.ledger.note(left);
+    contact.shared.ledger.note(left);
     Ok(Some(books))
 }
 
-impl Books {
+impl SlotState {
     /// The fencing token of the slot's term, if a candidate is known to hold it.
     pub fn token(&self) -> Option<i64> {
         match self.holder {
@@ -174,8 +174,13 @@ fn is_renewed(record: &Record) -> bool {
 
 /// What the machine is shown of several slots, and is to act on: its own; else the one that it may take; else the one
 /// that was written last, which tells most about all of them.
-pub(crate) fn shown(contact: &Contact, place: Place, slot: Option<usize>, books: &[Books]) -> Option<(i32, Record)> {
-    let instance = contact.office.settings.instance;
+pub(crate) fn shown(
+    contact: &Contact,
+    place: Place,
+    slot: Option<usize>,
+    books: &[SlotState],
+) -> Option<(i32, Record)> {
+    let instance = contact.shared.settings.instance;
     let ours = books.iter().filter(|books| books.record.held && books.record.nonce.instance == instance);
     let ours = ours.max_by_key(|books| books.token());
     let last = || books.iter().max_by_key(|books| (is_renewed(&books.record), books.record.mzxid));
@@ -184,11 +189,11 @@ pub(crate) fn shown(contact: &Contact, place: Place, slot: Option<usize>, books:
     if let Some(disagreement) = books.iter().find_map(|books| books.disagreement.as_deref()) {
         // The number of leaders stays what it is, also while nobody leads.
         record.agrees = false;
-        record.held |= contact.office.paths.is_for_several();
+        record.held |= contact.shared.paths.is_for_several();
         match place {
-            _ if record.held => contact.office.report_disagreement(disagreement),
+            _ if record.held => contact.shared.report_disagreement(disagreement),
             Place::First => {}
-            Place::Next | Place::Behind(_) => contact.office.report_difference(disagreement),
+            Place::Next | Place::Behind(_) => contact.shared.report_difference(disagreement),
         }
     }
     Some((shown.term_version, record))
@@ -196,12 +201,12 @@ pub(crate) fn shown(contact: &Contact, place: Place, slot: Option<usize>, books:
 
 /// Creates what is missing of our znodes.
 pub(crate) async fn repair(contact: &Contact) -> Result<(), Fault> {
-    let settings = &contact.office.settings;
+    let settings = &contact.shared.settings;
     let own_lease = settings.own_lease(contact.negotiated);
-    if contact.office.paths.is_for_several() {
-        return slots::repair(&contact.client, &contact.office.paths, settings, own_lease).await;
+    if contact.shared.paths.is_for_several() {
+        return slots::repair(&contact.client, &contact.shared.paths, settings, own_lease).await;
     }
-    bootstrap::repair(&contact.client, &contact.office.paths, settings, own_lease).await
+    bootstrap::repair(&contact.client, &contact.shared.paths, settings, own_lease).await
 }
 
 /// After [`ROUNDS`] rounds.
@@ -213,7 +218,7 @@ pub(crate) fn too_many_rounds() -> Fault {
 /// was last renewed; a holder is told by its renewals, and watches that record and term are there at all. While it waits
 /// it does not renew, and watches the record too.
 pub(crate) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
-    let ours = record.held && record.nonce.instance == contact.office.settings.instance;
+    let ours = record.held && record.nonce.instance == contact.shared.settings.instance;
     match place {
         _ if ours => of_a_holder(record.slot, record.mzxid, record.waiting_on.is_some()),
         Place::First if !record.held => Vec::new(),

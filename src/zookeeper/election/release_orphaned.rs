@@ -18,7 +18,7 @@ use crate::core::event::{Denial, Record, SessionNumber};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::election::session::contact::Contact;
-use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::election::transactions::{Leaving, free};
 use crate::zookeeper::schema::settings::Settings;
 
@@ -53,9 +53,9 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let limit = settings.session_timeout;
     // Nobody listens to events here.
     let (events, _) = unbounded_channel();
-    let office = Arc::new(Office::new(settings, events));
+    let shared = Arc::new(Shared::new(settings, events));
     let work = async {
-        let contact = open(&office).await.map_err(|error| said(&error))?;
+        let contact = open(&shared).await.map_err(|error| said(&error))?;
         let outcome = release(&contact, orphaned).await;
         let mut service = contact.service();
         drop(contact);
@@ -66,9 +66,9 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
 }
 
 /// Tries until the caller's limit: nobody does after us.
-async fn open(office: &Arc<Office>) -> Result<Contact, Error> {
+async fn open(shared: &Arc<Shared>) -> Result<Contact, Error> {
     loop {
-        match Contact::open(office, SessionNumber::default()).await {
+        match Contact::open(shared, SessionNumber::default()).await {
             Err(error @ (Error::AuthFailed | Error::NoAuth)) => return Err(error),
             Err(error) => tracing::debug!(%error, "Ensemble was not reached"),
             Ok(contact) => return Ok(contact),
@@ -80,13 +80,13 @@ async fn open(office: &Arc<Office>) -> Result<Contact, Error> {
 /// A renewal that was under way when the supervisor died may still be applied: then the version has moved, and we read again.
 async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
     loop {
-        let paths = contact.office.paths.of(orphaned.slot);
-        let candidate = contact.office.paths.candidate(&orphaned.candidate);
+        let paths = contact.shared.paths.of(orphaned.slot);
+        let candidate = contact.shared.paths.candidate(&orphaned.candidate);
         // All are sent at once; the term is read first.
         let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
         let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
         let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
-        let record = contact.office.record(orphaned.slot, &data, &stat);
+        let record = contact.shared.record(orphaned.slot, &data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
         // With one znode for all, the name may be a successor's by now.

@@ -43,11 +43,11 @@ pub(crate) async fn mark(
     entry: Entry,
     is_first: bool,
 ) -> Result<Answer, Fault> {
-    let office = &contact.office;
-    let Some(once) = office.settings.once.as_ref() else {
+    let shared = &contact.shared;
+    let Some(once) = shared.settings.once.as_ref() else {
         return Ok(Event::Marked { candidacy, is_fresh: true }.into());
     };
-    let caller = Caller { nonce: entry.nonce, is_first, joined_ms: office.joined_ms() };
+    let caller = Caller { nonce: entry.nonce, is_first, joined_ms: shared.joined_ms() };
     for _ in 0..ROUNDS {
         let Some(found) = look(&contact, once).await? else {
             create_runs(&contact).await?;
@@ -55,16 +55,16 @@ pub(crate) async fn mark(
         };
         report_unreadable(&found);
         match run_marker::judge(found.marker(), once, caller) {
-            Verdict::Ours => office.open_run(adopt(found, conditions)),
+            Verdict::Ours => shared.open_run(adopt(found, conditions)),
             Verdict::Duplicate => {
                 report_duplicate(found.marker(), once);
                 return Ok(Event::Marked { candidacy, is_fresh: false }.into());
             }
             Verdict::Go => {
                 report_interrupted(&found, &caller);
-                let run = Run::new(once, entry.nonce, entry.token.unwrap_or_default(), &office.settings);
+                let run = Run::new(once, entry.nonce, entry.token.unwrap_or_default(), &shared.settings);
                 match write(&contact, candidacy, conditions, run, found).await? {
-                    Some(open) => office.open_run(open),
+                    Some(open) => shared.open_run(open),
                     None => continue,
                 }
             }
@@ -79,7 +79,7 @@ pub(crate) async fn mark(
 
 /// Completes the marker, if there is one whose run has ended. It is sent at once, before whatever is sent next on this session.
 pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<'_> {
-    let closing = contact.office.ended_run().and_then(|open| send_end(contact, &open));
+    let closing = contact.shared.ended_run().and_then(|open| send_end(contact, &open));
     async move {
         match closing {
             None => return,
@@ -92,14 +92,14 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
                 Err(error) => tracing::debug!(%error, "The end of the run was not written down now"),
             },
         }
-        contact.office.close_run();
+        contact.shared.close_run();
     }
 }
 
 fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<PendingMulti<'a>> {
     let (status, ok) = open.end?;
     let run = open.run.ended(open.started_ms, status, ok);
-    let paths = &contact.office.paths;
+    let paths = &contact.shared.paths;
     let mut multi = contact.client.multi();
     multi.check(&paths.term, open.term);
     if let Some((path, version)) = &open.slot {
@@ -111,7 +111,7 @@ fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<PendingMulti<'a>
 
 /// `None`: there is no directory for markers yet.
 async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, Fault> {
-    let paths = &contact.office.paths;
+    let paths = &contact.shared.paths;
     let last = contact.client.get_data(&paths.last_run);
     let slot = match &once.per {
         Per::Slot(key) => {
@@ -142,8 +142,8 @@ fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Mar
 
 /// The directory and the marker of the last run, which says that there was none. A peer may be faster.
 async fn create_runs(contact: &Contact) -> Result<(), Fault> {
-    let (client, paths) = (&contact.client, &contact.office.paths);
-    let (nothing, options) = (run_marker::encode(None, &[]), contact.office.settings.acl.persistent());
+    let (client, paths) = (&contact.client, &contact.shared.paths);
+    let (nothing, options) = (run_marker::encode(None, &[]), contact.shared.settings.acl.persistent());
     let directory = client.create(&paths.runs, &[], &options);
     let last = client.create(&paths.last_run, &nothing, &options);
     for (created, parent) in [(directory.await, &paths.base), (last.await, &paths.runs)] {
@@ -163,8 +163,8 @@ async fn write(
     run: Run,
     found: Found,
 ) -> Result<Option<OpenRun>, Fault> {
-    let paths = &contact.office.paths;
-    let candidate = contact.office.znode(contact.number, candidacy)?;
+    let paths = &contact.shared.paths;
+    let candidate = contact.shared.znode(contact.number, candidacy)?;
     let candidate = paths.candidate(&candidate.name);
     let conditional = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &paths.term)];
     let mut multi = contact.client.multi();
@@ -176,7 +176,7 @@ async fn write(
             multi.set(&path, &data, Some(version));
             return (path, version.wrapping_add(1));
         }
-        multi.create(&path, &data, &contact.office.settings.acl.persistent());
+        multi.create(&path, &data, &contact.shared.settings.acl.persistent());
         (path, 0)
     });
     let version = found.last.version();
@@ -272,7 +272,7 @@ fn time(ms: i64) -> String {
 
 /// Deletes the markers of the oldest slots, as far as they are too many.
 async fn trim(contact: Arc<Contact>, keep: usize) {
-    let (client, paths) = (&contact.client, &contact.office.paths);
+    let (client, paths) = (&contact.client, &contact.shared.paths);
     let Ok((children, _)) = client.get_children(&paths.runs).await else { return };
     let slots: Vec<_> = children.into_iter().filter(|child| run_marker::is_slot(child)).collect();
     if slots.len() <= keep {

@@ -12,16 +12,16 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock;
-use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::lease::connection_timeout;
+use crate::core::operator_orders::Orders;
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::client::outage::Outage;
-use crate::zookeeper::election::fencing::Ledger;
+use crate::zookeeper::election::fencing::PendingFences;
 use crate::zookeeper::schema::lease::{self, Parsed};
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
@@ -29,12 +29,12 @@ use crate::zookeeper::schema::settings::Settings;
 
 /// Shared by all sessions.
 #[derive(Debug)]
-pub(crate) struct Office {
+pub(crate) struct Shared {
     pub settings: Settings,
     pub paths: Paths,
     /// The operators' orders, and the request of a higher priority.
     orders: watch::Sender<Orders>,
-    pub ledger: Ledger,
+    pub ledger: PendingFences,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
     /// The ctime of our first candidate, in whatever session: when this call joined, by `ZooKeeper`'s clock.
@@ -88,12 +88,12 @@ impl Candidate {
     }
 }
 
-impl Office {
+impl Shared {
     pub fn new(settings: Settings, events: UnboundedSender<Event>) -> Self {
         Self {
             paths: Paths::new(&settings),
             orders: watch::Sender::new(Orders::default()),
-            ledger: Ledger::default(),
+            ledger: PendingFences::default(),
             settings,
             events,
             candidate: Mutex::default(),

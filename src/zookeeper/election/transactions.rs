@@ -34,10 +34,10 @@ pub(crate) async fn take_over(
     entry: Entry,
     longest: Duration,
 ) -> Result<Answer, Fault> {
-    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
-    let name = contact.office.znode(contact.number, candidacy)?.name;
+    let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
+    let name = contact.shared.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
-    let unfenced = contact.office.ledger.take_over(entry.nonce, conditions);
+    let unfenced = contact.shared.ledger.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
     if paths.is_for_several() {
@@ -71,14 +71,14 @@ pub(crate) async fn renew(
     conditions: Conditions,
     entry: Entry,
 ) -> Result<Answer, Fault> {
-    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
-    let name = contact.office.znode(contact.number, candidacy)?.name;
+    let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
+    let name = contact.shared.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
     multi.check(&candidate, ANY_VERSION);
     multi.check(&of_slot.term, conditions.term);
-    let unfenced = contact.office.ledger.carried(entry.nonce);
+    let unfenced = contact.shared.ledger.carried(entry.nonce);
     let record = carrying(lease::held(&entry, &name, settings), &unfenced);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
@@ -105,9 +105,9 @@ pub(crate) async fn release(
     keeps_candidate: bool,
 ) -> Result<Answer, Fault> {
     let closing = run_once::close(&contact);
-    let candidate = match (keeps_candidate, contact.office.paths.is_for_several()) {
+    let candidate = match (keeps_candidate, contact.shared.paths.is_for_several()) {
         (false, _) => candidate_to_delete(&contact, candidacy).await?.map(Leaving::Deleted),
-        (true, true) => contact.office.last_znode(candidacy).map(|znode| Leaving::Touched(znode.name)),
+        (true, true) => contact.shared.last_znode(candidacy).map(|znode| Leaving::Touched(znode.name)),
         (true, false) => None,
     };
     let outcome = match free(&contact, conditions, &entry, candidate.as_ref()).await {
@@ -122,7 +122,7 @@ pub(crate) async fn release(
         outcome => outcome?,
     }
     if !keeps_candidate {
-        contact.office.forget(candidacy);
+        contact.shared.forget(candidacy);
     }
     Ok(Event::Released { candidacy }.into())
 }
@@ -140,7 +140,7 @@ pub(crate) async fn free(
     entry: &Entry,
     candidate: Option<&Leaving>,
 ) -> Result<(), Fault> {
-    let (paths, settings) = (&contact.office.paths, &contact.office.settings);
+    let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let of_slot = paths.of(conditions.slot);
     let own = match candidate {
         Some(Leaving::Deleted(name) | Leaving::Touched(name)) => paths.candidate(name),
@@ -167,19 +167,19 @@ pub(crate) async fn free(
 
 /// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
 async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, Fault> {
-    let Some(znode) = contact.office.last_znode(candidacy) else { return Ok(None) };
-    if contact.office.settings.recipe != Recipe::Single {
+    let Some(znode) = contact.shared.last_znode(candidacy) else { return Ok(None) };
+    if contact.shared.settings.recipe != Recipe::Single {
         return Ok(Some(znode.name));
     }
-    let found = contact.client.check_stat(&contact.office.paths.candidate(&znode.name)).await?;
+    let found = contact.client.check_stat(&contact.shared.paths.candidate(&znode.name)).await?;
     Ok(found.filter(|stat| stat.czxid == znode.czxid).map(|_| znode.name))
 }
 
 /// Whether the record is what our own release has written.
 async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, Fault> {
-    match contact.client.get_data(&contact.office.paths.of(slot).lease).await {
+    match contact.client.get_data(&contact.shared.paths.of(slot).lease).await {
         Ok((data, stat)) => {
-            let record = contact.office.record(slot, &data, &stat);
+            let record = contact.shared.record(slot, &data, &stat);
             Ok(!record.held && record.nonce == entry.nonce)
         }
         Err(crate::zookeeper::client::connection::Error::NoNode) => Ok(false),

@@ -13,14 +13,14 @@ use crate::zookeeper::schema::member::MEMBERS;
 
 /// Compares each znode that decides something with our member, which must exist.
 pub(crate) async fn report(contact: &Contact) -> Result<(), Fault> {
-    let office = &contact.office;
-    if office.settings.acl.is_open() || office.ownership_reported() {
+    let shared = &contact.shared;
+    if shared.settings.acl.is_open() || shared.ownership_reported() {
         return Ok(());
     }
-    let base = &office.paths.base;
-    let own = contact.client.get_acl(&format!("{base}/{MEMBERS}/{}", office.settings.id)).await?;
-    let slots = office.paths.slots().map(|slot| office.paths.of(slot));
-    let mut paths = vec![base.clone(), office.paths.election.clone()];
+    let base = &shared.paths.base;
+    let own = contact.client.get_acl(&format!("{base}/{MEMBERS}/{}", shared.settings.id)).await?;
+    let slots = shared.paths.slots().map(|slot| shared.paths.of(slot));
+    let mut paths = vec![base.clone(), shared.paths.election.clone()];
     paths.extend(slots.flat_map(|of| [of.lease, of.term]));
     paths.extend([MEMBERS, CONTROL].map(|below| format!("{base}/{below}")));
     for path in paths {
@@ -30,7 +30,7 @@ pub(crate) async fn report(contact: &Contact) -> Result<(), Fault> {
             Err(error) => return Err(error.into()),
         }
     }
-    office.report_ownership_no_more();
+    shared.report_ownership_no_more();
     Ok(())
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
     if terms.is_empty() {
         return Ok(());
     }
-    let path = format!("{}/{HISTORY}", contact.office.paths.base);
+    let path = format!("{}/{HISTORY}", contact.shared.paths.base);
     let (mut history, version) = match contact.client.get_data(&path).await {
         // What cannot be read is replaced: it is only for people.
         Ok((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
@@ -57,10 +57,10 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
     }
     let mut multi = contact.client.multi();
     // Never under a base that has lost its term.
-    multi.check(&contact.office.paths.term, ANY_VERSION);
+    multi.check(&contact.shared.paths.term, ANY_VERSION);
     match version {
         Some(_) => multi.set(&path, &history.written(), version),
-        None => multi.create(&path, &history.written(), &contact.office.settings.acl.persistent()),
+        None => multi.create(&path, &history.written(), &contact.shared.settings.acl.persistent()),
     }
     match multi.commit().await {
         Ok(_) => {

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::error::Fault;
-use crate::zookeeper::election::read::{self, Books};
+use crate::zookeeper::election::read::{self, SlotState};
 use crate::zookeeper::election::session::companion::Companion;
 use crate::zookeeper::election::session::contact::Contact;
-use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::schema::queue::{self, Holder};
 
 /// Whoever waits longer for an answer is as good as out of contact.
@@ -23,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Takes a survey when asked.
 #[derive(Clone, Debug)]
-pub struct Surveyor(Arc<Office>, Arc<Companion>);
+pub struct LeaderQuery(Arc<Shared>, Arc<Companion>);
 
 /// What was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Survey {
+pub struct LeaderReport {
     /// Our place in line, from 1; `None` if we are not in line, or the recipe has none.
     pub place: Option<u32>,
     /// Who holds the lease record.
@@ -42,9 +42,9 @@ pub struct Leader {
     pub since: i64,
 }
 
-impl Surveyor {
-    pub(crate) fn new(office: Arc<Office>, companion: Arc<Companion>) -> Self {
-        Self(office, companion)
+impl LeaderQuery {
+    pub(crate) fn new(shared: Arc<Shared>, companion: Arc<Companion>) -> Self {
+        Self(shared, companion)
     }
 
     /// The servers that are tried.
@@ -53,7 +53,7 @@ impl Surveyor {
     }
 
     /// `None` without contact. One round of reads.
-    pub async fn look(&self) -> Option<Survey> {
+    pub async fn look(&self) -> Option<LeaderReport> {
         let contact = self.1.newest()?;
         let read = AssertUnwindSafe(timeout(PATIENCE, read(&contact))).catch_unwind();
         match read.await {
@@ -64,35 +64,35 @@ impl Surveyor {
     }
 }
 
-async fn read(contact: &Contact) -> Result<Survey, Fault> {
+async fn read(contact: &Contact) -> Result<LeaderReport, Fault> {
     let round = read::books(contact);
-    let children = contact.client.get_children(&contact.office.paths.election);
+    let children = contact.client.get_children(&contact.shared.paths.election);
     let (round, children) = tokio::join!(round, children);
     let (children, _) = children?;
-    let Some(books) = read::judge(contact, round)? else { return Ok(Survey { place: None, leader: None }) };
+    let Some(books) = read::judge(contact, round)? else { return Ok(LeaderReport { place: None, leader: None }) };
     // With several leaders: all of them, since the first of them came.
     let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
     let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
     let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
     let leader = since.map(|since| Leader { id: ids, since });
     let leader =
-        if contact.office.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
-    Ok(Survey { place: place(contact, &children, &books), leader })
+        if contact.shared.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
+    Ok(LeaderReport { place: place(contact, &children, &books), leader })
 }
 
 /// Beside other libraries, who is first leads, whatever our record says: perhaps the last leader's, which was left to run out.
 async fn first(
     contact: &Contact,
     children: &[String],
-    books: &[Books],
+    books: &[SlotState],
     leader: Option<Leader>,
 ) -> Result<Option<Leader>, Fault> {
-    let names = contact.office.settings.names();
+    let names = contact.shared.settings.names();
     let Some(first) = queue::in_order(names, children).into_iter().next() else { return Ok(None) };
     if books.iter().any(|books| matches!(&books.holder, Holder::Candidate { name, .. } if *name == first)) {
         return Ok(leader);
     }
-    match contact.client.get_data(&contact.office.paths.candidate(&first)).await {
+    match contact.client.get_data(&contact.shared.paths.candidate(&first)).await {
         Ok((data, stat)) => {
             let id = String::from_utf8_lossy(&data).into_owned();
             Ok(Some(Leader { id: if id.is_empty() { first } else { id }, since: stat.ctime }))
@@ -102,12 +102,12 @@ async fn first(
     }
 }
 
-fn place(contact: &Contact, children: &[String], books: &[Books]) -> Option<u32> {
-    if contact.office.settings.recipe == Recipe::Single {
+fn place(contact: &Contact, children: &[String], books: &[SlotState]) -> Option<u32> {
+    if contact.shared.settings.recipe == Recipe::Single {
         return None;
     }
-    let (own, uuid) = contact.office.own(contact.number)?;
+    let (own, uuid) = contact.shared.own(contact.number)?;
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
-    let standing = queue::standing(contact.office.settings.names(), children, &own, &[uuid], &holders)?;
+    let standing = queue::standing(contact.shared.settings.names(), children, &own, &[uuid], &holders)?;
     Some(u32::try_from(standing.rank).unwrap_or(u32::MAX).saturating_add(1))
 }

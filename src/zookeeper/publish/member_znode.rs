@@ -36,14 +36,14 @@ pub(crate) struct OwnMember {
 /// Writes it, or finds out whose it is.
 pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberStatus) -> Result<(), Fault> {
     let data = member(contact, status).written();
-    let path = format!("{}/{MEMBERS}/{}", contact.office.paths.base, contact.office.settings.id);
+    let path = format!("{}/{MEMBERS}/{}", contact.shared.paths.base, contact.shared.settings.id);
     if own.is_ours {
         match contact.client.set_data(&path, &data, None).await {
             Err(Error::NoNode) => own.is_ours = false,
             written => return written.map(drop).map_err(|error| Fault::from(error).without(Right::Write, &path)),
         }
     }
-    match contact.client.create(&path, &data, &contact.office.settings.acl.ephemeral()).await {
+    match contact.client.create(&path, &data, &contact.shared.settings.acl.ephemeral()).await {
         Ok(_) => {
             *own = OwnMember { is_ours: true, ..OwnMember::default() };
             Ok(())
@@ -59,10 +59,10 @@ pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberS
 
 /// Under a base with a term only: a base that has children and no record looks like one that has lost it.
 async fn directory(contact: &Contact) -> Result<(), Fault> {
-    let paths = &contact.office.paths;
+    let paths = &contact.shared.paths;
     let mut multi = contact.client.multi();
     multi.check(&paths.term, ANY_VERSION);
-    multi.create(&format!("{}/{MEMBERS}", paths.base), b"", &contact.office.settings.acl.persistent());
+    multi.create(&format!("{}/{MEMBERS}", paths.base), b"", &contact.shared.settings.acl.persistent());
     match multi.commit().await {
         Ok(_) | Err(MultiError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
         Err(error) => {
@@ -91,15 +91,15 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), 
     own.other = Some((stat.czxid, since));
     let timeout = Duration::from_millis(other.session_ms).max(contact.negotiated);
     if now >= since.after(timeout * TIMEOUTS_OF_THE_DEAD + SLACK) && !std::mem::replace(&mut own.told, true) {
-        let (id, host, pid) = (&contact.office.settings.id, &other.host, other.pid);
+        let (id, host, pid) = (&contact.shared.settings.id, &other.host, other.pid);
         tracing::error!(id, host, pid, "Another live participant has our id; give each its own with --id");
-        contact.office.tell(Event::IdTaken);
+        contact.shared.tell(Event::IdTaken);
     }
     Err(Fault::unknown("another one has our id"))
 }
 
 fn member(contact: &Contact, status: &MemberStatus) -> Member {
-    let settings = &contact.office.settings;
+    let settings = &contact.shared.settings;
     Member {
         v: 1,
         id: settings.id.clone(),
@@ -119,5 +119,5 @@ fn member(contact: &Contact, status: &MemberStatus) -> Member {
 }
 
 fn instance(contact: &Contact) -> String {
-    format!("{:016x}", contact.office.settings.instance)
+    format!("{:016x}", contact.shared.settings.instance)
 }

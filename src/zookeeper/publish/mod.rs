@@ -21,7 +21,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::core::docket::{Disabled, Handover, Orders, Target};
+use crate::core::operator_orders::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{Fault, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
@@ -114,14 +114,14 @@ pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
 async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     while let Some(present) = contact.upgrade() {
         let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
-        let office = Arc::clone(&present.office);
+        let shared = Arc::clone(&present.shared);
         // Whatever has kept us from them, the election goes on without.
         present.brief();
         drop(present);
         match read {
             Ok(Ok((watcher, lapses_in))) => order_clock::changed(watcher, lapses_in).await,
             Ok(Err(fault)) => {
-                office.report_aside("The operators' orders cannot be read", &fault);
+                shared.report_aside("The operators' orders cannot be read", &fault);
                 sleep(RETRY).await;
             }
             Err(_) => sleep(RETRY).await,
@@ -131,7 +131,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
 
 /// The watch is armed by the request before the read, so it reports all that comes after what was read.
 async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watcher, Option<Duration>), Fault> {
-    let path = format!("{}/{CONTROL}", contact.office.paths.base);
+    let path = format!("{}/{CONTROL}", contact.shared.paths.base);
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
@@ -144,7 +144,7 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     };
     let InForce { orders, lapses_in } = found;
     publisher.report(&orders);
-    contact.office.ordered(for_us(&orders, &contact.office.settings.id));
+    contact.shared.ordered(for_us(&orders, &contact.shared.settings.id));
     Ok((watcher, lapses_in))
 }
 
@@ -189,7 +189,7 @@ fn number(id: &str) -> u64 {
 }
 
 async fn write(publisher: &Publisher, contact: Weak<Contact>) {
-    let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
+    let Some(shared) = contact.upgrade().map(|contact| Arc::clone(&contact.shared)) else { return };
     let mut changes = publisher.status.subscribe();
     let mut own = OwnMember::default();
     loop {
@@ -210,7 +210,7 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         match written {
             Ok(Ok(())) => drop(changes.changed().await),
             Ok(Err(fault)) => {
-                office.report_aside("What others read about us cannot be written", &fault);
+                shared.report_aside("What others read about us cannot be written", &fault);
                 sleep(RETRY).await;
             }
             Err(_) => sleep(RETRY).await,

@@ -47,11 +47,11 @@ pub(super) async fn changed(watcher: Watcher, lapses_in: Option<Duration>) {
 
 /// The time of a write: of a znode that is there only within its transaction.
 async fn now(contact: &Contact) -> Result<i64, Fault> {
-    let office = &contact.office;
-    let path = format!("{}/clock-{:016x}", office.paths.base, office.settings.instance);
+    let shared = &contact.shared;
+    let path = format!("{}/clock-{:016x}", shared.paths.base, shared.settings.instance);
     let mut multi = contact.client.multi();
-    multi.check(&office.paths.term, ANY_VERSION);
-    multi.create(&path, b"", &office.settings.acl.persistent());
+    multi.check(&shared.paths.term, ANY_VERSION);
+    multi.create(&path, b"", &shared.settings.acl.persistent());
     multi.set(&path, b"", None);
     multi.delete(&path, None);
     let results = multi.commit().await.map_err(|error| Fault::of_multi(&error, &[]))?;
@@ -64,7 +64,7 @@ async fn now(contact: &Contact) -> Result<i64, Fault> {
 
 /// Every host that sees an order lapse tries; one of them does it.
 async fn delete_lapsed(contact: &Contact, in_force: &Orders, version: i32) {
-    let path = format!("{}/{CONTROL}", contact.office.paths.base);
+    let path = format!("{}/{CONTROL}", contact.shared.paths.base);
     if let Err(error) = contact.client.set_data(&path, &in_force.written(), Some(version)).await {
         tracing::debug!(%error, "A lapsed order was not deleted");
         // Not at once again, if that is for want of rights.

@@ -21,7 +21,7 @@ const FIELD: &str = "unfenced";
 
 /// An earlier leader, as its record told of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
-pub struct Unfenced {
+pub struct PendingFence {
     #[serde(default)]
     pub id: String,
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Unfenced {
     pub token: i64,
 }
 
-impl Unfenced {
+impl PendingFence {
     /// For the fence command's standard input: one line.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
@@ -61,34 +61,34 @@ struct LeaseJson {
     #[serde(default)]
     state: String,
     #[serde(default)]
-    holder: Option<Unfenced>,
+    holder: Option<PendingFence>,
     #[serde(default)]
     token: Option<i64>,
     /// Its holder waits for an earlier one, and has run nothing.
     #[serde(default)]
     waiting_on: Option<i64>,
     #[serde(default)]
-    unfenced: Vec<Unfenced>,
+    unfenced: Vec<PendingFence>,
 }
 
 #[derive(Deserialize, Default)]
 struct TermJson {
     #[serde(default)]
-    leader: Option<Unfenced>,
+    leader: Option<PendingFence>,
 }
 
 /// Whom the process with this instance has to fence if it takes this record over.
-pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u64) -> Vec<Unfenced> {
+pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u64) -> Vec<PendingFence> {
     let readable = serde_json::from_slice::<LeaseJson>(record);
     let leader = || serde_json::from_slice::<TermJson>(term).unwrap_or_default().leader.unwrap_or_default();
     let (mut list, holder) = match readable {
         Ok(json) if json.state == "free" => return Vec::new(),
         Ok(json) => {
             let token = json.token.unwrap_or(term_stat.mzxid);
-            let holder = Unfenced { token, ..json.holder.unwrap_or_else(leader) };
+            let holder = PendingFence { token, ..json.holder.unwrap_or_else(leader) };
             (json.unfenced, Some(holder).filter(|_| json.waiting_on.is_none()))
         }
-        Err(_) => (Vec::new(), Some(Unfenced { token: term_stat.mzxid, ..leader() })),
+        Err(_) => (Vec::new(), Some(PendingFence { token: term_stat.mzxid, ..leader() })),
     };
     // An earlier try of ours to lead ran nothing that lives.
     let own = nonce_text(Nonce { instance, sending: 0 });
@@ -105,11 +105,11 @@ pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u
             "Too many leaders to fence; one is given up"
         );
     }
-    list.into_iter().map(Unfenced::cut).collect()
+    list.into_iter().map(PendingFence::cut).collect()
 }
 
 /// A lease record that carries them.
-pub(crate) fn carrying(record: Vec<u8>, unfenced: &[Unfenced]) -> Vec<u8> {
+pub(crate) fn carrying(record: Vec<u8>, unfenced: &[PendingFence]) -> Vec<u8> {
     if unfenced.is_empty() {
         return record;
     }
@@ -127,7 +127,7 @@ mod tests {
 
     const US: u64 = 0xabc;
 
-    fn list(record: &str) -> Vec<Unfenced> {
+    fn list(record: &str) -> Vec<PendingFence> {
         to_fence(record.as_bytes(), br#"{"v":1,"leader":{"id":"of-term"},"lease_ms":1}"#, &stat(), US)
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn a_free_record_leaves_nobody_and_a_held_one_its_holder() {
         assert!(list(r#"{"v":1,"state":"free","lease_ms":5,"holder":{"id":"b"}}"#).is_empty());
         let nonce = "00000000000000bb-3".to_owned();
-        let holder = Unfenced { id: "b".into(), host: "h".into(), pid: 7, nonce, token: 9 };
+        let holder = PendingFence { id: "b".into(), host: "h".into(), pid: 7, nonce, token: 9 };
         assert_eq!(list(&held(HOLDER)), [holder]);
     }
 
@@ -188,7 +188,7 @@ mod tests {
         #[test]
         fn whatever_a_record_says_the_list_is_short(data: Vec<u8>, id in ".{0,2000}", count in 0_usize..40) {
             prop_assert!(to_fence(&data, &data, &stat(), US).len() <= MOST);
-            let one = Unfenced { id, ..Unfenced::default() }.json();
+            let one = PendingFence { id, ..PendingFence::default() }.json();
             let many = vec![one.trim(); count].join(",");
             let list = list(&held(&format!(r#","unfenced":[{many}]"#)));
             prop_assert!(list.len() <= MOST && list.iter().all(|unfenced| unfenced.id.len() <= LONGEST_TEXT));

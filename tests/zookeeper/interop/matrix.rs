@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use super::{Arrival, Company, stop};
+use super::{Arrival, SupervisorConfig, stop};
 use crate::support::wait;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/interoperation.md");
@@ -92,7 +92,7 @@ fn table(verdicts: &BTreeMap<(&str, &str), Verdict>) -> String {
 }
 
 fn try_out(ours: &str, theirs: &str) -> Verdict {
-    let company = Company::of(ours, theirs);
+    let company = SupervisorConfig::of(ours, theirs);
     let first = company.ours("ours-1");
     company.until_led_by("ours-1", 1);
     let known = company.candidates();
@@ -120,6 +120,6 @@ fn try_out(ours: &str, theirs: &str) -> Verdict {
     Verdict::TakeTurns
 }
 
-fn leads_next(company: &Company, turn: usize) -> bool {
+fn leads_next(company: &SupervisorConfig, turn: usize) -> bool {
     wait::held_within(wait::LIMIT, || company.election.diary.starts().len() >= turn)
 }

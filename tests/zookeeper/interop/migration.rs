@@ -1,10 +1,10 @@
 //! What `docs/migrating.md` tells people to do, done.
 
-use super::{Company, stop};
+use super::{SupervisorConfig, stop};
 
 /// A fleet of three of theirs becomes one of ours, the leader last; somebody leads before, between and after.
 fn replace_host_by_host(recipe: &str, library: &str) {
-    let company = Company::of(recipe, library);
+    let company = SupervisorConfig::of(recipe, library);
     let mut theirs = vec![company.theirs("a")];
     company.until_led_by("a", 1);
     theirs.extend(["b", "c"].map(|id| company.theirs_in_line(id)));
@@ -50,7 +50,7 @@ fn a_fleet_of_go_zookeepers_locks_is_replaced_host_by_host() {
 /// Nobody of theirs is left: from their directory to our own, and so from best effort to the promise.
 #[test]
 fn a_fleet_of_ours_moves_to_a_directory_of_its_own() {
-    let company = Company::of("curator-latch", "curator-latch");
+    let company = SupervisorConfig::of("curator-latch", "curator-latch");
     let election = &company.election;
     let own = |id| election.host(id).session_timeout("8s");
     let mut before = Vec::new();

@@ -14,14 +14,14 @@ use super::{election, server};
 use crate::support::{Election, Peer, Running, Subject, wait};
 
 /// One election directory for ours and theirs, outside our base.
-struct Company {
+struct SupervisorConfig {
     election: Election,
     directory: String,
     recipe: String,
     library: String,
 }
 
-impl Company {
+impl SupervisorConfig {
     /// For our `recipe`, and theirs as `tests/peers/peer` calls it.
     fn of(recipe: &str, library: &str) -> Self {
         let election = election();
@@ -122,7 +122,7 @@ fn stop(mut host: Running) {
 
 /// Both orders of arrival; each kind of end on each side: one leads at a time, in the order in which they came.
 fn take_turns(recipe: &str, library: &str) {
-    let company = Company::of(recipe, library);
+    let company = SupervisorConfig::of(recipe, library);
     let first = company.ours("ours-1");
     company.until_led_by("ours-1", 1);
     let mut second = company.theirs_in_line("theirs-2");

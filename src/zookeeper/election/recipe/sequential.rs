@@ -12,7 +12,7 @@ use crate::core::event::{Candidacy, Event, View};
 use crate::core::order::CandidateName;
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::read::{self, Answer, Books, ROUNDS, Watching};
+use crate::zookeeper::election::read::{self, Answer, ROUNDS, SlotState, Watching};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
@@ -24,7 +24,7 @@ const REVOKE: &[u8] = b"__REVOKE__";
 /// Creates our candidate, or finds it again, and looks. On a base that is there: one round.
 pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let mut candidate = contact.office.candidate(contact.number, candidacy)?;
+        let mut candidate = contact.shared.candidate(contact.number, candidacy)?;
         if is_to_find(&contact, &candidate) && find(&contact, &mut candidate).await? {
             return look(contact, candidacy).await;
         }
@@ -32,7 +32,7 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
             return Ok(answer);
         }
         read::repair(&contact).await?;
-        if contact.office.znode(contact.number, candidacy).is_ok() {
+        if contact.shared.znode(contact.number, candidacy).is_ok() {
             return look(contact, candidacy).await;
         }
     }
@@ -42,17 +42,17 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
 /// Reads the line, the term and the record, in one round.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let znode = contact.office.znode(contact.number, candidacy)?;
-        let candidate = contact.office.candidate(contact.number, candidacy)?;
+        let znode = contact.shared.znode(contact.number, candidacy)?;
+        let candidate = contact.shared.candidate(contact.number, candidacy)?;
         // The line after the records: whom a record names and the line does not is gone, and not only later to come.
         let books = read::books(&contact);
-        let children = contact.client.get_children(&contact.office.paths.election);
+        let children = contact.client.get_children(&contact.shared.paths.election);
         let told = told(&contact, &znode);
         let (children, books, told) = tokio::join!(children, books, told);
         let children = match children {
             Ok((children, _)) => children,
             Err(Error::NoNode) => return Err(Fault::CANDIDATE_GONE),
-            Err(error) => return Err(Fault::from(error).without(Right::Read, &contact.office.paths.election)),
+            Err(error) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.election)),
         };
         match read::judge(&contact, books)? {
             Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
@@ -72,8 +72,8 @@ struct Told {
 
 /// Contenders for Curator's locks ask the holder to yield by what they write into its candidate. Sent now.
 fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<'a> {
-    let is_asked = contact.office.settings.recipe == Recipe::CuratorLock;
-    let path = contact.office.paths.candidate(&znode.name);
+    let is_asked = contact.shared.settings.recipe == Recipe::CuratorLock;
+    let path = contact.shared.paths.candidate(&znode.name);
     let read = is_asked.then(|| contact.client.get_data(&path));
     async move {
         match read {
@@ -92,10 +92,10 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
 
 /// Creates the candidate and reads everything in one round. `None`: something of ours is missing.
 async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
-    let (client, paths) = (&contact.client, &contact.office.paths);
+    let (client, paths) = (&contact.client, &contact.shared.paths);
     candidate.tried = true;
-    contact.office.remember(&candidate);
-    let settings = &contact.office.settings;
+    contact.shared.remember(&candidate);
+    let settings = &contact.shared.settings;
     let prefix = settings.names().prefix(candidate.uuid, settings.priority);
     let path = paths.candidate(&prefix);
     let options = settings.acl.ephemeral_sequential();
@@ -105,17 +105,17 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     let (created, children, books) = tokio::join!(created, children, books);
     let znode = match created {
         Ok((stat, sequence)) => {
-            contact.office.joined(&stat);
+            contact.shared.joined(&stat);
             Znode { name: format!("{prefix}{sequence}"), czxid: stat.czxid }
         }
         Err(Error::NoNode) => {
-            contact.office.forget(candidate.candidacy);
+            contact.shared.forget(candidate.candidacy);
             return Ok(None);
         }
         Err(error) => return Err(Fault::from(error).without(Right::Create, &paths.election)),
     };
     candidate.znode = Some(znode.clone());
-    contact.office.remember(&candidate);
+    contact.shared.remember(&candidate);
     let children = match children {
         Ok((children, _)) => children,
         Err(Error::NoNode) => return Ok(None),
@@ -128,12 +128,12 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
 /// Whether a znode of ours may be there that we do not know. Where names tell nothing, that of an earlier candidacy, too:
 /// nobody would find it later.
 fn is_to_find(contact: &Contact, candidate: &Candidate) -> bool {
-    candidate.tried || !contact.office.settings.names().carry_uuids() && !candidate.former.is_empty()
+    candidate.tried || !contact.shared.settings.names().carry_uuids() && !candidate.former.is_empty()
 }
 
 /// Looks for what an earlier create has left (T15): adopts the first in line of this session, and deletes the others.
 async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Fault> {
-    let (client, paths) = (&contact.client, &contact.office.paths);
+    let (client, paths) = (&contact.client, &contact.shared.paths);
     // The server may be behind the one that took the create; `sync` lets it catch up.
     let synced = client.sync(&paths.election);
     let children = client.get_children(&paths.election);
@@ -143,7 +143,7 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
         (_, Err(Error::NoNode)) => Vec::new(),
         (Err(error), _) | (_, Err(error)) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
     };
-    let names = contact.office.settings.names();
+    let names = contact.shared.settings.names();
     if !names.carry_uuids() {
         return find_by_owner(contact, candidate, queue::in_order(names, &children)).await;
     }
@@ -161,7 +161,7 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
 /// session's requests are carried out: nothing that was sent before this can come after it.
 async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<String>) -> Result<bool, Fault> {
     let stats: Vec<_> =
-        line.iter().map(|name| contact.client.check_stat(&contact.office.paths.candidate(name))).collect();
+        line.iter().map(|name| contact.client.check_stat(&contact.shared.paths.candidate(name))).collect();
     let mut found = false;
     for (name, stat) in line.into_iter().zip(join_all(stats).await) {
         let Some(stat) = stat?.filter(|stat| stat.ephemeral_owner == contact.id()) else { continue };
@@ -170,22 +170,22 @@ async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<S
             adopt(contact, candidate, name, &stat);
         } else {
             tracing::debug!(name, "Candidate of ours was one too many, and is deleted");
-            match contact.client.delete(&contact.office.paths.candidate(&name), None).await {
+            match contact.client.delete(&contact.shared.paths.candidate(&name), None).await {
                 Ok(()) | Err(Error::NoNode) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
     candidate.former.clear();
-    contact.office.remember(candidate);
+    contact.shared.remember(candidate);
     Ok(found)
 }
 
 fn adopt(contact: &Contact, candidate: &mut Candidate, name: String, stat: &Stat) {
-    contact.office.joined(stat);
+    contact.shared.joined(stat);
     tracing::debug!(name, "Candidate was found again after a lost reply");
     candidate.znode = Some(Znode { name, czxid: stat.czxid });
-    contact.office.remember(candidate);
+    contact.shared.remember(candidate);
 }
 
 fn seen(
@@ -193,18 +193,18 @@ fn seen(
     candidate: &Candidate,
     znode: &Znode,
     children: &[String],
-    books: &[Books],
+    books: &[SlotState],
     told: Told,
 ) -> Result<Answer, Fault> {
     let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
-    let names = contact.office.settings.names();
+    let names = contact.shared.settings.names();
     let standing = queue::standing(names, children, &znode.name, &uuids, &holders).ok_or(Fault::CANDIDATE_GONE)?;
-    contact.office.report_foreign(&standing.foreign);
+    contact.shared.report_foreign(&standing.foreign);
     for double in &standing.doubles {
         tracing::debug!(double, "Candidate of ours was one too many, and is deleted");
         // Sent now; whether it was applied, the next look shows.
-        drop(contact.client.delete(&contact.office.paths.candidate(double), None));
+        drop(contact.client.delete(&contact.shared.paths.candidate(double), None));
     }
     let Standing { place, slot, outranks, .. } = standing;
     let nothing = || Fault::unknown("there is no slot");
@@ -225,9 +225,9 @@ fn seen(
 
 /// Our own candidate, and those before it that matter. With several leaders, a take-over does not end a candidate but
 /// touches it: which touches were seen, the tokens of the terms tell.
-fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[Books], told: Told) -> Vec<Watch> {
-    if !contact.office.paths.is_for_several() {
-        let own = match contact.office.settings.recipe {
+fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[SlotState], told: Told) -> Vec<Watch> {
+    if !contact.shared.paths.is_for_several() {
+        let own = match contact.shared.settings.recipe {
             Recipe::CuratorLock => Watch::contender(own, told.touch),
             _ => Watch::candidate(own, None),
         };

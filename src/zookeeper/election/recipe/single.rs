@@ -47,7 +47,7 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
 /// While the seat is ours: is it still? Else: tries to take it.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
-        let candidate = contact.office.candidate(contact.number, candidacy)?;
+        let candidate = contact.shared.candidate(contact.number, candidacy)?;
         let answer = match candidate.znode.clone() {
             Some(seat) => keep(&contact, &candidate, &seat).await?,
             None => take(&contact, candidate).await?,
@@ -62,7 +62,7 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
 
 /// `None`: something of ours is missing.
 async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, Fault> {
-    let found = contact.client.check_stat(&contact.office.paths.candidate(SINGLE));
+    let found = contact.client.check_stat(&contact.shared.paths.candidate(SINGLE));
     let books = read::books(contact);
     let (found, books) = tokio::join!(found, books);
     if found?.is_none_or(|stat| stat.czxid != seat.czxid) {
@@ -75,12 +75,12 @@ async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<
 
 /// `None`: something of ours is missing, or the seat changed hands just now.
 async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
-    let (client, path) = (&contact.client, contact.office.paths.candidate(SINGLE));
+    let (client, path) = (&contact.client, contact.shared.paths.candidate(SINGLE));
     candidate.tried = true;
-    contact.office.remember(&candidate);
-    let json = SeatJson { v: 1, id: contact.office.settings.id.clone(), nonce: candidate.uuid.to_string() };
+    contact.shared.remember(&candidate);
+    let json = SeatJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
     let data = serde_json::to_vec(&json).unwrap_or_default();
-    let options = contact.office.settings.acl.ephemeral();
+    let options = contact.shared.settings.acl.ephemeral();
     let created = client.create(&path, &data, &options);
     let found = client.get_data(&path);
     let books = read::books(contact);
@@ -98,10 +98,10 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
         },
         (Err(Error::NodeExists), Err(Error::NoNode)) | (Err(Error::NoNode), _) => return Ok(None),
         (Err(Error::NodeExists), Err(error)) => return Err(Fault::from(error).without(Right::Read, &path)),
-        (Err(error), _) => return Err(Fault::from(error).without(Right::Create, &contact.office.paths.election)),
+        (Err(error), _) => return Err(Fault::from(error).without(Right::Create, &contact.shared.paths.election)),
     };
     candidate.znode = czxid.map(|czxid| Znode { name: SINGLE.to_owned(), czxid });
-    contact.office.remember(&candidate);
+    contact.shared.remember(&candidate);
     let place = if czxid.is_some() { Place::First } else { Place::Next };
     let books = read::judge(contact, books)?.and_then(|books| read::shown(contact, place, Some(0), &books));
     Ok(books.map(|books| seen(contact, &candidate, place, czxid, books)))

@@ -21,7 +21,7 @@ use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::election::preempt;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
-use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::schema::paths::Paths;
 
 /// How often we look at what we may not watch.
@@ -39,11 +39,11 @@ pub(crate) fn add(contact: &Arc<Contact>, candidacy: Candidacy, more: Vec<Watch>
 
 /// Keeps the watch that came with a read of the record.
 pub(crate) fn keep_record(contact: &Contact, candidacy: Candidacy, slot: Slot, watcher: Watcher) {
-    let (office, patience) = (Arc::clone(&contact.office), contact.patience());
+    let (shared, patience) = (Arc::clone(&contact.shared), contact.patience());
     let follow = async move {
         match within(patience, fired(watcher)).await {
-            None => office.tell(Event::LineChanged { candidacy }),
-            Some(Some(_)) => office.tell(Event::RecordChanged { candidacy }),
+            None => shared.tell(Event::LineChanged { candidacy }),
+            Some(Some(_)) => shared.tell(Event::RecordChanged { candidacy }),
             Some(None) => {}
         }
     };
@@ -55,18 +55,18 @@ fn spawn(contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) -> AbortHan
 }
 
 async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
-    let Some(office) = contact.upgrade().map(|contact| Arc::clone(&contact.office)) else { return };
+    let Some(shared) = contact.upgrade().map(|contact| Arc::clone(&contact.shared)) else { return };
     let patience = match watch.target {
         Target::Record(_) => contact.upgrade().map_or(LOOK_AGAIN, |contact| contact.patience()),
         Target::Candidate(_) | Target::Own(_) | Target::Base(_) => LOOK_AGAIN,
     };
-    let changed = within(patience, AssertUnwindSafe(is_changed(contact, &office, &watch)).catch_unwind()).await;
+    let changed = within(patience, AssertUnwindSafe(is_changed(contact, &shared, &watch)).catch_unwind()).await;
     // What could not be watched, because the client library panics on the reply, may change unseen.
     let Some(changed) = changed.map(|changed| changed.unwrap_or(true)) else {
-        return office.tell(Event::LineChanged { candidacy });
+        return shared.tell(Event::LineChanged { candidacy });
     };
     if changed {
-        office.tell(match watch.target {
+        shared.tell(match watch.target {
             Target::Candidate(_) | Target::Own(_) => Event::LineChanged { candidacy },
             Target::Record(_) | Target::Base(_) => Event::RecordChanged { candidacy },
         });
@@ -80,7 +80,7 @@ async fn within<T>(patience: Duration, changes: impl Future<Output = T>) -> Opti
 }
 
 /// Whether there is a reason to look again. `false`: the session ended.
-async fn is_changed(contact: Weak<Contact>, office: &Office, watch: &Watch) -> bool {
+async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> bool {
     while let Some(present) = contact.upgrade() {
         let armed = arm(&present, watch).await;
         let over = present.client.state() == State::Over;
@@ -92,7 +92,7 @@ async fn is_changed(contact: Weak<Contact>, office: &Office, watch: &Watch) -> b
             Err(Fault::Unknown(_)) => return !over,
             // Servers since 3.9.3 refuse a watch on what we may not read (ZOOKEEPER-2590). So we look from time to time.
             Err(fault) => {
-                office.report_aside("A change may be seen late: a watch was refused", &fault);
+                shared.report_aside("A change may be seen late: a watch was refused", &fault);
                 sleep(UNWATCHED).await;
                 return true;
             }
@@ -109,7 +109,7 @@ async fn is_changed(contact: Weak<Contact>, office: &Office, watch: &Watch) -> b
 
 /// `None`: what is there is not what was seen.
 async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Fault> {
-    let (client, paths) = (&contact.client, &contact.office.paths);
+    let (client, paths) = (&contact.client, &contact.shared.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
     let (as_seen, watcher) = match &watch.target {
         Target::Candidate(name) | Target::Own(name) => {

@@ -11,7 +11,7 @@ use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connection::{Connection, Error, State};
 use crate::zookeeper::client::task::Task;
 use crate::zookeeper::election::session::watches::Watches;
-use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::shared::Shared;
 
 /// Without an event, what is watched is read again after this time: an event that was lost must not be missed for ever.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(300);
@@ -19,7 +19,7 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(300);
 /// An established session.
 #[derive(Debug)]
 pub(crate) struct Contact {
-    pub office: Arc<Office>,
+    pub shared: Arc<Shared>,
     pub client: Connection,
     pub number: SessionNumber,
     pub negotiated: Duration,
@@ -30,15 +30,15 @@ pub(crate) struct Contact {
 
 impl Contact {
     /// Opens a session, this once. The client library's own limit counts from the last byte that came.
-    pub async fn open(office: &Arc<Office>, number: SessionNumber) -> Result<Self, Error> {
-        let asked = office.settings.session_timeout;
-        let opening = office.settings.access.open(&office.settings.servers, office.pace(), None);
+    pub async fn open(shared: &Arc<Shared>, number: SessionNumber) -> Result<Self, Error> {
+        let asked = shared.settings.session_timeout;
+        let opening = shared.settings.access.open(&shared.settings.servers, shared.pace(), None);
         let opening = timeout(asked + connection_timeout(asked), opening);
         let client = opening.await.map_err(|_| Error::Timeout)??;
         let negotiated = client.session_timeout();
-        let (office, watches) = (Arc::clone(office), Watches::default());
+        let (shared, watches) = (Arc::clone(shared), Watches::default());
         let briefed = watch::Sender::new(false);
-        Ok(Self { office, client, number, negotiated, watches, briefed })
+        Ok(Self { shared, client, number, negotiated, watches, briefed })
     }
 
     /// As far as the client library knows.
@@ -63,7 +63,7 @@ impl Contact {
     /// For how long the record of a leader that lives may stay as it is: with several leaders, of whom only one is watched, two
     /// renewal intervals of ours.
     pub fn patience(&self) -> Duration {
-        let settings = &self.office.settings;
+        let settings = &self.shared.settings;
         if settings.leaders > 1 { settings.own_lease(self.negotiated) / 4 } else { LOOK_AGAIN }
     }
 

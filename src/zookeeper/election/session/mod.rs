@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
-use crate::zookeeper::election::shared::Office;
+use crate::zookeeper::election::shared::Shared;
 use companion::Companion;
 use contact::Contact;
 
@@ -47,7 +47,7 @@ pub(crate) struct Session {
 
 /// What there is to talk through.
 #[derive(Clone, Debug, Default)]
-enum Way {
+enum ConnectionState {
     #[default]
     None,
     Open(Arc<Contact>),
@@ -57,30 +57,30 @@ enum Way {
 
 /// The way to the servers, as it comes and goes.
 #[derive(Clone, Debug)]
-pub(crate) struct Line(watch::Receiver<Way>);
+pub(crate) struct Line(watch::Receiver<ConnectionState>);
 
 impl Line {
     fn last(&self) -> Option<Arc<Contact>> {
         match &*self.0.borrow() {
-            Way::None => None,
-            Way::Open(contact) | Way::Lost(contact) => Some(Arc::clone(contact)),
+            ConnectionState::None => None,
+            ConnectionState::Open(contact) | ConnectionState::Lost(contact) => Some(Arc::clone(contact)),
         }
     }
 
     /// Waits while the session is being taken up. `None`: it is over.
     pub async fn contact(mut self) -> Option<Arc<Contact>> {
-        match &*self.0.wait_for(|way| matches!(way, Way::Open(_))).await.ok()? {
-            Way::Open(contact) => Some(Arc::clone(contact)),
-            Way::None | Way::Lost(_) => None,
+        match &*self.0.wait_for(|way| matches!(way, ConnectionState::Open(_))).await.ok()? {
+            ConnectionState::Open(contact) => Some(Arc::clone(contact)),
+            ConnectionState::None | ConnectionState::Lost(_) => None,
         }
     }
 }
 
 impl Session {
     /// Answers with exactly one of `Connected`, `Unreachable` and `Rejected`, then follows the session's state.
-    pub fn open(office: Arc<Office>, companion: Arc<Companion>, number: SessionNumber) -> Self {
-        let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(Way::None));
-        tokio::spawn(serve(office, companion, number, way, Retired(receiver)));
+    pub fn open(shared: Arc<Shared>, companion: Arc<Companion>, number: SessionNumber) -> Self {
+        let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(ConnectionState::None));
+        tokio::spawn(serve(shared, companion, number, way, Retired(receiver)));
         Self { line: Line(line), retired }
     }
 
@@ -108,16 +108,16 @@ impl Session {
 }
 
 async fn serve(
-    office: Arc<Office>,
+    shared: Arc<Shared>,
     companion: Arc<Companion>,
     number: SessionNumber,
-    way: watch::Sender<Way>,
+    way: watch::Sender<ConnectionState>,
     mut retired: Retired,
 ) {
     let served = async {
-        match Contact::open(&office, number).await {
-            Ok(contact) => see_through(&office, &companion, contact, &way).await,
-            Err(error) => failed(&office, number, &error).await,
+        match Contact::open(&shared, number).await {
+            Ok(contact) => see_through(&shared, &companion, contact, &way).await,
+            Err(error) => failed(&shared, number, &error).await,
         }
     };
     tokio::select! {
@@ -127,11 +127,16 @@ async fn serve(
 }
 
 /// Follows the session to its end, from one contact to the next.
-async fn see_through(office: &Arc<Office>, companion: &Companion, contact: Contact, way: &watch::Sender<Way>) {
-    let (number, negotiated, servers) = (contact.number, contact.negotiated, &office.settings.servers);
+async fn see_through(
+    shared: &Arc<Shared>,
+    companion: &Companion,
+    contact: Contact,
+    way: &watch::Sender<ConnectionState>,
+) {
+    let (number, negotiated, servers) = (contact.number, contact.negotiated, &shared.settings.servers);
     let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
     tracing::info!(session = %format_args!("{:#x}", contact.client.session_id()), negotiated_ms, servers, "Session was opened");
-    let asked = office.settings.session_timeout;
+    let asked = shared.settings.session_timeout;
     if negotiated != asked {
         let (granted, asked) = (humantime::format_duration(negotiated), humantime::format_duration(asked));
         tracing::warn!(
@@ -139,11 +144,11 @@ async fn see_through(office: &Arc<Office>, companion: &Companion, contact: Conta
              and maxSessionTimeout of the servers"
         );
     }
-    office.reached();
+    shared.reached();
     let mut contact = Arc::new(contact);
     let mut news = vec![Event::Connected { session: number, negotiated }];
-    while let Some(lost) = keep(office, companion, contact, way, news).await {
-        way.send_replace(Way::Lost(Arc::clone(&lost)));
+    while let Some(lost) = keep(shared, companion, contact, way, news).await {
+        way.send_replace(ConnectionState::Lost(Arc::clone(&lost)));
         let taken_up = tokio::select! {
             taken_up = resume::take_up(&lost) => taken_up,
             never = wonder(&lost) => match never {},
@@ -152,10 +157,10 @@ async fn see_through(office: &Arc<Office>, companion: &Companion, contact: Conta
             Ok(resumed) => contact = Arc::new(resumed),
             Err(error) => {
                 tracing::info!(%error, "Session ended");
-                return office.tell(Event::SessionOver { session: number });
+                return shared.tell(Event::SessionOver { session: number });
             }
         }
-        office.reached();
+        shared.reached();
         tracing::info!("Contact was restored");
         news = resume::news(&lost);
     }
@@ -163,10 +168,10 @@ async fn see_through(office: &Arc<Office>, companion: &Companion, contact: Conta
 
 /// Serves one contact to its end. It is returned if the session is to be taken up by another.
 async fn keep(
-    office: &Arc<Office>,
+    shared: &Arc<Shared>,
     companion: &Companion,
     contact: Arc<Contact>,
-    way: &watch::Sender<Way>,
+    way: &watch::Sender<ConnectionState>,
     news: Vec<Event>,
 ) -> Option<Arc<Contact>> {
     let session = contact.number;
@@ -174,9 +179,9 @@ async fn keep(
     let watched = states.clone();
     service.stand_still_when(move || watched.latest() == State::Lost);
     let (present, beside) = (Arc::downgrade(&contact), companion.join(&contact));
-    way.send_replace(Way::Open(contact));
+    way.send_replace(ConnectionState::Open(contact));
     for event in news {
-        office.tell(event);
+        shared.tell(event);
     }
     let silent = {
         let present = Weak::clone(&present);
@@ -189,46 +194,46 @@ async fn keep(
     };
     tokio::select! {
         biased;
-        is_lost = follow(office, session, states) => {
+        is_lost = follow(shared, session, states) => {
             return present.upgrade().filter(|_| is_lost);
         }
         () = silent => {
             tracing::info!("A request found no answer; the connection is given up");
-            lose(office, session);
+            lose(shared, session);
             return present.upgrade();
         }
         () = beside => {}
         // It says so by a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");
-            office.tell(Event::SessionOver { session });
+            shared.tell(Event::SessionOver { session });
         }
     }
     None
 }
 
-fn lose(office: &Office, session: SessionNumber) {
-    office.settings.access.refresh();
+fn lose(shared: &Shared, session: SessionNumber) {
+    shared.settings.access.refresh();
     tracing::info!("Contact was lost");
-    office.tell(Event::ContactLost { session });
+    shared.tell(Event::ContactLost { session });
 }
 
 /// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
 /// passes, and asking must not delay the next try. Who was away the first time may refuse us the next.
-async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
+async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
-        tracing::error!(servers = office.settings.servers, "No session: {}", Refusal::Credentials);
-        return office.tell(Event::Rejected { session, grounds: Grounds::Credentials });
+        tracing::error!(servers = shared.settings.servers, "No session: {}", Refusal::Credentials);
+        return shared.tell(Event::Rejected { session, grounds: Grounds::Credentials });
     }
-    if office.was_reached() {
-        office.tell(Event::Unreachable { session });
-        return ask_why(office, Some(no_session(error)));
+    if shared.was_reached() {
+        shared.tell(Event::Unreachable { session });
+        return ask_why(shared, Some(no_session(error)));
     }
-    match office.diagnose(Some(no_session(error))).await {
+    match shared.diagnose(Some(no_session(error))).await {
         Some(diagnosis) if diagnosis.is_final => {
-            office.tell(Event::Rejected { session, grounds: diagnosis.grounds });
+            shared.tell(Event::Rejected { session, grounds: diagnosis.grounds });
         }
-        _ => office.tell(Event::Unreachable { session }),
+        _ => shared.tell(Event::Unreachable { session }),
     }
 }
 
@@ -239,23 +244,23 @@ const ASKED_EVERY: Duration = Duration::from_secs(10);
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
 /// Until the session is over, or has lost contact (`true`); says which. Meanwhile renewed certificates are read.
-async fn follow(office: &Office, session: SessionNumber, mut states: States) -> bool {
+async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> bool {
     loop {
         match states.latest() {
             State::Lost => {
-                lose(office, session);
+                lose(shared, session);
                 return true;
             }
             // Whether our credentials are bad, the next session shows.
             State::Over => {
                 tracing::info!("Session ended");
-                office.tell(Event::SessionOver { session });
+                shared.tell(Event::SessionOver { session });
                 return false;
             }
             State::Connected => {}
         }
         if timeout(CERTIFICATES_ARE_READ_EVERY, states.changed()).await.is_err() {
-            office.settings.access.refresh();
+            shared.settings.access.refresh();
         }
     }
 }
@@ -265,13 +270,13 @@ async fn follow(office: &Office, session: SessionNumber, mut states: States) -> 
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
     loop {
-        ask_why(&lost.office, Some(no_session(&Error::NoHosts)));
+        ask_why(&lost.shared, Some(no_session(&Error::NoHosts)));
         sleep(ASKED_EVERY).await;
     }
 }
 
 /// Nobody waits for the answer.
-fn ask_why(office: &Arc<Office>, error: Option<String>) {
-    let office = Arc::clone(office);
-    tokio::spawn(async move { office.diagnose(error).await });
+fn ask_why(shared: &Arc<Shared>, error: Option<String>) {
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move { shared.diagnose(error).await });
 }

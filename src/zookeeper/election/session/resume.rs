@@ -37,7 +37,7 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     let synced = timeout(connection_timeout(lost.negotiated), client.sync("/")).await;
     tracing::debug!(?synced, "Session was taken up");
     Ok(Contact {
-        office: lost.office.clone(),
+        shared: lost.shared.clone(),
         client,
         number: lost.number,
         negotiated: lost.negotiated,
@@ -53,12 +53,12 @@ pub(crate) fn news(lost: &Contact) -> Vec<Event> {
 }
 
 async fn reach(lost: &Contact) -> Result<Connection, Error> {
-    let (office, session) = (&lost.office, lost.client.session());
+    let (shared, session) = (&lost.shared, lost.client.session());
     let id = lost.client.session_id();
-    let longest = (office.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
+    let longest = (shared.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
     loop {
-        let (servers, pace) = (&office.settings.servers, office.pace());
-        let error = match office.settings.access.open(servers, pace, Some(session.clone())).await {
+        let (servers, pace) = (&shared.settings.servers, shared.pace());
+        let error = match shared.settings.access.open(servers, pace, Some(session.clone())).await {
             Ok(client) if client.session_id() == id => return Ok(client),
             // It is another one, and is not ours to close.
             Ok(client) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::runner::{Runner, complaint};
 use crate::clock;
-use crate::core::event::{Bar, Event};
+use crate::core::event::{Event, Ineligibility};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::environment::{self, Identity};
@@ -66,5 +66,5 @@ impl Eligibility {
 }
 
 pub(super) fn barred(on: bool) -> Event {
-    Event::Barred { bar: Bar::Ineligible, on }
+    Event::Barred { bar: Ineligibility::Ineligible, on }
 }

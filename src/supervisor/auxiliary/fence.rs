@@ -14,7 +14,7 @@ use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::environment::{self, Identity};
-use crate::zookeeper::schema::pending_fences::Unfenced;
+use crate::zookeeper::schema::pending_fences::PendingFence;
 
 pub(super) struct Fence {
     runner: Runner,
@@ -22,13 +22,13 @@ pub(super) struct Fence {
     identity: Identity,
     wanted: Option<Wanted>,
     /// Whom the present run fences; `None`: nobody, or the run is being ended.
-    fencing: Option<Unfenced>,
+    fencing: Option<PendingFence>,
 }
 
 /// What the machine waits for.
 struct Wanted {
     grant: Grant,
-    left: VecDeque<Unfenced>,
+    left: VecDeque<PendingFence>,
 }
 
 impl Fence {
@@ -41,7 +41,7 @@ impl Fence {
     }
 
     /// The machine waits for all of these to be fenced.
-    pub(super) fn begin(&mut self, grant: Grant, unfenced: Vec<Unfenced>) {
+    pub(super) fn begin(&mut self, grant: Grant, unfenced: Vec<PendingFence>) {
         self.wanted = Some(Wanted { grant, left: unfenced.into() });
     }
 
@@ -103,7 +103,7 @@ impl Fence {
     }
 }
 
-fn briefing(identity: &Identity, grant: &Grant, previous: &Unfenced) -> Briefing {
+fn briefing(identity: &Identity, grant: &Grant, previous: &PendingFence) -> Briefing {
     let mut variables: Vec<CString> = environment::of_term(identity, grant);
     let said = [
         ("ZK_LEADER_PREVIOUS_ID", previous.id.clone()),

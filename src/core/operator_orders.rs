@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::event::{Bar, Event};
+use super::event::{Event, Ineligibility};
 use super::time::Timestamp;
 
 /// What `<base>/control` says, as far as it concerns us. Ids tell one order from every other.
@@ -51,7 +51,7 @@ pub enum Target {
 
 /// See the module's page.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Docket {
+pub struct OperatorOrders {
     orders: Orders,
     disabled_until: Option<Timestamp>,
     handover_until: Option<Timestamp>,
@@ -61,7 +61,7 @@ pub struct Docket {
     handing_over: bool,
 }
 
-impl Docket {
+impl OperatorOrders {
     /// Takes note of the present orders.
     pub fn hear(&mut self, now: Timestamp, orders: Orders) {
         if orders.disabled.map(|order| order.id) != self.orders.disabled.map(|order| order.id) {
@@ -84,8 +84,8 @@ impl Docket {
             changed.then_some(Event::Barred { bar, on })
         };
         [
-            changed(&mut self.disabled, disabled, Bar::Disabled),
-            changed(&mut self.handing_over, handing_over, Bar::HandingOver),
+            changed(&mut self.disabled, disabled, Ineligibility::Disabled),
+            changed(&mut self.handing_over, handing_over, Ineligibility::HandingOver),
         ]
     }
 
@@ -134,12 +134,12 @@ mod tests {
         Orders { handover: Some(order), ..Orders::default() }
     }
 
-    fn barred(bar: Bar, on: bool) -> Event {
+    fn barred(bar: Ineligibility, on: bool) -> Event {
         Event::Barred { bar, on }
     }
 
-    fn docket(orders: Orders) -> Docket {
-        let mut docket = Docket::default();
+    fn docket(orders: Orders) -> OperatorOrders {
+        let mut docket = OperatorOrders::default();
         docket.hear(at(0), orders);
         docket
     }
@@ -148,23 +148,23 @@ mod tests {
     fn disabled_bars_everyone_until_it_is_taken_back() {
         for token in [None, Some(TOKEN)] {
             let mut docket = docket(disabled(1, None));
-            assert_eq!(docket.judge(at(1), token), [Some(barred(Bar::Disabled, true)), None]);
+            assert_eq!(docket.judge(at(1), token), [Some(barred(Ineligibility::Disabled, true)), None]);
             assert_eq!(docket.judge(at(1_000_000), token), [None, None], "said once");
             docket.hear(at(1_000_001), Orders::default());
-            assert_eq!(docket.judge(at(1_000_001), token), [Some(barred(Bar::Disabled, false)), None]);
+            assert_eq!(docket.judge(at(1_000_001), token), [Some(barred(Ineligibility::Disabled, false)), None]);
         }
     }
 
     #[test]
     fn an_order_ends_so_long_after_it_was_first_seen_and_not_after_the_znode_was_written_again() {
         let mut docket = docket(disabled(1, Some(HOUR)));
-        assert_eq!(docket.judge(at(0), None)[0], Some(barred(Bar::Disabled, true)));
+        assert_eq!(docket.judge(at(0), None)[0], Some(barred(Ineligibility::Disabled, true)));
         assert_eq!(docket.next_deadline(at(0)), Some(at(3600)));
         docket.hear(at(3000), Orders { handover: handover(Target::Us, false).handover, ..disabled(1, Some(HOUR)) });
         assert_eq!(docket.judge(at(3599), None), [None, None]);
-        assert_eq!(docket.judge(at(3600), None)[0], Some(barred(Bar::Disabled, false)));
+        assert_eq!(docket.judge(at(3600), None)[0], Some(barred(Ineligibility::Disabled, false)));
         docket.hear(at(4000), disabled(2, Some(HOUR)));
-        assert_eq!(docket.judge(at(4000), None)[0], Some(barred(Bar::Disabled, true)), "another order");
+        assert_eq!(docket.judge(at(4000), None)[0], Some(barred(Ineligibility::Disabled, true)), "another order");
     }
 
     #[test]
@@ -172,8 +172,12 @@ mod tests {
         let mut docket = docket(handover(Target::Another, false));
         assert_eq!(docket.judge(at(1), Some(TOKEN)), [None, None], "the others make room first");
         docket.hear(at(2), handover(Target::Another, true));
-        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(barred(Bar::HandingOver, true))]);
-        assert_eq!(docket.judge(at(3), None), [None, Some(barred(Bar::HandingOver, false))], "behind the target");
+        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(barred(Ineligibility::HandingOver, true))]);
+        assert_eq!(
+            docket.judge(at(3), None),
+            [None, Some(barred(Ineligibility::HandingOver, false))],
+            "behind the target"
+        );
         assert_eq!(docket.judge(at(4), Some(TOKEN + 1)), [None, None], "the order is not for a later term");
     }
 
@@ -198,15 +202,19 @@ mod tests {
             assert_eq!(docket.judge(at(1), token)[1].is_some(), gives_way, "{token:?}");
         }
         let mut docket = docket(Orders { asked_for: Some(TOKEN), ..Orders::default() });
-        assert_eq!(docket.judge(at(1), Some(TOKEN))[1], Some(barred(Bar::HandingOver, true)));
-        assert_eq!(docket.judge(at(2), None)[1], Some(barred(Bar::HandingOver, false)), "back to the end of the line");
+        assert_eq!(docket.judge(at(1), Some(TOKEN))[1], Some(barred(Ineligibility::HandingOver, true)));
+        assert_eq!(
+            docket.judge(at(2), None)[1],
+            Some(barred(Ineligibility::HandingOver, false)),
+            "back to the end of the line"
+        );
     }
 
     #[test]
     fn a_handover_that_is_out_of_time_bars_nobody() {
         let mut docket = docket(handover(Target::Another, true));
         assert!(docket.judge(at(0), None)[1].is_some());
-        assert_eq!(docket.judge(at(3600), None)[1], Some(barred(Bar::HandingOver, false)));
+        assert_eq!(docket.judge(at(3600), None)[1], Some(barred(Ineligibility::HandingOver, false)));
         assert_eq!(docket.judge(at(3601), Some(TOKEN)), [None, None]);
     }
 }

@@ -22,8 +22,8 @@ use crate::core::time::Timestamp;
 use crate::guard::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
-use crate::supervisor::strays;
-use crate::zookeeper::schema::pending_fences::Unfenced;
+use crate::supervisor::zombies;
+use crate::zookeeper::schema::pending_fences::PendingFence;
 
 use eligibility::Eligibility;
 use fence::Fence;
@@ -33,7 +33,7 @@ use runner::Runner;
 
 /// One auxiliary command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Errand {
+pub struct AuxiliaryCommand {
     /// For `/bin/sh -c`.
     pub command: String,
     /// Of one run, SIGKILL to its whole tree included.
@@ -45,11 +45,11 @@ pub struct Errand {
 pub struct Settings {
     /// What each is told about us.
     pub identity: Identity,
-    pub hook: Option<Errand>,
-    pub health: Option<(Errand, HealthSettings)>,
+    pub hook: Option<AuxiliaryCommand>,
+    pub health: Option<(AuxiliaryCommand, HealthSettings)>,
     /// With the pause after a refusal.
-    pub eligible: Option<(Errand, Duration)>,
-    pub fence: Option<Errand>,
+    pub eligible: Option<(AuxiliaryCommand, Duration)>,
+    pub fence: Option<AuxiliaryCommand>,
 }
 
 /// Every guard of this process, before there is a runtime.
@@ -78,15 +78,15 @@ pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, han
     Ok(Guards { command, hook: next(), health: next(), eligible: next(), fence: next() })
 }
 
-fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&Errand>) -> Result<(), handle::Error> {
-    let in_a_shell = |errand: &Errand| ["/bin/sh", "-c", &errand.command].map(OsString::from).to_vec();
+fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&AuxiliaryCommand>) -> Result<(), handle::Error> {
+    let in_a_shell = |errand: &AuxiliaryCommand| ["/bin/sh", "-c", &errand.command].map(OsString::from).to_vec();
     let spawned = errand.map(|errand| handle::fork_errand(in_a_shell(errand), forked)).transpose()?;
     forked.push(spawned);
     Ok(())
 }
 
 /// See the module.
-pub struct Errands {
+pub struct AuxiliaryCommands {
     hooks: Option<Hooks>,
     health: Option<HealthWatch>,
     eligibility: Option<Eligibility>,
@@ -96,7 +96,7 @@ pub struct Errands {
     guards: Vec<i32>,
 }
 
-impl Errands {
+impl AuxiliaryCommands {
     /// Together with the guard of the command. Inside of a runtime.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Errands {
         let all = [&command.pids(), &errands.guards[..]].concat();
         errands.runners().for_each(|runner| runner.spare(&all));
         errands.runners().for_each(|runner| runner.report_to(Arc::clone(metrics)));
-        strays::adopt(all)?;
+        zombies::adopt(all)?;
         Ok((errands, command))
     }
 
@@ -150,7 +150,13 @@ impl Errands {
     }
 
     /// Takes note of what the machine was told and has decided. `unfenced`: whom the record of our term says to fence.
-    pub fn note(&mut self, now: Timestamp, event: &Event, actions: &[Action], unfenced: impl Fn() -> Vec<Unfenced>) {
+    pub fn note(
+        &mut self,
+        now: Timestamp,
+        event: &Event,
+        actions: &[Action],
+        unfenced: impl Fn() -> Vec<PendingFence>,
+    ) {
         match event {
             Event::Guard(Report::Started { .. }) => {
                 self.hooks.iter_mut().for_each(Hooks::started);
@@ -172,7 +178,7 @@ impl Errands {
         }
     }
 
-    fn heed(&mut self, action: &Action, unfenced: impl Fn() -> Vec<Unfenced>) {
+    fn heed(&mut self, action: &Action, unfenced: impl Fn() -> Vec<PendingFence>) {
         match action {
             Action::Guard(Order::Start { grant, .. }) => self.grant = Some(*grant),
             Action::Announce(transition) => {

@@ -11,13 +11,13 @@
 use super::phase::{After, Link, Phase};
 use super::{Machine, Standing};
 use crate::core::action::{Action, ExitReason, PhaseName, Transition, Why};
-use crate::core::event::{Bar, Request};
+use crate::core::event::{Ineligibility, Request};
 use crate::core::time::{Now, Timestamp};
 
 /// What bars us now.
 #[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own, and all may hold at once")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Bars {
+pub struct Ineligibilities {
     pub unhealthy: bool,
     pub ineligible: bool,
     pub disabled: bool,
@@ -26,13 +26,13 @@ pub struct Bars {
     pub stand_back_until: Option<Timestamp>,
 }
 
-impl Bars {
-    fn set(&mut self, bar: Bar, on: bool) {
+impl Ineligibilities {
+    fn set(&mut self, bar: Ineligibility, on: bool) {
         match bar {
-            Bar::Unhealthy => self.unhealthy = on,
-            Bar::Ineligible => self.ineligible = on,
-            Bar::Disabled => self.disabled = on,
-            Bar::HandingOver => self.handing_over = on,
+            Ineligibility::Unhealthy => self.unhealthy = on,
+            Ineligibility::Ineligible => self.ineligible = on,
+            Ineligibility::Disabled => self.disabled = on,
+            Ineligibility::HandingOver => self.handing_over = on,
         }
     }
 
@@ -63,11 +63,11 @@ impl Bars {
 
 impl Machine {
     /// What bars us now, for whoever has to explain it.
-    pub fn bars(&self) -> Bars {
+    pub fn bars(&self) -> Ineligibilities {
         self.bars
     }
 
-    pub(super) fn barred(&mut self, now: Now, bar: Bar, on: bool) {
+    pub(super) fn barred(&mut self, now: Now, bar: Ineligibility, on: bool) {
         let before = self.bars;
         self.bars.set(bar, on);
         match self.phase {

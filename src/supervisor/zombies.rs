@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use signal_hook::consts::SIGCHLD;
 use signal_hook_tokio::Signals;
 
-use crate::guard::strays;
+use crate::guard::zombies;
 
 /// From a look that failed to the next one.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -28,7 +28,7 @@ pub(super) fn adopt(guards: Vec<i32>) -> io::Result<()> {
         let mut goes_on = true;
         while goes_on {
             reap(&guards).await;
-            if !is_loss_told && guards.iter().any(|&pid| strays::was_killed(pid)) {
+            if !is_loss_told && guards.iter().any(|&pid| zombies::was_killed(pid)) {
                 is_loss_told = true;
                 tracing::error!(
                     "A sentinel, the parent of a guard, was killed. Until this process is restarted, processes of the \
@@ -43,7 +43,7 @@ pub(super) fn adopt(guards: Vec<i32>) -> io::Result<()> {
 
 async fn reap(guards: &[i32]) {
     let mut has_complained = false;
-    while let Err(error) = strays::reap(guards) {
+    while let Err(error) = zombies::reap(guards) {
         if !std::mem::replace(&mut has_complained, true) {
             tracing::warn!("Dead child processes were not reaped: {error}; trying again");
         }

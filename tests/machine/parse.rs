@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zk_leader_run::core::event::{Bar, Denial, Event, Grounds, LastRun, Nonce, Place, Record, Request, View};
+use zk_leader_run::core::event::{Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, View};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
@@ -11,7 +11,7 @@ use zk_leader_run::core::restart::Rules;
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use zk_leader_run::core::time::Timestamp;
 
-use crate::stage::Memory;
+use crate::harness::Memory;
 
 pub const INSTANCE: u64 = 7;
 
@@ -219,12 +219,12 @@ fn record(said: &Phrase, memory: &Memory) -> Record {
     }
 }
 
-fn bar(word: &str) -> Bar {
+fn bar(word: &str) -> Ineligibility {
     match word {
-        "unhealthy" => Bar::Unhealthy,
-        "ineligible" => Bar::Ineligible,
-        "disabled" => Bar::Disabled,
-        "handing-over" => Bar::HandingOver,
+        "unhealthy" => Ineligibility::Unhealthy,
+        "ineligible" => Ineligibility::Ineligible,
+        "disabled" => Ineligibility::Disabled,
+        "handing-over" => Ineligibility::HandingOver,
         _ => panic!("unknown bar: {word}"),
     }
 }

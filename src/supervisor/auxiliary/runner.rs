@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
-use crate::guard::briefing::{Briefing, Errand};
+use crate::guard::briefing::{AuxiliaryCommand, Briefing};
 use crate::guard::handle::Handle;
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
@@ -104,7 +104,7 @@ impl Runner {
         let kill_at = now.after(self.timeout).min(by);
         let notice = (self.timeout / NOTICE_PER_TIMEOUT).min(NOTICE_LONGEST);
         let deadlines = Deadlines { stop_at: kill_at.before(notice), kill_at };
-        let sent = self.guard.send_errand(&Errand { run: self.last, deadlines, briefing });
+        let sent = self.guard.send_errand(&AuxiliaryCommand { run: self.last, deadlines, briefing });
         self.state = match sent {
             Ok(()) => State::Running,
             Err(error) if error.kind() == ErrorKind::InvalidInput => {

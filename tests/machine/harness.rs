@@ -8,7 +8,7 @@ use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::order::{Order, RunId};
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
-use crate::hearing;
+use crate::parse;
 
 /// The ids and versions that the machine used last.
 #[derive(Clone, Copy, Default, Debug)]
@@ -24,18 +24,18 @@ pub struct Memory {
 }
 
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct Supervisor {
     machine: Machine,
     memory: Memory,
 }
 
-impl Stage {
+impl Supervisor {
     pub fn new(settings: &Settings) -> Self {
         Self { machine: Machine::new(*settings, moment(Duration::ZERO)), memory: Memory::default() }
     }
 
     pub fn tell(&mut self, at: Duration, text: &str) -> Vec<Action> {
-        let event = hearing::event(text, &self.memory);
+        let event = parse::event(text, &self.memory);
         let actions = self.machine.handle(moment(at), event);
         for action in &actions {
             self.remember(at, action);

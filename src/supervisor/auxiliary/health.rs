@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::runner::{Outcome, Runner, complaint};
 use super::variable;
 use crate::clock;
-use crate::core::event::{Bar, Event};
+use crate::core::event::{Event, Ineligibility};
 use crate::core::health::{self, Health};
 use crate::core::order::Grant;
 use crate::core::time::Timestamp;
@@ -95,5 +95,5 @@ impl HealthWatch {
 }
 
 pub(super) fn barred(on: bool) -> Event {
-    Event::Barred { bar: Bar::Unhealthy, on }
+    Event::Barred { bar: Ineligibility::Unhealthy, on }
 }
