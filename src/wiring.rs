@@ -20,7 +20,7 @@ use crate::config::load::{REJOINED, RELEASER};
 use crate::core::machine;
 use crate::core::order::Slot;
 use crate::core::settings::{Guarantee, Preparations, Service};
-use crate::guard::environment::Identity;
+use crate::guard::command::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
 use crate::observe::log::{Format, Owner, journald};

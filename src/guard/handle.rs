@@ -20,20 +20,22 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
+use super::Guard;
 use super::briefing::{AuxiliaryCommand, encode_errand};
-use super::children::Children;
 use super::contain::Containment;
-use super::environment::Identity;
-use super::launch::{Foreground, Launch};
 use super::prerequisites::{self, Lack};
 use super::probe::{PROBE, Prober};
 use super::processes::Processes;
 use super::protocol::{REPORT_SIZE, decode_report, encode_order};
 use super::releaser::Releaser;
-use super::terminal::Terminal;
-use super::{Guard, sentinel, sys};
+use super::sentinel;
+use super::sys;
 use crate::core::order::{Order, Report};
 use crate::core::settings::Contain;
+use crate::guard::command::environment::Identity;
+use crate::guard::command::launch::{Foreground, Launch};
+use crate::guard::command::terminal::Terminal;
+use crate::guard::processes::children::Children;
 
 /// What the guard has to know before anything else is known.
 #[derive(Clone, Debug)]

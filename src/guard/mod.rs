@@ -7,26 +7,19 @@
 //! Never: a thread; `ZooKeeper`; a log line.
 
 pub mod briefing;
-pub mod children;
+pub mod command;
 pub mod contain;
-mod directory;
-pub mod environment;
 pub mod handle;
-mod launch;
 pub mod policy;
 mod poll_loop;
 mod prerequisites;
 pub mod probe;
-mod processes;
+pub mod processes;
 pub mod protocol;
 mod releaser;
 mod sentinel;
-mod streams;
-mod sweep;
 mod sys;
-mod terminal;
 mod tree;
-pub mod zombies;
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,13 +28,14 @@ use nix::errno::Errno;
 use nix::sys::prctl::{set_child_subreaper, set_name};
 use nix::unistd::{Pid, setpgid};
 
-use children::Children;
+use command::directory::Directory;
+use command::launch::Launch;
 use contain::Containment;
-use directory::Directory;
-use launch::Launch;
 use poll_loop::{GuardExit, PollLoop};
+use processes::children::Children;
 use releaser::Releaser;
-use tree::{Tree, errno_of};
+use sys::errno_of;
+use tree::Tree;
 
 /// What the guard is forked with.
 struct Guard {

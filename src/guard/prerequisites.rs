@@ -11,8 +11,8 @@ use nix::sys::signal::{SigEvent, SigevNotify, Signal};
 use nix::sys::timer::Timer;
 use nix::time::ClockId;
 
-use super::children::Children;
 use super::sys;
+use crate::guard::processes::children::Children;
 
 /// See the module.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use nix::errno::Errno;
 use nix::sys::signal::SigSet;
 use nix::unistd::fexecve;
 
-use super::environment::{self, Identity};
 use super::sys;
 use crate::core::order::Grant;
+use crate::guard::command::environment::{self, Identity};
 
 /// This very executable, kept open: the file may be replaced by an upgrade while we run.
 #[derive(Debug)]

@@ -19,11 +19,13 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{ForkResult, chdir, setsid, write};
 
-use super::children::Children;
+use super::EX_SOFTWARE;
+use super::Guard;
 use super::contain::Containment;
 use super::sys::{self, Child};
-use super::tree::errno_of;
-use super::{EX_SOFTWARE, Guard, sweep};
+use crate::guard::processes::children::Children;
+use crate::guard::processes::sweep;
+use crate::guard::sys::errno_of;
 
 /// Between two blows at what takes its time to die, unless a death is told.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);

@@ -213,3 +213,7 @@ pub fn close_on_exec_now(keep: &[BorrowedFd<'_>]) {
         }
     }
 }
+
+pub fn errno_of(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}

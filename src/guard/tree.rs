@@ -10,15 +10,15 @@ use nix::errno::Errno;
 use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
-use super::children::Children;
 use super::contain::init::{self, Init, Word};
 use super::contain::{Containment, children_of, tell_all};
-use super::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, Surroundings};
 use super::policy::{CommandSignal, Input};
-use super::sweep;
-use super::sys::{self, Child};
-use super::terminal::{self, Terminal};
+use super::sys::{self, Child, errno_of};
 use crate::core::order::{ChildStatus, Grant};
+use crate::guard::command::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, Surroundings};
+use crate::guard::command::terminal::{self, Terminal};
+use crate::guard::processes::children::Children;
+use crate::guard::processes::sweep;
 
 /// One pass after another while each reaps something; then the loop looks at its clock again.
 const PASSES: usize = 16;
@@ -358,8 +358,4 @@ fn reap_orphans(command: i32) {
         }
         let _ = sys::reap(pid);
     }
-}
-
-pub fn errno_of(error: &std::io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }

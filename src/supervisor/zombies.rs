@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use signal_hook::consts::SIGCHLD;
 use signal_hook_tokio::Signals;
 
-use crate::guard::zombies;
+use crate::guard::processes::zombies;
 
 /// From a look that failed to the next one.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use tokio::net::UnixStream;
 use zk_leader_run::core::settings::Contain;
-use zk_leader_run::guard::environment::Identity;
+use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::guard::handle::{self, Handle, Settings, Spawned};
 use zk_leader_run::guard::protocol::{ORDER_SIZE, REPORT_SIZE, decode_order, encode_report};
 

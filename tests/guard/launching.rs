@@ -7,8 +7,8 @@ use std::process::Command;
 
 use zk_leader_run::core::order::{Cause, ChildStatus};
 use zk_leader_run::core::settings::Contain;
+use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::guard::contain::children_of;
-use zk_leader_run::guard::environment::Identity;
 use zk_leader_run::guard::handle::{Settings, fork};
 
 use crate::subject::{KINDS, LONG, Setting, Subject, name, until};

@@ -22,7 +22,7 @@ use zk_leader_run::core::order::{
 };
 use zk_leader_run::core::settings::Contain;
 use zk_leader_run::core::time::Timestamp;
-use zk_leader_run::guard::children::parent_of;
+use zk_leader_run::guard::processes::children::parent_of;
 use zk_leader_run::guard::protocol::{decode_report, encode_order};
 
 use crate::driver;

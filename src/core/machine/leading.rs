@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Machine;
+use super::phase::Step;
 use super::phase::{Link, Phase};
-use super::preparing::Step;
 use super::term::Tenure;
 use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};

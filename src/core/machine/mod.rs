@@ -31,8 +31,7 @@ pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
 
 use following::Standing;
-use phase::{After, Departure, Link, Phase};
-use preparing::Step;
+use phase::{After, Departure, Link, Phase, Step};
 use sightings::Sightings;
 use standstill::Standstill;
 use term::Tenure;

@@ -1,9 +1,21 @@
 //! Where a machine stands.
 
-use super::preparing::Step;
 use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::lease::Timing;
 use crate::core::time::Timestamp;
+
+/// What a start waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Step {
+    /// The fence command runs.
+    Fence,
+    /// The slot's marker is being written.
+    Mark,
+    /// It is too soon after the last start, or the last failure.
+    Backoff,
+    /// Nothing but a fresh renewal.
+    Ready,
+}
 
 /// What follows when the tree is gone and the record released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

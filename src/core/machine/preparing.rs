@@ -5,25 +5,12 @@
 //!
 //! Never: a start without runway (I2); a release of a record that was not fenced though it had to be.
 
-use super::phase::{After, Phase};
+use super::phase::{After, Phase, Step};
 use super::{Link, Machine};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::Request;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
-
-/// What a start waits for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Step {
-    /// The fence command runs.
-    Fence,
-    /// The slot's marker is being written.
-    Mark,
-    /// It is too soon after the last start, or the last failure.
-    Backoff,
-    /// Nothing but a fresh renewal.
-    Ready,
-}
 
 impl Machine {
     /// Takes the next step towards the start, which may be the start.

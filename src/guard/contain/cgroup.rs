@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::ForkResult;
 
-use super::stale_cgroups;
+use super::stale_cgroups::{self, PREFIX};
 use crate::guard::sys;
 
 /// See the module.
@@ -30,9 +30,6 @@ pub struct Cgroup {
     freeze: File,
     events: File,
 }
-
-/// Of the names of our cgroups; our process id follows.
-pub(super) const PREFIX: &str = "zk-leader-run-";
 
 /// As many names are tried, if others with our process id (before us, or in other PID namespaces) have some of them.
 const NAMES: u32 = 1024;

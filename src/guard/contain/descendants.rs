@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::guard::children::{Children, parent_of};
+use crate::guard::processes::children::{Children, parent_of};
 use crate::guard::sys;
 
 /// Processes that fork while they are being stopped are caught in a later round.

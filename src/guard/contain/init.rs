@@ -16,7 +16,7 @@ use nix::unistd::ForkResult;
 
 use super::PidNamespace;
 use crate::core::order::ChildStatus;
-use crate::guard::launch::{self, ExecPipe, ExecResult};
+use crate::guard::command::launch::{self, ExecPipe, ExecResult};
 use crate::guard::sys::{self, Child};
 
 /// What the init tells the guard.

@@ -17,9 +17,9 @@ use std::io;
 use nix::errno::Errno;
 use nix::unistd::ForkResult;
 
-use super::children::Children;
 use super::sys;
 use crate::core::settings::Contain;
+use crate::guard::processes::children::Children;
 
 pub use cgroup::Cgroup;
 pub use descendants::{children_of, tell_all};

@@ -15,7 +15,8 @@ use nix::unistd::Pid;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::cgroup::PREFIX;
+/// Of the names of our cgroups; our process id follows.
+pub(super) const PREFIX: &str = "zk-leader-run-";
 
 /// Removes what is left over among the children of `parent`.
 pub(super) fn remove(parent: &Path) {

@@ -9,7 +9,7 @@ use crate::clock;
 use crate::core::event::{Event, Ineligibility};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::environment::{self, Identity};
+use crate::guard::command::environment::{self, Identity};
 
 pub(super) struct Eligibility {
     runner: Runner,

@@ -13,7 +13,7 @@ use crate::core::event::Event;
 use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::environment::{self, Identity};
+use crate::guard::command::environment::{self, Identity};
 use crate::zookeeper::schema::pending_fences::PendingFence;
 
 pub(super) struct Fence {

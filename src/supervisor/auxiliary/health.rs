@@ -13,7 +13,7 @@ use crate::core::health::{self, Health};
 use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::environment::{self, Identity};
+use crate::guard::command::environment::{self, Identity};
 
 pub(super) struct HealthWatch {
     health: Health,

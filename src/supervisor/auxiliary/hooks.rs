@@ -13,7 +13,7 @@ use crate::core::event::Event;
 use crate::core::hooks::{Hook, HookQueue};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::environment::{self, Identity};
+use crate::guard::command::environment::{self, Identity};
 use crate::observe::words;
 
 pub(super) struct Hooks {

@@ -19,7 +19,7 @@ use crate::core::event::Event;
 use crate::core::health::Settings as HealthSettings;
 use crate::core::order::{Grant, Order, Report};
 use crate::core::time::Timestamp;
-use crate::guard::environment::Identity;
+use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
 use crate::supervisor::zombies;

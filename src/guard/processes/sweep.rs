@@ -8,8 +8,8 @@
 
 use nix::errno::Errno;
 
-use super::children::Children;
-use super::sys::{self, Child};
+use crate::guard::processes::children::Children;
+use crate::guard::sys::{self, Child};
 
 /// Reaped in one pass at most; more are left for the next one.
 const BATCH: usize = 256;

@@ -4,6 +4,10 @@
 //!
 //! Never: a signal to a process that has merely inherited an id; a wait.
 
+pub mod children;
+pub(crate) mod sweep;
+pub mod zombies;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,10 +16,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::read;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::children::Children;
-use super::contain::Containment;
-use super::{sweep, sys};
 use crate::core::order::ChildStatus;
+use crate::guard::contain::Containment;
+use crate::guard::processes::children::Children;
+use crate::guard::sys;
 
 /// See the module.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, execvpe, getpid, getppid, pipe2, read, setpgid, setsid, write};
 
-use super::briefing::Briefing;
-use super::directory::Directory;
-use super::environment::{self, Identity};
-use super::streams;
-use super::sys;
-use super::terminal::Terminal;
 use crate::core::order::Grant;
+use crate::guard::briefing::Briefing;
+use crate::guard::command::directory::Directory;
+use crate::guard::command::environment::{self, Identity};
+use crate::guard::command::streams;
+use crate::guard::command::terminal::Terminal;
+use crate::guard::sys;
 
 /// The exit status of a process that could not become the command. Nobody reads it: the errno says more.
 pub const NOT_EXECUTED: i32 = 127;

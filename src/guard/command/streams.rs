@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{dup2_stdin, dup2_stdout};
 
-use super::tree::errno_of;
+use crate::guard::sys::errno_of;
 
 /// In the new process.
 pub fn redirect(stdin: &[u8]) -> Result<(), Errno> {

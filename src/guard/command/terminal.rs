@@ -11,8 +11,8 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::unistd::{Pid, getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
-use super::children::parent_of;
-use super::sys;
+use crate::guard::processes::children::parent_of;
+use crate::guard::sys;
 
 /// Our controlling terminal, and the process group that we were started in.
 #[derive(Debug)]

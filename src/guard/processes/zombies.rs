@@ -6,9 +6,9 @@
 
 use std::io;
 
-use super::children::Children;
-use super::sys::{self, Child};
 use crate::core::order::ChildStatus;
+use crate::guard::processes::children::Children;
+use crate::guard::sys::{self, Child};
 
 /// Reaps every dead child that is no guard.
 ///
