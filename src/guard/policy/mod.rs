@@ -245,7 +245,7 @@ impl Policy {
                 life.stage = Supervisor::Stopping { by: by.min(earlier), lapsed };
             }
             (Order::Kill { .. }, Supervisor::Running | Supervisor::Stopping { .. }) => {
-                life.kill(now, Cause::Ordered, steps)
+                life.kill(now, Cause::Ordered, steps);
             }
             (Order::Signal { signal, .. }, Supervisor::Running | Supervisor::Stopping { .. }) => {
                 steps.push(Step::Signal(CommandSignal::Forwarded(signal)));
