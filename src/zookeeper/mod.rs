@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::operator_orders::Orders;
@@ -207,6 +208,7 @@ impl Election {
         let Some((contact, line, mut retired)) = session else {
             return self.shared.tell(Event::Unanswered { candidacy, request });
         };
+        let asked_at = clock::now().lease;
         tokio::spawn(async move {
             let limit = contact.negotiated;
             let known = async {
@@ -223,7 +225,13 @@ impl Election {
             };
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
+            let answered = !matches!(answer, Err(Fault::Unknown(_)));
+            let unanswered = contact.unanswered.note(answered, asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
+            if unanswered >= contact.negotiated && contact.seems_connected() {
+                tracing::info!("No request has been answered for the session timeout; the session is given up");
+                contact.shared.tell(Event::SessionOver { session: contact.number });
+            }
         });
     }
 }

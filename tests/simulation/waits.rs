@@ -88,7 +88,8 @@ fn a_tree_that_survives_sigkill_costs_its_successor_the_stop_timeout_and_a_lease
         let script = Chain { recipe, hosts: 2, deaths: 0, crashes: false }.script();
         let stop_timeout = script.hosts[0].settings.stop_timeout.as_nanos() as Real;
         let faults = [Fault::Unkillable(60 * SECOND), Fault::RequestStop { twice: false }];
-        let when = When::After { mark: Mark::Started, count: 1, delay: MILLI };
+        // The start is marked when it is ordered, and executed a millisecond later.
+        let when = When::After { mark: Mark::Started, count: 1, delay: 2 * MILLI };
         let steps = faults.map(|fault| Step { when, target: Target::Holder, fault });
         let mut world = World::new(&Script { steps: steps.to_vec(), healed_at: 120 * SECOND, ..script }, true);
         world.run_until(stop_timeout + LEASE / 2);

@@ -19,3 +19,4 @@ mod socket;
 pub(crate) mod task;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
+pub(crate) mod unanswered;

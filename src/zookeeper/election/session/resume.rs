@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::core::event::Event;
 use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
+use crate::zookeeper::client::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watches;
 
@@ -42,6 +43,7 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         number: lost.number,
         negotiated: lost.negotiated,
         watches: Watches::of(lost.watches.candidacy()),
+        unanswered: UnansweredSince::default(),
         briefed: watch::Sender::new(*lost.briefed.borrow()),
     })
 }
