@@ -43,10 +43,9 @@ fn plain(mut transcript: Transcript) -> Transcript {
         _ => None,
     });
     let sessions: Vec<SessionId> = messages().fold(Vec::new(), |mut sessions, message| {
-        if let Message::Connected { session, .. } = message
-            && !sessions.contains(session)
-        {
-            sessions.push(*session);
+        match message {
+            Message::Connected { session, .. } if !sessions.contains(session) => sessions.push(*session),
+            _ => {}
         }
         sessions
     });

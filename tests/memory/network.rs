@@ -265,7 +265,7 @@ impl Network {
         while let Some(next) = self.due(now) {
             self.now = self.now.max(next);
             let is_flight = self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= self.now);
-            if is_flight && let Some((_, flight)) = self.queue.pop_first() {
+            if let Some((_, flight)) = if is_flight { self.queue.pop_first() } else { None } {
                 self.arrive(flight);
             }
             self.take_off();

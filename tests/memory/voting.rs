@@ -17,9 +17,7 @@ impl Ensemble {
             if self.servers[server].leading().is_some() {
                 self.mail_followers(server, &Mail::Ping);
                 self.drop_silent_followers(server);
-            } else if let Phase::Following { heard, .. } = self.servers[server].phase
-                && now > heard + limit
-            {
+            } else if matches!(self.servers[server].phase, Phase::Following { heard, .. } if now > heard + limit) {
                 self.look(server);
             }
         }
@@ -82,9 +80,9 @@ impl Ensemble {
             Phase::Following { leader, link, .. }
                 if !self.blocked.contains(&(server, leader)) && !self.servers[leader].is_paused =>
             {
-                if let Some(leading) = self.servers[leader].leading_mut()
-                    && leading.followers.get(&server).is_some_and(|one| one.link == link)
-                {
+                let leading = self.servers[leader].leading_mut();
+                let is_linked = |one: &Follower| one.link == link;
+                if let Some(leading) = leading.filter(|leading| leading.followers.get(&server).is_some_and(is_linked)) {
                     leading.followers.remove(&server);
                     self.check_quorum(leader);
                 }

@@ -205,7 +205,8 @@ fn a_crash_of_ours_leaves_no_core_while_we_hold_a_secret() {
         let host = home.leader(&election, holds_secrets, RUNS);
         until_it_runs(&host);
         let guard = host.guard_pid();
-        // So that it is not reaped.
+        // So that it is not reaped: not by the sentinel, nor by a sentinel that the supervisor continues.
+        host.signal(Signal::SIGSTOP);
         kill(Pid::from_raw(host.sentinel_pid()), Signal::SIGSTOP).unwrap();
         crash(guard);
         let status = status_of_zombie(guard);

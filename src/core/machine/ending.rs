@@ -93,6 +93,15 @@ impl Machine {
         matches!(self.phase, Phase::Stopping { lapsed: true, .. })
     }
 
+    /// The first process has ended. In a requested stop, what it left behind has the rest of the time. A lease that will not be
+    /// prolonged is not spent on it: SIGKILL now, so that the successor need not wait.
+    pub(super) fn command_ended(&mut self, now: Now, status: ChildStatus) {
+        self.status = Some(status);
+        if self.lapsed() {
+            self.order_kill(now);
+        }
+    }
+
     /// The lease will not be prolonged: the stop signal now, SIGKILL at `by`.
     pub(super) fn stop_tree(&mut self, now: Now, why: Why, by: Timestamp) {
         self.order_stop(by);

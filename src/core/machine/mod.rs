@@ -282,7 +282,7 @@ impl Machine {
     fn guard_reported(&mut self, now: Now, report: Report) {
         match report {
             Report::TreeEnded { run, status, cause } if self.run == Some(run) => self.tree_ended(now, status, cause),
-            Report::CommandEnded { run, status } if self.run == Some(run) => self.status = Some(status),
+            Report::CommandEnded { run, status } if self.run == Some(run) => self.command_ended(now, status),
             Report::Stopping { run } if self.run == Some(run) => self.guard_began_to_stop(now),
             Report::Taken { run } | Report::Started { run, .. } if self.run == Some(run) => {
                 self.start_by = Timestamp::NEVER;

@@ -43,6 +43,16 @@ impl PendingFences {
         self.lock().ours.as_ref().map(|(_, list)| list.clone()).unwrap_or_default()
     }
 
+    /// Whether a take-over was sent, and its term has not been released since.
+    pub fn has_led(&self) -> bool {
+        self.lock().ours.is_some()
+    }
+
+    /// The term was released.
+    pub fn forget(&self) {
+        self.lock().ours = None;
+    }
+
     /// A command is started: all of them were fenced, or shall not be.
     pub fn settle(&self) {
         if let Some((_, list)) = &mut self.lock().ours {

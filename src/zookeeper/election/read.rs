@@ -54,7 +54,8 @@ impl From<Event> for Answer {
 pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
     let of_slot = contact.shared.paths.of(slot);
     let lease = &of_slot.lease;
-    let term = contact.client.check_stat(&of_slot.term);
+    // Only one that has led needs the term's version, to free a record that waits for it.
+    let term = contact.shared.ledger.has_led().then(|| contact.client.check_stat(&of_slot.term));
     // A watch that is armed since before this read reports all that comes after it.
     let read = if contact.watches.has_record(candidacy, slot) {
         contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
@@ -62,9 +63,15 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
         let read = contact.client.get_and_watch_data(lease).await;
         read.map(|(data, stat, watcher)| (data, stat, Watching::Record(slot, watcher)))
     };
-    let term_version = term.await.map_err(|error| Fault::from(error).without(Right::Read, &of_slot.term))?;
+    let term_version = match term {
+        Some(term) => {
+            let term = term.await.map_err(|error| Fault::from(error).without(Right::Read, &of_slot.term))?;
+            term.map(|stat| stat.version)
+        }
+        None => Some(0),
+    };
     match (read, term_version) {
-        (Ok((data, stat, watches)), Some(Stat { version: term_version, .. })) => {
+        (Ok((data, stat, watches)), Some(term_version)) => {
             let Parsed { record, disagreement, .. } = contact.shared.parse(slot, &data, &stat);
             if let Some(disagreement) = disagreement.filter(|_| record.held) {
                 contact.shared.report_disagreement(&disagreement);

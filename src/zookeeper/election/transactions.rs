@@ -124,6 +124,7 @@ pub(crate) async fn release(
     if !keeps_candidate {
         contact.shared.forget(candidacy);
     }
+    contact.shared.ledger.forget();
     Ok(Event::Released { candidacy }.into())
 }
 
