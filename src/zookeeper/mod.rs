@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::docket::Orders;
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
@@ -207,6 +208,7 @@ impl Desk {
         let Some((contact, line, mut retired)) = session else {
             return self.office.tell(Event::Unanswered { candidacy, request });
         };
+        let asked_at = clock::now().lease;
         tokio::spawn(async move {
             let limit = contact.negotiated;
             let known = async {
@@ -223,7 +225,13 @@ impl Desk {
             };
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
+            let silent = contact.silence.note(!matches!(answer, Err(Fault::Unknown(_))), asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
+            // Replies come, and none makes sense: pings alone would keep our candidate in the way of others.
+            if silent >= contact.negotiated && contact.seems_connected() {
+                tracing::info!(?silent, "Session answers no request, and is given up");
+                contact.office.tell(Event::SessionOver { session: contact.number });
+            }
         });
     }
 }

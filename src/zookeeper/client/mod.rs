@@ -18,3 +18,4 @@ mod socket;
 pub(crate) mod task;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
+pub(crate) mod unanswered;

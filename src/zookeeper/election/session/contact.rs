@@ -10,6 +10,7 @@ use crate::core::event::SessionNumber;
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connection::{Connection, Error, State};
 use crate::zookeeper::client::task::Task;
+use crate::zookeeper::client::unanswered::Silence;
 use crate::zookeeper::election::session::watches::Watches;
 use crate::zookeeper::election::shared::Office;
 
@@ -24,6 +25,7 @@ pub(crate) struct Contact {
     pub number: SessionNumber,
     pub negotiated: Duration,
     pub watches: Watches,
+    pub silence: Silence,
     /// Whether the operators' orders are known.
     pub(crate) briefed: watch::Sender<bool>,
 }
@@ -36,9 +38,9 @@ impl Contact {
         let opening = timeout(asked + connection_timeout(asked), opening);
         let client = opening.await.map_err(|_| Error::Timeout)??;
         let negotiated = client.session_timeout();
-        let (office, watches) = (Arc::clone(office), Watches::default());
+        let (office, watches, silence) = (Arc::clone(office), Watches::default(), Silence::default());
         let briefed = watch::Sender::new(false);
-        Ok(Self { office, client, number, negotiated, watches, briefed })
+        Ok(Self { office, client, number, negotiated, watches, silence, briefed })
     }
 
     /// As far as the client library knows.

@@ -224,6 +224,8 @@ async fn failed(office: &Arc<Office>, session: SessionNumber, error: &Error) {
     }
 }
 
+/// How often servers that we do not reach are asked why.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Renewed certificates are known before the next connection needs them.
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
@@ -249,12 +251,15 @@ async fn follow(office: &Office, session: SessionNumber, mut states: States) -> 
     }
 }
 
-/// Asks the servers once, while the session is being taken up, what they have against us: early enough to be read beside the end
-/// of the command.
+/// Asks the servers, while the session is being taken up, what they have against us: early enough to be read beside the end of the
+/// command, and from time to time.
 async fn wonder(lost: &Contact) -> Infallible {
-    sleep(lost.negotiated / 4).await;
-    ask_why(&lost.office);
-    pending().await
+    let mut pause = lost.negotiated / 4;
+    loop {
+        sleep(pause).await;
+        ask_why(&lost.office);
+        pause = ASKED_AGAIN_AFTER;
+    }
 }
 
 /// Nobody waits for the answer.

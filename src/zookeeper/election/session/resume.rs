@@ -16,8 +16,10 @@ use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::clock;
 use crate::core::event::Event;
 use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
+use crate::zookeeper::client::unanswered::Silence;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watches;
 
@@ -42,6 +44,7 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         number: lost.number,
         negotiated: lost.negotiated,
         watches: Watches::of(lost.watches.candidacy()),
+        silence: Silence::default(),
         briefed: watch::Sender::new(*lost.briefed.borrow()),
     })
 }
@@ -56,9 +59,18 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let (office, session) = (&lost.office, lost.client.session());
     let id = lost.client.session_id();
     let longest = (office.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
+    let lost_at = clock::now().lease;
     loop {
         let (servers, pace) = (&office.settings.servers, office.pace());
-        let error = match office.settings.access.open(servers, pace, Some(session.clone())).await {
+        let is_late = lost_at.until(clock::now().lease) > lost.negotiated;
+        // A try prolongs the session even if its answer is lost (a link of one direction), and our candidate must not stand in the
+        // way of others for ever: after a session timeout, only servers that have just given us another session are asked for ours.
+        let probe = if is_late { office.settings.access.open(servers, pace, None).await.map(Some) } else { Ok(None) };
+        let opened = match probe {
+            Ok(_probe) => office.settings.access.open(servers, pace, Some(session.clone())).await,
+            Err(error) => Err(error),
+        };
+        let error = match opened {
             Ok(client) if client.session_id() == id => return Ok(client),
             // It is another one, and is not ours to close.
             Ok(client) => {
@@ -70,6 +82,7 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
         if matches!(error, Error::SessionExpired | Error::AuthFailed) {
             return Err(error);
         }
+        office.not_reached(&error);
         tracing::debug!(%error, "Session could not be taken up");
         sleep(longest / 2 + longest.mul_f64(random() / 2.0)).await;
     }
