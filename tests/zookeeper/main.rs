@@ -38,6 +38,7 @@ mod load_balancer;
 mod lost_answers;
 mod members;
 mod operators;
+mod outages;
 mod packages;
 mod partition;
 mod pauses;
