@@ -16,6 +16,7 @@ pub mod admin;
 pub mod diary;
 pub mod election;
 pub mod ensemble;
+pub mod fates;
 pub mod http;
 pub mod impostor;
 pub mod kdc;

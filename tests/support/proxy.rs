@@ -13,6 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::fates::Fates;
 use super::tamper::Tampering;
 use super::traffic::Request;
 use super::wait;
@@ -73,6 +74,7 @@ struct Line {
     /// All requests that were forwarded.
     forwarded: Mutex<Vec<Request>>,
     tampering: Tampering,
+    fates: Fates,
 }
 
 /// The reply to one request to come is lost.
@@ -227,6 +229,10 @@ impl Proxy {
         self.reset();
     }
 
+    pub(super) fn fates(&self) -> &Fates {
+        &self.line.fates
+    }
+
     fn change(&self, change: impl FnOnce(&mut Network)) {
         self.network.send_modify(change);
     }
@@ -305,7 +311,9 @@ async fn carry_requests(
         send(server, &frame).await?;
         pending = frames.next().await?;
         let Some((xid, kind)) = pending.as_deref().filter(|_| !line.is_blind).and_then(header) else { continue };
-        line.forwarded.lock().unwrap().push(Request::new(kind, pending.as_deref().unwrap_or_default()));
+        let request = Request::new(kind, pending.as_deref().unwrap_or_default());
+        line.fates.decide(network.number, xid, &request);
+        line.forwarded.lock().unwrap().push(request);
         line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
             swallow.send(Some(xid)).ok();
@@ -331,7 +339,11 @@ async fn carry_replies(
             line.lost.fetch_add(1, Ordering::SeqCst);
             return Err(io::ErrorKind::ConnectionReset.into());
         }
+        let is_delivered = !connected || line.fates.delivers(network.number, &frame).await;
         connected = true;
+        if !is_delivered {
+            continue;
+        }
         network.replies().await;
         send(client, &line.tampering.apply(frame)).await?;
     }
@@ -351,6 +363,7 @@ impl Line {
             accepted: AtomicUsize::new(0),
             forwarded: Mutex::default(),
             tampering: Tampering::default(),
+            fates: Fates::default(),
         }
     }
 

@@ -158,17 +158,21 @@ fn a_lone_host_leads_again_after_the_guards_deadline_kill() {
 #[test]
 fn guard_and_supervisor_stopped_together_do_not_keep_the_command_alive() {
     let election = election();
-    let first = election.host("a").witness(&election.diary, &["ignore-term"]).spawn();
+    let mut first = election.host("a").witness(&election.diary, &["ignore-term"]).spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").spawn();
+    let second = election.host("b").spawn();
     election.until_candidates(2);
     first.signal_guard(Signal::SIGSTOP);
     first.signal(Signal::SIGSTOP);
     assert_eq!(election.diary.until_started(2).id, "b");
     election.diary.assert_no_overlap();
     first.signal(Signal::SIGCONT);
-    // The kernel has killed its guard; it contends again with a new one.
-    first.until_logged("rejoining");
+    // The kernel has killed its guard; it stood still, and contends again.
+    election.until_candidates(2);
+    second.signal(Signal::SIGTERM);
+    assert_eq!(election.diary.until_started(3).id, "a", "{}", first.log());
+    assert!(!first.has_exited());
+    election.diary.assert_no_overlap();
 }
 
 /// T32

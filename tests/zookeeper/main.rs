@@ -43,6 +43,7 @@ mod load_balancer;
 mod lost_answers;
 mod members;
 mod operators;
+mod outages;
 mod packages;
 mod partition;
 mod pauses;

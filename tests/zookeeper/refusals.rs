@@ -55,6 +55,20 @@ fn a_chroot_below_one_that_may_not_be_created_is_used_if_it_is_there() {
     assert_eq!(election.host_at(&servers, "a").command(&["true"]).spawn().code(), 0);
 }
 
+/// To create what exists below a closed znode is refused, too.
+#[test]
+fn a_base_below_a_tenant_of_a_closed_root_is_created() {
+    let election = election();
+    let closed = format!("/closed-{}", election.name);
+    election.admin.create(&closed, "");
+    election.admin.create(&format!("{closed}/tenant"), "");
+    election.admin.set_acl(&closed, "world", "anyone", "r");
+    let base = format!("{closed}/tenant/job");
+    let host = election.host("a").without("--name").option("--path", &base);
+    let mut host = host.command(&["true"]).spawn();
+    assert_eq!(host.code(), 0, "{}", host.log());
+}
+
 #[test]
 fn who_is_not_of_an_election_is_told_so() {
     let (election, host) = closed();

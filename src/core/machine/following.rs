@@ -320,6 +320,7 @@ impl Machine {
             has_started: false,
         });
         self.backoff.reset();
+        self.reconnect.reset();
         self.settle_in(now, &sending, starts_at_once);
     }
 
@@ -369,7 +370,7 @@ impl Machine {
     }
 
     pub(super) fn session_over(&mut self, now: Now) {
-        self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) };
+        self.link = Link::Down { retry_at: self.reconnect.retry_at(now.lease) };
         self.pending = None;
         self.standing = Standing::default();
         match self.phase {

@@ -19,7 +19,7 @@ mod term;
 use std::time::Duration;
 
 use super::action::{Action, PhaseName, Transition, Why};
-use super::backoff::Backoff;
+use super::backoff::{self, Backoff};
 use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
 use super::lease::{Timing, Wishes};
 use super::order::{ChildStatus, Deadlines, Order, Report, RunId};
@@ -101,6 +101,8 @@ pub struct Machine {
     too_late_at: Timestamp,
     connect_by: Timestamp,
     backoff: Backoff,
+    /// Between the tries to open a session.
+    reconnect: Backoff,
     actions: Vec<Action>,
 }
 
@@ -139,7 +141,8 @@ impl Machine {
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
             too_late_at: by(settings.service.start_deadline),
             connect_by: by(settings.connect_timeout),
-            backoff: Backoff::new(settings.instance),
+            backoff: Backoff::new(settings.instance, backoff::LONGEST),
+            reconnect: Backoff::new(settings.instance, backoff::LONGEST_WITHOUT_SESSION),
             actions: Vec::new(),
         }
     }
@@ -227,7 +230,7 @@ impl Machine {
             // A session opens once: not again after it was said to be over.
             Event::Connected { negotiated, .. } if self.link == Link::Opening => self.connected(now, negotiated),
             Event::Unreachable { .. } if self.link == Link::Opening => {
-                self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) };
+                self.link = Link::Down { retry_at: self.reconnect.retry_at(now.lease) };
             }
             Event::Rejected { grounds, .. } => self.forbidden(now, grounds),
             Event::ContactLost { .. } => self.contact_lost(now),

@@ -265,8 +265,8 @@ async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> 
     }
 }
 
-/// Asks the servers once, while the session is being taken up, what they have against us: early enough to be read beside the end
-/// of the command.
+/// Asks the servers, while the session is being taken up, what they have against us: early enough to be read beside the end of the
+/// command, and from time to time.
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
     loop {

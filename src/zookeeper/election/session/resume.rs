@@ -16,6 +16,7 @@ use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::clock;
 use crate::core::event::Event;
 use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
 use crate::zookeeper::client::unanswered::UnansweredSince;
@@ -58,9 +59,18 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let (shared, session) = (&lost.shared, lost.client.session());
     let id = lost.client.session_id();
     let longest = (shared.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
+    let lost_at = clock::now().lease;
     loop {
         let (servers, pace) = (&shared.settings.servers, shared.pace());
-        let error = match shared.settings.access.open(servers, pace, Some(session.clone())).await {
+        let is_late = lost_at.until(clock::now().lease) > lost.negotiated;
+        // A try prolongs the session even if its answer is lost (a link of one direction), and our candidate must not stand in the
+        // way of others for ever: after a session timeout, only servers that have just given us another session are asked for ours.
+        let probe = if is_late { shared.settings.access.open(servers, pace, None).await.map(Some) } else { Ok(None) };
+        let opened = match probe {
+            Ok(_probe) => shared.settings.access.open(servers, pace, Some(session.clone())).await,
+            Err(error) => Err(error),
+        };
+        let error = match opened {
             Ok(client) if client.session_id() == id => return Ok(client),
             // It is another one, and is not ours to close.
             Ok(client) => {
