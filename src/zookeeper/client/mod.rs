@@ -19,4 +19,3 @@ mod socket;
 pub(crate) mod task;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
-pub(crate) mod unanswered;

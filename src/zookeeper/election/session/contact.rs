@@ -10,7 +10,7 @@ use crate::core::event::SessionNumber;
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connection::{Connection, Error, State};
 use crate::zookeeper::client::task::Task;
-use crate::zookeeper::client::unanswered::UnansweredSince;
+use crate::zookeeper::election::session::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
 use crate::zookeeper::election::shared::Shared;
 

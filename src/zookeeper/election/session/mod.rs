@@ -9,6 +9,7 @@ pub(crate) mod arm;
 pub(crate) mod companion;
 pub(crate) mod contact;
 mod resume;
+mod unanswered;
 pub(crate) mod watches;
 
 use std::convert::Infallible;

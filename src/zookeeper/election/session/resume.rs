@@ -19,8 +19,8 @@ use tokio::time::{sleep, timeout};
 use crate::clock;
 use crate::core::event::Event;
 use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
-use crate::zookeeper::client::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::session::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
 
 /// The longest pause between two rounds over all servers: after an outage, the first server that answers is found this soon.
