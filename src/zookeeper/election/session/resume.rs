@@ -8,8 +8,8 @@
 //!
 //! Never: two clients of one session; a session closed because it could not be taken up.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error};
@@ -56,7 +56,7 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let (office, session) = (&lost.office, lost.client.session());
     let id = lost.client.session_id();
     let longest = (office.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
-    loop {
+    for round in 0_u64.. {
         let (servers, pace) = (&office.settings.servers, office.pace());
         let error = match office.settings.access.open(servers, pace, Some(session.clone())).await {
             Ok(client) if client.session_id() == id => return Ok(client),
@@ -71,12 +71,15 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
             return Err(error);
         }
         tracing::debug!(%error, "Session could not be taken up");
-        sleep(longest / 2 + longest.mul_f64(random() / 2.0)).await;
+        sleep(longest / 2 + longest.mul_f64(scattered(office.settings.instance, round) / 2.0)).await;
     }
+    Err(Error::ConnectionLoss)
 }
 
-/// In 0.0..1.0.
-fn random() -> f64 {
-    let bits = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or_default();
+/// In 0.0..1.0; the same for the same process and round, so that a simulation can be replayed.
+fn scattered(instance: u64, round: u64) -> f64 {
+    let mut hasher = DefaultHasher::new();
+    (instance, round).hash(&mut hasher);
+    let bits = u32::try_from(hasher.finish() >> 32).unwrap_or_default();
     f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
