@@ -2,6 +2,7 @@
 //!
 //! Never: wall-clock time in a decision; a sleep.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
@@ -16,8 +17,21 @@ const JUMP: Duration = Duration::from_millis(10);
 const TORN: Duration = Duration::from_micros(500);
 const TRIES: usize = 8;
 
+thread_local! {
+    /// Without a destructor, so that a first look at it allocates nothing.
+    static SIMULATED: Cell<Option<fn() -> Now>> = const { Cell::new(None) };
+}
+
+/// From now on, [`now`] asks `clock` in this thread: for tests that run this program in virtual time. `None`: the real clocks.
+pub fn simulate(clock: Option<fn() -> Now>) {
+    SIMULATED.set(clock);
+}
+
 /// One moment on both clocks (see [`crate::core::time`]).
 pub fn now() -> Now {
+    if let Some(clock) = SIMULATED.get() {
+        return clock();
+    }
     let observer = read(ClockId::CLOCK_MONOTONIC_RAW);
     Now { lease: Timestamp::ZERO.after(observer.saturating_add(suspended())), observer: Sighting::ZERO.after(observer) }
 }

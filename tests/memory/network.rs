@@ -149,11 +149,12 @@ impl Network {
         self.link(host, server).blocked.insert(direction);
     }
 
-    /// What was held back arrives now.
+    /// What was held back arrives now, and nothing is lost any more.
     pub fn heal(&mut self, host: Host, server: usize, now: Time) {
         self.run_until(now);
         let link = self.link(host, server);
         link.blocked.clear();
+        link.loses_next.clear();
         for flight in std::mem::take(&mut link.held) {
             self.schedule(now, flight);
         }

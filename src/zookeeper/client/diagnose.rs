@@ -40,6 +40,9 @@ enum Opinion {
 
 /// Asks every server at once. `None`: all of them answer.
 pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
+    if access.simulated.is_some() {
+        return None;
+    }
     let opinions = join_all(servers.split(',').map(|server| judge(server, access))).await;
     sum_up(servers.split(',').zip(opinions))
 }

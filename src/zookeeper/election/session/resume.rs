@@ -8,8 +8,8 @@
 //!
 //! Never: two clients of one session; a session closed because it could not be taken up.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error};
@@ -60,7 +60,7 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let id = lost.client.session_id();
     let longest = (shared.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
     let lost_at = clock::now().lease;
-    loop {
+    for round in 0_u64.. {
         let (servers, pace) = (&shared.settings.servers, shared.pace());
         let is_late = lost_at.until(clock::now().lease) > lost.negotiated;
         // A try prolongs the session even if its answer is lost (a link of one direction), and our candidate must not stand in the
@@ -83,12 +83,15 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
             return Err(error);
         }
         tracing::debug!(%error, "Session could not be taken up");
-        sleep(longest / 2 + longest.mul_f64(random() / 2.0)).await;
+        sleep(longest / 2 + longest.mul_f64(scattered(shared.settings.instance, round) / 2.0)).await;
     }
+    Err(Error::ConnectionLoss)
 }
 
-/// In 0.0..1.0.
-fn random() -> f64 {
-    let bits = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or_default();
+/// In 0.0..1.0; the same for the same process and round, so that a simulation can be replayed.
+fn scattered(instance: u64, round: u64) -> f64 {
+    let mut hasher = DefaultHasher::new();
+    (instance, round).hash(&mut hasher);
+    let bits = u32::try_from(hasher.finish() >> 32).unwrap_or_default();
     f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
