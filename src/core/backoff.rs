@@ -1,4 +1,4 @@
-//! How long to stand back after a failure: 100 ms doubling to 10 s, with jitter, so that hosts do not retry in step.
+//! Exponential back-off after a failure: 100 ms doubling to 10 s, with jitter, so that hosts do not retry in step.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::time::Timestamp;
 
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(10);
-/// Failures further apart than this are not of one kind: the doubling starts again.
+/// A pause longer than this between two failures resets the doubling.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Backoff {
 
 impl Backoff {
     pub fn new(seed: u64) -> Self {
-        // xorshift stays at zero for ever.
+        // xorshift never leaves zero.
         Self { attempts: 0, last_failed_at: Timestamp::ZERO, random: seed | 1 }
     }
 
