@@ -9,7 +9,7 @@ use super::time::{Sighting, Timestamp};
 
 /// ρ: two hosts' clocks differ by at most 1 % in rate (a premise of the guarantee).
 const DRIFT_PERCENT: u32 = 1;
-/// I = L / 8, within [`RENEWAL_SHORTEST`] and [`RENEWAL_LONGEST`].
+/// I = L / 8, at least 50 ms and at most 5 s.
 pub const RENEWALS_PER_LEASE: u32 = 8;
 const RENEWAL_SHORTEST: Duration = Duration::from_millis(50);
 const RENEWAL_LONGEST: Duration = Duration::from_secs(5);

@@ -1,6 +1,5 @@
 //! The guard process: parent and subreaper of the command. It holds the kill deadline, so that a stopped, hung or dead
-//! supervisor cannot keep a command alive. Its own parent is the [`sentinel`], which ends the tree when both are
-//! killed.
+//! supervisor cannot keep a command alive. Its own parent is the sentinel, which ends the tree when both are killed.
 //!
 //! The guard acts only on orders, deadlines and the supervisor's death; it blocks every signal that can be blocked. It
 //! has one thread and does not use `ZooKeeper` or the log.
