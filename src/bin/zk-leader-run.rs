@@ -55,7 +55,7 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     match supervise(config, guards, onlookers) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
-            tracing::error!("The program could not be started anew: {}", wiring::start_anew());
+            tracing::error!("The program cannot restart itself: {}", wiring::start_anew());
             ExitCode::from(Status::Software.code())
         }
         Ok(reason) => {

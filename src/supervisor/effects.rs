@@ -66,7 +66,7 @@ impl Effects {
                 self.send(&order);
             }
             Action::Guard(order) => self.send(&order),
-            Action::EndGuard => self.end_guard("did not start what it was ordered to"),
+            Action::EndGuard => self.end_guard("did not take the order to start in time"),
             Action::EndOrphans => self.guard_state = GuardState::EndingOrphans,
             Action::Announce(transition) => log::transition(&transition),
             Action::Exit(reason) => return Some(reason),
@@ -101,7 +101,7 @@ impl Effects {
             GuardState::Gone => std::future::pending().await,
             GuardState::EndingOrphans => {
                 let complain = |error| {
-                    tracing::error!(%error, "What the guard left cannot be looked for yet; the lease is not released before");
+                    tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
                 };
                 self.guard.end_orphans(&self.spared, complain).await;
                 self.guard_state = GuardState::Gone;

@@ -12,6 +12,6 @@ pub(super) fn insert() {
     let limited = getrlimit(Resource::RLIMIT_DATA)
         .and_then(|(soft, hard)| setrlimit(Resource::RLIMIT_DATA, soft.min(MOST_MEMORY), hard));
     if let Err(error) = limited {
-        tracing::warn!(%error, "Memory could not be limited");
+        tracing::warn!(%error, "Cannot limit the memory of this process");
     }
 }

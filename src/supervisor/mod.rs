@@ -146,7 +146,7 @@ impl Supervisor {
     #[must_use]
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         if event == Event::StopRequested && self.machine.snapshot().is_ending {
-            tracing::warn!("Stop requested again: what still runs is killed now");
+            tracing::warn!("Stop requested again: killing all remaining processes");
             self.stop_again = true;
         }
         let actions = self.publisher.watch(&mut self.machine, now, event);
@@ -171,7 +171,7 @@ impl Supervisor {
             tokio::select! {
                 () = self.errands.finish() => false,
                 () = stop => {
-                    tracing::info!("We were asked again to stop; what is left of the hooks is left out");
+                    tracing::info!("Stop requested again: skipping the remaining hooks");
                     true
                 }
             }

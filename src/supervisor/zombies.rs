@@ -43,7 +43,7 @@ async fn reap(guards: &[i32]) {
     let mut has_complained = false;
     while let Err(error) = zombies::reap(guards) {
         if !std::mem::replace(&mut has_complained, true) {
-            tracing::warn!("Dead child processes were not reaped: {error}; trying again");
+            tracing::warn!("Cannot reap dead child processes: {error}; retrying");
         }
         tokio::time::sleep(PAUSE).await;
     }

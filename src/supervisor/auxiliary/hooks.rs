@@ -71,7 +71,7 @@ impl Hooks {
         }
         let Some(hook) = self.queue.take() else { return };
         if hook.missed > 0 {
-            tracing::warn!(missed = hook.missed, "Hooks were left out: they come faster than they are done");
+            tracing::warn!(missed = hook.missed, "Hooks were left out: events come faster than hooks finish");
         }
         if self.runner.start(now, self.finish_by, self.briefing(hook)) {
             self.running = Some(Running { hook, allowed });

@@ -105,11 +105,11 @@ impl Runner {
         self.state = match sent {
             Ok(()) => State::Running,
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                tracing::error!("{} could not be run: what it is told is too long", self.name);
+                tracing::error!("{} cannot be run: its variables and input are too long", self.name);
                 return false;
             }
             Err(error) => {
-                tracing::error!(%error, "The guard of {} takes no orders, and is killed", self.name);
+                tracing::error!(%error, "The guard of {} does not accept orders; killing it", self.name);
                 self.guard.kill();
                 State::EndingOrphans
             }
@@ -149,7 +149,7 @@ impl Runner {
                     tracing::error!("The guard of {} died; it will not be run again", self.name);
                     let name = self.name;
                     let complain = |error| {
-                        tracing::error!(%error, "What {name} left behind cannot be looked for yet");
+                        tracing::error!(%error, "Cannot list the processes that {name} left behind; retrying");
                     };
                     self.guard.end_orphans(&self.guards, complain).await;
                     self.state = State::Gone;
