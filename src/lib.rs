@@ -1,8 +1,8 @@
-//! `zk-leader-run`: runs a command only while this host is the elected leader in Apache `ZooKeeper`, and has its whole
-//! process tree dead before any other host can start it.
+//! `zk-leader-run` runs a command only while this host is the elected leader in Apache `ZooKeeper`. The command's whole
+//! process tree is dead before another host can start it.
 //!
-//! A function either decides or acts. There are two processes, the supervisor and its guard, and both have the same
-//! anatomy: a pure machine (`handle(now, event) -> actions`, `next_deadline()`) and a thin loop that feeds it.
+//! A function either decides or acts. The supervisor and its guard have the same structure: a pure machine
+//! (`handle(now, event) -> actions`, `next_deadline()`) and a thin loop around it.
 //!
 //! ```text
 //! ZooKeeper ──reply/watch──▶ zookeeper ──Event──▶ supervisor ──▶ core::machine::Machine::handle(now, event)
@@ -12,7 +12,8 @@
 //!         └── exit ──▶ guard reaps all ──Report(TreeEnded, cause)──▶ supervisor
 //! ```
 //!
-//! The library exists for the two binaries and their tests; it promises no API. Modules in layer order, imports point down only:
+//! The library exists for the two binaries and their tests; it promises no API. The modules are listed in layer order;
+//! imports point down only.
 pub mod core;
 
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Parse, fork the guard, build the runtime, supervise, exit; nothing else.
+//! Parse the command line, fork the guards, build the runtime, supervise, exit.
 
 use std::io;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(orphaned) = wiring::orphaned() {
         return release(&config, &orphaned);
     }
-    // Before there is a second thread.
+    // Fork while there is only one thread.
     let guards = auxiliary::fork(wiring::guard(&config), &wiring::errands(&config));
     log::start(config.log_format, config.log_level, wiring::log_owner(&config));
     match guards {
@@ -55,7 +55,7 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     match supervise(config, guards, onlookers) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
-            tracing::error!("The program could not be started anew: {}", wiring::start_anew());
+            tracing::error!("The program cannot restart itself: {}", wiring::start_anew());
             ExitCode::from(Status::Software.code())
         }
         Ok(reason) => {
@@ -80,12 +80,12 @@ fn supervise(config: &Config, guards: Guards, onlookers: Observers) -> io::Resul
     let company = SupervisorConfig { onlookers, errands: wiring::errands(config), preempt_after };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await });
-    // A name that is still being resolved does not hold up our exit: getaddrinfo(3) cannot be given up.
+    // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.
     runtime.shutdown_background();
     reason
 }
 
-/// The guard's last act after our supervisor was killed.
+/// The releaser: what the guard becomes after the supervisor was killed.
 fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
     let ensemble = wiring::ensemble(config, wiring::instance());

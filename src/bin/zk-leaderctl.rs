@@ -1,4 +1,4 @@
-//! Parse, ask the ensemble, print; nothing else.
+//! Parse the command line, query the ensemble, print.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What the supervisor's machine asks for: imperatives, each carried out by one arm of `supervisor::effects`.
+//! The actions that the supervisor's machine asks for. `supervisor::effects` carries out each in one arm.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use super::event::{Candidacy, Grounds, LastRun, Nonce, SessionNumber};
 use super::lease::TimingError;
 use super::order::{ChildStatus, Grant, Order, Slot};
 
-/// What a write to the lease record says.
+/// The content of a write to the lease record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub nonce: Nonce,
-    /// `None` until the take-over was answered.
+    /// `None` until the take-over is answered.
     pub token: Option<i64>,
-    /// The lease that may be running under it: ours, or, in a record that waits, the inherited one.
+    /// The lease that may be running under this record: our own, or the inherited one in a record that waits.
     pub lease: Duration,
-    /// Whose end we wait for, as [`Record::last_run`](super::event::Record::last_run) says; `None` once the wait is
-    /// over: it is ours to run under.
+    /// The run whose end we wait for, see [`Record::last_run`](super::event::Record::last_run). `None` once the wait is
+    /// over and we may run under the record.
     pub waiting_on: Option<LastRun>,
 }
 
-/// The versions that a write is conditional on, and of which slot they are: one slot's say nothing about another's.
+/// The versions that a write is conditional on, and the slot that they belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conditions {
     pub slot: Slot,
@@ -27,41 +27,40 @@ pub struct Conditions {
     pub term: i32,
 }
 
-/// One thing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Open a new session (closing whatever is left of an older one).
+    /// Open a new session and close the older one, if any.
     Connect { session: SessionNumber },
-    /// Create our candidate, or find it again after a lost reply, and look. Creates the base when there is none.
+    /// Create our candidate, or find it again after a lost reply; then look. Creates the base if it is missing.
     Enter { candidacy: Candidacy },
-    /// Read the term, the record, then the line; watch the two candidates before ours (and our own),
-    /// and the record if we are first or next.
+    /// Read the term, the record, then the candidates, in this order. Watch our candidate and the two before it, and
+    /// the record if we are first or next.
     Look { candidacy: Candidacy },
     /// Read the term and the record of this slot, in this order, and watch the record.
     Observe { candidacy: Candidacy, slot: Slot },
-    /// One multi: check the candidate, set the term, set the record. `longest`: the longest lease of the term, which it
-    /// keeps in case that the record is lost.
+    /// One multi: check the candidate, set the term, set the record. `longest` is the longest lease of the term; the
+    /// term keeps it in case the record is lost.
     TakeOver { candidacy: Candidacy, conditions: Conditions, entry: Entry, longest: Duration },
     /// One multi: check the candidate, check the term, set the record.
     Renew { candidacy: Candidacy, conditions: Conditions, entry: Entry },
-    /// Read the markers of runs, then one multi: check the candidate, check the term, write the marker of this run.
-    /// `is_first`: nothing was started by this process yet.
+    /// Read the run markers, then one multi: check the candidate, check the term, write the marker of this run.
+    /// `is_first`: this process has not started the command yet.
     Mark { candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool },
-    /// The marked run has ended: completed with the release that follows. `ok`: by itself, and well.
+    /// The marked run has ended. The release that follows completes its marker. `ok`: it ended by itself, successfully.
     EndRun { status: ChildStatus, ok: bool },
-    /// One multi: check the term, set the record free, delete the candidate (unless it is to keep its place).
+    /// One multi: check the term, set the record free, delete the candidate (unless `keeps_candidate`).
     Release { candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool },
-    /// Run the fence command. Answer: `Fenced` with this grant's token.
+    /// Run the fence command. It is answered by `Fenced` with this grant's token.
     Fence { grant: Grant },
-    /// Nobody waits for the fence command any more: end it.
+    /// Kill the fence command; its answer is no longer needed.
     EndFence,
-    /// Tell the guard.
+    /// Send an order to the guard.
     Guard(Order),
-    /// The guard does not act on its orders (it was stopped?): kill it, so that it is reported gone.
+    /// Kill the guard, which does not act on its orders (stopped?). Its end is then reported as usual.
     EndGuard,
-    /// The guard died: kill and reap whatever of the tree has become ours.
+    /// The guard died: kill and reap the orphans of the tree.
     EndOrphans,
-    /// Tell people and programs that the phase changed.
+    /// Publish a change of phase.
     Announce(Transition),
     /// Close the session and end the process. Always the last action.
     Exit(ExitReason),
@@ -80,16 +79,16 @@ pub enum PhaseName {
     Done,
 }
 
-/// Why a phase changed.
+/// The reason for a change of phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Why {
-    /// First in line, and the record is ours; the previous lease must run out first.
+    /// First in line; the record is ours; the previous lease must run out first.
     TookOver,
-    /// First in a shared election, and the record is ours; a second write must confirm it.
+    /// First in a shared election; the record is ours; a second write must confirm it.
     Confirming,
     /// The record was free, or the previous lease is over.
     Elected,
-    /// The leader that we waited for has seen its tree empty, and freed the record.
+    /// The previous leader saw its tree empty and freed the record, which ends our wait.
     WaitSpared,
     /// No renewal was acknowledged for two intervals, or the client reported a disconnect.
     ContactLost,
@@ -99,19 +98,19 @@ pub enum Why {
     GraceOver,
     /// The lease runs out: `stop_at` came without a renewal.
     LeaseEnding,
-    /// The record is someone else's.
+    /// Another candidate holds the record.
     Deposed,
-    /// Our candidate is gone: deleted by hand, or with its session.
+    /// Our candidate was deleted, by hand or with its session.
     CandidateGone,
     /// The session is over.
     SessionOver,
     /// The host was suspended.
     ClockJumped,
-    /// SIGTERM, SIGINT or SIGQUIT to us.
+    /// This process received SIGTERM, SIGINT or SIGQUIT.
     StopRequested,
     /// The command ended by itself.
     CommandEnded,
-    /// The command ended by itself or by `--timeout`, and will be started again in this term.
+    /// The command ended by itself or by `--timeout`; it will be started again in this term.
     Restarting,
     /// The command was started again.
     Restarted,
@@ -121,45 +120,45 @@ pub enum Why {
     TimedOut,
     /// `--start-deadline` is over.
     TooLate,
-    /// Another call has run, or runs, for the same slot.
+    /// Another invocation runs, or has run, for the same slot of `--slot` or `--once-per`.
     Duplicate,
     /// The fence command failed, or took too long.
     FenceFailed,
-    /// The health command says that we may not lead.
+    /// The health command failed too often, or has not succeeded yet.
     Unhealthy,
-    /// Somebody asked the holder to yield, in the way of Curator's locks.
+    /// Another client asked the holder to yield, by Curator's revocation.
     Revoked,
-    /// A handover was ordered, or asked for by a higher priority.
+    /// An operator ordered a handover, or a candidate of higher priority asked for one.
     HandingOver,
-    /// The eligibility command says that we may not lead.
+    /// The eligibility command refused.
     Ineligible,
-    /// We resigned a short while ago.
+    /// This process resigned recently; `--stand-back` is not over.
     StandingBack,
-    /// An operator wants nobody to run the command.
+    /// An operator disabled the command.
     Disabled,
-    /// Nothing bars us any more.
+    /// Eligible again.
     BarsLifted,
-    /// The last process of a tree that was being stopped is gone.
+    /// The last process of a stopping tree is gone.
     TreeEmpty,
-    /// The guard ended the tree at its deadline.
+    /// The guard killed the tree at its deadline.
     DeadlineKill,
     /// Processes survive SIGKILL.
     Stuck,
     /// The guard process died.
     GuardGone,
-    /// This host stood still for so long that the kernel killed the guard, and the command with it, for the lease's sake.
+    /// This host stood still until the kernel's timer killed the guard, and with it the command, to keep the lease.
     StoodStill { length: Duration },
     /// The record was freed and the candidate deleted.
     Released,
-    /// The release could not be confirmed and is left to expiry.
+    /// The release was not confirmed; the lease is left to run out.
     ReleaseUnconfirmed,
     /// `--wait` is over.
     WaitOver,
-    /// The ensemble was not reached within `--connect-timeout`.
+    /// No server was reached within `--connect-timeout`.
     Unreachable,
-    /// The servers refuse us for good.
+    /// Every server refuses us, for a lasting reason.
     Forbidden(Grounds),
-    /// The settings do not fit the ensemble or the other contenders.
+    /// The settings do not fit the ensemble or the other candidates.
     Misconfigured,
 }
 
@@ -170,15 +169,15 @@ pub struct Transition {
     pub to: PhaseName,
     pub why: Why,
     pub token: Option<i64>,
-    /// What the command of the present term is told, or would be.
+    /// The grant of the present term's command, started or not.
     pub grant: Option<Grant>,
-    /// How long the lease still runs (until `kill_at`); `None` without one.
+    /// The rest of the lease (until `kill_at`); `None` without one.
     pub lease_left: Option<Duration>,
-    /// How long it is until the command may be started (again), or until we may stand in line again.
+    /// Time until the command may be started (again), or until this process may contend again.
     pub next_in: Option<Duration>,
 }
 
-/// Why the program ends. `exit.rs` turns it into a status.
+/// Why the program ends. `exit.rs` maps it to an exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ExitReason {
     CommandEnded(ChildStatus),
@@ -189,17 +188,18 @@ pub enum ExitReason {
     TimedOut,
     /// `--start-deadline` was over before the command could start.
     TooLate,
-    /// The slot has its run already.
+    /// The slot's run marker exists already.
     Duplicate,
     LeadershipLost,
     Unreachable,
     Forbidden(Grounds),
     BadTiming(TimingError),
-    /// The record's guarantee, recipe or number of leaders is not ours.
+    /// The record's guarantee, recipe or number of leaders differs from ours.
     Disagreement,
     /// Another live participant has our id.
     IdTaken,
     GuardGone,
-    /// Leadership was lost while this host stood still, and the guard with it: start anew, and contend again.
+    /// Leadership was lost, and the guard killed, while this host stood still. The program restarts itself and contends
+    /// again.
     StoodStill,
 }

@@ -1,4 +1,4 @@
-//! What the supervisor's machine is told: past-tense facts, each with the id of the question it answers.
+//! The events that the supervisor's machine handles. Each answer carries the id of its request.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SessionNumber(pub u32);
 
-/// One try at the election: one candidate znode. A new one never answers for an older one (T51).
+/// One attempt at the election, with one candidate znode. Answers to an earlier attempt are void (T51).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Candidacy(pub u32);
 
-/// Marks a record as ours: this process, and one *sending* of a take-over.
+/// Identifies a record as ours: the process, and one *sending* of a take-over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Nonce {
     /// Drawn at random when the process starts.
@@ -23,18 +23,18 @@ pub struct Nonce {
 }
 
 impl Nonce {
-    /// What an unreadable or foreign record carries.
+    /// The nonce of an unreadable or foreign record.
     pub const UNKNOWN: Self = Self { instance: 0, sending: 0 };
 }
 
-/// Where our candidate stands.
+/// The position of our candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
-    /// It may take over the record that it is shown: with several leaders, one that nobody before it will take.
+    /// It may take over the record that it is shown. With several leaders: one that no candidate before it will take.
     First,
-    /// Next in line: watches and re-reads the lease record, so that the wait is nearly over when its turn comes.
+    /// Next in line. It watches and re-reads the lease record, so that the wait is nearly over when its turn comes.
     Next,
-    /// So many candidates stand before ours (two or more).
+    /// The number of candidates before ours (two or more).
     Behind(u32),
 }
 
@@ -42,34 +42,33 @@ pub enum Place {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LastRun {
     pub mzxid: i64,
-    /// Whose it was; [`Nonce::UNKNOWN`] if that is not said.
+    /// The nonce of that version; [`Nonce::UNKNOWN`] if the record does not say.
     pub nonce: Nonce,
 }
 
 /// The lease record as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Whose record it is.
     pub slot: Slot,
-    /// Data version: what a conditional write names.
+    /// Data version, for conditional writes.
     pub version: i32,
-    /// Zxid of its last write: tells one version from every other, across deletion too.
+    /// Zxid of the last write. It identifies the version, even if the znode is deleted and created again.
     pub mzxid: i64,
     /// `false`: the last holder released it with an empty tree.
     pub held: bool,
-    /// It says that its holder waits for an earlier holder's lease to end. `None`: a command may run under this very
-    /// version, or it is free.
+    /// The earlier run whose lease this holder waits for. `None`: a command may run under this version, or the record
+    /// is free.
     pub waiting_on: Option<LastRun>,
-    /// The lease that may still be running under it: the earlier holder's, while the present one waits.
+    /// The lease that may still be running: the earlier holder's, while the present one waits.
     pub lease: Duration,
     pub nonce: Nonce,
-    /// Its guarantee, recipe and number of leaders are ours.
+    /// Its guarantee, recipe and number of leaders are the same as ours.
     pub agrees: bool,
 }
 
 impl Record {
-    /// What a successor's wait counts from. A holder that waits does not change it, so that one wait is enough, however many
-    /// successors die in it.
+    /// The run that a successor's wait counts from. A waiting holder does not change it, so one wait is enough even if
+    /// several successors die in it.
     pub fn last_run(&self) -> LastRun {
         self.waiting_on.unwrap_or(LastRun { mzxid: self.mzxid, nonce: self.nonce })
     }
@@ -80,7 +79,7 @@ impl Record {
     }
 }
 
-/// One consistent enough look at the election: `term` was read before `record`, on one session.
+/// One look at the election. `term` was read before `record`, in one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View {
     pub place: Place,
@@ -89,15 +88,15 @@ pub struct View {
     pub session_id: i64,
     /// Data version of the term of the record's slot.
     pub term_version: i32,
-    /// The record to take over, our own, or what tells best that the present leaders live.
+    /// The record that we may take over, our own record, or the one that best shows that the present leaders live.
     pub record: Record,
-    /// We are next in line, and the priority of the one leader is lower than ours.
+    /// We are next in line, and the only leader's priority is lower than ours.
     pub outranks: bool,
-    /// Another contender asks us to yield.
+    /// Another client asks us to yield.
     pub is_revoked: bool,
 }
 
-/// A request of ours to `ZooKeeper`. At most one is under way.
+/// A request to `ZooKeeper`. At most one is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Request {
     Enter,
@@ -109,73 +108,71 @@ pub enum Request {
     Release,
 }
 
-/// Why this process may not lead now.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ineligibility {
-    /// The health command says so: leave the line, or resign.
+    /// The health command failed. We leave the queue or resign.
     Unhealthy,
-    /// The eligibility command says so: the same.
+    /// The eligibility command refused. We leave the queue or resign.
     Ineligible,
-    /// An operator wants nobody to run the command: everyone keeps his place.
+    /// An operator disabled the command. Every candidate keeps its place.
     Disabled,
-    /// An operator moves the leadership: the leader stops and stands at the end of the queue, others make room.
+    /// An operator moves the leadership. The leader stops and goes to the end of the queue; the others make room.
     HandingOver,
 }
 
-/// A definite "no" of the server.
+/// A definite refusal by the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Denial {
-    /// The record or the term had another version, or was gone. Nothing was written.
+    /// The record or the term had another version, or was missing. Nothing was written.
     Conflict,
-    /// Our candidate does not exist (any more). Nothing was written.
+    /// Our candidate does not exist. Nothing was written.
     CandidateGone,
-    /// It will not be done for us, on these grounds.
+    /// The server refuses, for a lasting reason.
     Forbidden(Grounds),
 }
 
-/// On which grounds the servers refuse us for good: somebody has to change something.
+/// Why the servers refuse us until an administrator changes something.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Grounds {
-    /// Bad credentials, or none where some are demanded.
+    /// Wrong credentials, or none where some are required.
     Credentials,
-    /// There is no login by Kerberos.
+    /// The Kerberos login failed.
     Ticket,
-    /// There is no TLS with any server, for a reason that stays.
+    /// TLS fails with every server, for a lasting reason.
     Tls,
-    /// An ACL lacks a right for us.
+    /// An ACL denies us a permission.
     Right,
-    /// The ACL that `--acl` gives to new znodes.
+    /// The ACL that `--acl` sets on new znodes is invalid.
     Acl,
-    /// The server is too old to know a request.
+    /// The server is too old to support a request.
     TooOld,
 }
 
-/// A fact for the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Time passed; perhaps a deadline was reached.
+    /// Time passed; a deadline may have been reached.
     Ticked,
-    /// BOOTTIME − MONOTONIC jumped: the host was suspended, and the lease is forfeit.
+    /// BOOTTIME − MONOTONIC jumped: the host was suspended, and the lease is over.
     ClockJumped,
 
     /// A new session was established; `negotiated` is the server's T.
     Connected { session: SessionNumber, negotiated: Duration },
-    /// This try to open a session failed; the ensemble could not be reached.
+    /// One attempt to open a session failed; no server was reached.
     Unreachable { session: SessionNumber },
-    /// No server takes us.
+    /// Every server refuses us.
     Rejected { session: SessionNumber, grounds: Grounds },
-    /// The client says that the connection is gone. A hint.
+    /// The client reports that the connection is lost. A hint.
     ContactLost { session: SessionNumber },
-    /// The client says that the connection is back, same session. A hint.
+    /// The client reports that the connection is back, in the same session. A hint.
     ContactRestored { session: SessionNumber },
-    /// The session is over (expired or closed). A hint, too: it proves nothing about the lease.
+    /// The session is over (expired or closed). A hint: it proves nothing about the lease.
     SessionOver { session: SessionNumber },
 
-    /// `Enter` or `Look` was answered.
+    /// Answer to `Enter` or `Look`.
     Seen { candidacy: Candidacy, view: View },
-    /// `Observe` was answered; the term was read before the record.
+    /// Answer to `Observe`; the term was read before the record.
     Observed { candidacy: Candidacy, record: Record, term_version: i32 },
-    /// A watch fired on one of the candidates before ours, or on our own.
+    /// A watch fired on our candidate or on one of those before it.
     LineChanged { candidacy: Candidacy },
     /// A watch fired on the lease record.
     RecordChanged { candidacy: Candidacy },
@@ -183,32 +180,32 @@ pub enum Event {
     TookOver { candidacy: Candidacy, nonce: Nonce, sent_at: Timestamp, version: i32, token: i64, term: i32 },
     /// The renewal that was sent at `sent_at` was committed.
     Renewed { candidacy: Candidacy, sent_at: Timestamp, version: i32 },
-    /// `Mark` was answered: the marker is ours (`is_fresh`), or of a run that counts, so that ours would be a duplicate.
+    /// Answer to `Mark`. `is_fresh`: the marker is ours. Otherwise another run counts, and ours would be a duplicate.
     Marked { candidacy: Candidacy, is_fresh: bool },
-    /// The record is free and our candidate deleted (unless it was to be kept).
+    /// The record is free, and our candidate deleted (unless it was to be kept).
     Released { candidacy: Candidacy },
-    /// The server said no.
+    /// The server refused.
     Denied { candidacy: Candidacy, request: Request, denial: Denial },
-    /// The outcome is unknown: applied, not applied, or still to be applied.
+    /// The outcome is unknown: the request was applied, was not applied, or may still be.
     Unanswered { candidacy: Candidacy, request: Request },
 
     /// Another live participant has our id.
     IdTaken,
 
-    /// The fence command of the term with this token has ended: well, or with a failure or out of time.
+    /// The fence command of the term with this token has ended. `is_fenced`: it succeeded in time.
     Fenced { token: i64, is_fenced: bool },
-    /// From now on we may not lead for this reason, or (`on` false) not for this one.
+    /// This reason for ineligibility begins, or (`on` false) ends.
     Barred { bar: Ineligibility, on: bool },
 
     /// The guard reported.
     Guard(Report),
     /// The guard process is gone.
     GuardGone,
-    /// After the guard's death: every orphan of the tree was killed and reaped by the supervisor.
+    /// After the guard's death: the supervisor has killed and reaped every orphan of the tree.
     OrphansEnded,
 
-    /// SIGTERM, SIGINT or SIGQUIT to us.
+    /// This process received SIGTERM, SIGINT or SIGQUIT.
     StopRequested,
-    /// Another signal to us, which is the command's.
+    /// This process received another signal, to be forwarded to the command.
     SignalReceived { signal: i32 },
 }

@@ -1,26 +1,24 @@
-//! From the outcomes of a health command to a verdict, and when to ask again.
+//! Turns the outcomes of a health command into a verdict, and schedules the next check.
 //!
-//! Who was never asked is not healthy yet. One success makes healthy, so many failures in a row as were chosen make
-//! unhealthy; failures during the start-up period of a command do not count.
-//!
-//! Never: a clock; a verdict that changes without an outcome.
+//! The state is unhealthy before the first check. One success makes it healthy; the chosen number of failures in a row
+//! makes it unhealthy. Failures during the start-up period of a command do not count.
 
 use std::time::Duration;
 
 use super::time::Timestamp;
 
-/// The choices of the user.
+/// The user's options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// From the end of one check to the start of the next.
     pub interval: Duration,
-    /// So many failures in a row make unhealthy; at least one.
+    /// Failures in a row that make the state unhealthy; at least one.
     pub failures: u32,
-    /// The start-up period: so long after a start of the command failures do not count.
+    /// The start-up period: failures do not count for this long after a start of the command.
     pub grace: Duration,
 }
 
-/// See the module.
+/// See the module page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Health {
     settings: Settings,
@@ -32,7 +30,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Not healthy, until the first check, which is due now, says so.
+    /// Unhealthy until the first check, which is due now, succeeds.
     pub fn new(settings: Settings, now: Timestamp) -> Self {
         Self {
             settings,
@@ -44,25 +42,24 @@ impl Health {
         }
     }
 
-    /// The command was started.
     pub fn command_started(&mut self, now: Timestamp) {
         self.grace_until = now.after(self.settings.grace);
         self.failures = 0;
     }
 
-    /// When to check again; never while a check runs.
+    /// The time of the next check; [`Timestamp::NEVER`] while one runs.
     pub fn check_at(&self) -> Timestamp {
         if self.is_checking { Timestamp::NEVER } else { self.check_at }
     }
 
-    /// Whether a check is to be begun now; then it counts as begun.
+    /// Begins a check if one is due, and tells whether it did.
     pub fn begin_check(&mut self, now: Timestamp) -> bool {
         let is_due = now >= self.check_at();
         self.is_checking |= is_due;
         is_due
     }
 
-    /// A check has ended. `Some`: the verdict has changed, to this.
+    /// A check has ended. `Some`: the verdict changed to this.
     pub fn checked(&mut self, now: Timestamp, succeeded: bool) -> Option<bool> {
         self.is_checking = false;
         self.check_at = now.after(self.settings.interval);
@@ -81,7 +78,7 @@ impl Health {
         self.is_healthy
     }
 
-    /// How many checks have failed in a row, those that count.
+    /// Failures in a row that count.
     pub fn failures(&self) -> u32 {
         self.failures
     }

@@ -1,7 +1,5 @@
-//! Which hooks a change of phase asks for, and in which order they wait for their turn. Hooks tell others what happened;
-//! nothing waits for them.
-//!
-//! Never: more than [`HookQueue::CAPACITY`] waiting hooks; an event of one term told after an event of the next.
+//! Which hooks a change of phase asks for, and their queue. Hooks run in the order of events, and no part of the
+//! program waits for them. The queue is bounded by [`HookQueue::CAPACITY`].
 
 use std::collections::VecDeque;
 
@@ -11,56 +9,54 @@ use super::order::Grant;
 /// `ZK_LEADER_EVENT`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HookEvent {
-    /// We follow: another host leads, or nobody does yet.
+    /// This process follows: another host leads, or none does yet.
     Standby,
-    /// We lead; the command is about to be started.
+    /// This process leads; the command is about to start.
     Elected,
-    /// The fence command has succeeded.
+    /// The fence command succeeded.
     Fenced,
     /// The command was started, for the first time in this term or again.
     Started,
-    /// Contact is lost.
+    /// Contact with `ZooKeeper` is lost.
     Paused,
-    /// Contact is back.
+    /// Contact is restored.
     Resumed,
-    /// The command is being stopped.
     Stopping,
-    /// Our term is over, and the record is left to run out or is another's.
+    /// Our term is over; the record is left to run out, or another candidate holds it.
     Lost,
     /// Our term is over, and the record is free.
     Released,
 }
 
-/// One hook to be run.
+/// One hook to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hook {
     pub event: HookEvent,
     pub why: Option<Why>,
-    /// The term that it is about.
+    /// The term of the event.
     pub grant: Option<Grant>,
-    /// So many hooks before this one were left out, because the queue was full.
+    /// The number of hooks dropped before this one because the queue was full.
     pub missed: u32,
 }
 
-/// From transitions to hooks, in the order of events.
+/// Turns transitions into hooks, in order.
 #[derive(Debug, Default)]
 pub struct HookQueue {
     waiting: VecDeque<Hook>,
-    /// The term of which *elected* was told, and nothing yet of its end.
+    /// The term for which *elected* was queued and no end yet.
     term: Option<Grant>,
     is_stopping: bool,
 }
 
 impl HookQueue {
-    /// A hook that takes its full default time for each event lets this many wait before some are left out.
+    /// A limit: when hooks take their full default time, this many wait before the oldest is dropped.
     pub const CAPACITY: usize = 32;
 
-    /// When the process begins to follow.
+    /// The process begins to follow.
     pub fn began(&mut self) {
         self.push(HookEvent::Standby, None, None);
     }
 
-    /// The phase changed.
     pub fn transition(&mut self, transition: &Transition) {
         let Transition { from, to, why, grant, .. } = *transition;
         let term = self.term.or(grant);
@@ -78,7 +74,7 @@ impl HookQueue {
                     self.push(HookEvent::Standby, Some(why), None);
                 }
             }
-            // Before the first run of a term, or between two.
+            // Before the first run of a term, or between two runs.
             PhaseName::Preparing => {
                 self.elected(why, grant);
                 self.is_stopping = false;
@@ -87,29 +83,25 @@ impl HookQueue {
         }
     }
 
-    /// The guard reported the command's start.
+    /// The guard reported the start of the command.
     pub fn started(&mut self) {
         if self.term.is_some() && !self.is_stopping {
             self.push(HookEvent::Started, None, self.term);
         }
     }
 
-    /// The fence command has succeeded.
     pub fn fenced(&mut self) {
         self.push(HookEvent::Fenced, None, self.term);
     }
 
-    /// The next one to be run.
     pub fn take(&mut self) -> Option<Hook> {
         self.waiting.pop_front()
     }
 
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// None waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -129,7 +121,7 @@ impl HookQueue {
         }
     }
 
-    /// The oldest is left out when the queue is full: the newest tell how things stand.
+    /// A full queue drops the oldest hook, because the newest describe the present state.
     fn push(&mut self, event: HookEvent, why: Option<Why>, grant: Option<Grant>) {
         if self.waiting.len() >= Self::CAPACITY {
             let missed = self.waiting.pop_front().map_or(0, |oldest| oldest.missed.saturating_add(1));
@@ -153,7 +145,7 @@ mod tests {
         std::iter::from_fn(|| queue.take()).map(|hook| hook.event).collect()
     }
 
-    /// Through these phases, in one term.
+    /// Passes through these phases in one term.
     fn pass(queue: &mut HookQueue, phases: &[(PhaseName, Why)]) {
         for pair in phases.windows(2) {
             let ((from, _), (to, why)) = (pair[0], pair[1]);

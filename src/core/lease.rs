@@ -1,63 +1,62 @@
-//! From one acknowledged renewal to the instants at which the command is stopped and killed; from one sighting of a
-//! record to the instant at which its successor may start. Every margin of the promise is named here.
-//!
-//! Never: trust in what `ZooKeeper` says about sessions.
+//! The lease arithmetic: from an acknowledged renewal to the instants at which the command is stopped and killed; from
+//! the first sight of a record to the instant at which its successor may start. Every margin of the guarantee is
+//! defined here. It does not depend on what `ZooKeeper` says about sessions.
 
 use std::time::Duration;
 
 use super::order::Deadlines;
 use super::time::{Sighting, Timestamp};
 
-/// ρ: two hosts' clocks differ by at most 1 % in rate (premise of the promise).
+/// ρ: two hosts' clocks differ by at most 1 % in rate (a premise of the guarantee).
 const DRIFT_PERCENT: u32 = 1;
-/// I = L / 8, within [`RENEWAL_SHORTEST`] and [`RENEWAL_LONGEST`].
+/// I = L / 8, at least 50 ms and at most 5 s.
 pub const RENEWALS_PER_LEASE: u32 = 8;
 const RENEWAL_SHORTEST: Duration = Duration::from_millis(50);
 const RENEWAL_LONGEST: Duration = Duration::from_secs(5);
-/// G = L / 40 but at most [`SLACK_LONGEST`]: scheduling slack of one kill step.
+/// G = L / 40, at most [`SLACK_LONGEST`]: scheduling slack of one kill step.
 const SLACK_PER_LEASE: u32 = 40;
 const SLACK_LONGEST: Duration = Duration::from_millis(100);
-/// The client gives up a silent server after T / 5, so that one dead server does not cost the seat (T48).
+/// The client gives up a silent server after T / 5, so that one dead server does not cost the leadership (T48).
 const CONNECTION_TIMEOUT_PER_SESSION: u32 = 5;
 /// The default reserve for SIGTERM is L / 4.
 const RESERVE_PER_LEASE: u32 = 4;
 
-/// `L_max`: the wait for a record whose lease cannot be read; a longer `--lease` is refused.
+/// `L_max`: the wait for a record whose lease cannot be read. A longer `--lease` is refused.
 pub const LEASE_LONGEST: Duration = Duration::from_secs(120);
 
-/// What the user asked for, before the session timeout is known.
+/// The user's options, before the session timeout is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wishes {
-    /// `--lease`; `None`: as long as the session timeout.
+    /// `--lease`; `None`: the session timeout.
     pub lease: Option<Duration>,
     /// `--stop-reserve`; `None`: a quarter of the lease.
     pub reserve: Option<Duration>,
-    /// `--on-pause freeze`: a frozen tree needs no time for SIGTERM, so no reserve is set aside.
+    /// `--on-pause freeze`: a frozen tree cannot handle SIGTERM, so no reserve is set aside.
     pub frozen_while_paused: bool,
-    /// `--grace`; `None`: all that the lease allows.
+    /// `--grace`; `None`: as long as the lease allows.
     pub grace: Option<Duration>,
-    /// `--max-pause` under `--guarantee at-least-one`: replaces the lease as what ends the command.
-    /// `None` under at-most-one.
+    /// `--max-pause` under `--guarantee at-least-one`; it ends the command in place of the lease. `None` under
+    /// at-most-one.
     pub max_pause: Option<Duration>,
-    /// `--election-path`: contenders of other libraries wait for no lease of ours, so that ours has to end while our session
+    /// `--election-path`: candidates of other libraries do not wait for our lease, so it has to end while our session
     /// lives. Best effort: see [`Timing::deadlines_after`].
     pub is_shared: bool,
 }
 
 impl Wishes {
-    /// Every default holds.
+    /// All defaults.
     pub const NONE: Self =
         Self { lease: None, reserve: None, frozen_while_paused: false, grace: None, max_pause: None, is_shared: false };
 }
 
-/// The margins of one session. Whoever holds one holds a sum that works out.
+/// The validated margins of one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// L: how long one acknowledged renewal gives.
+    /// L: the length of the lease that one acknowledged renewal gives.
     pub lease: Duration,
     /// I: from the sending of one renewal to the sending of the next.
     pub renewal_interval: Duration,
-    /// G.
+    /// G: scheduling slack.
     pub slack: Duration,
     /// From `stop_at` to `kill_at`.
     pub reserve: Duration,
@@ -67,23 +66,23 @@ pub struct Timing {
     is_shared: bool,
 }
 
-/// Timings that do not fit, with the sum.
+/// Timings that do not add up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimingError {
-    /// L(1 − ρ) − 2G − reserve leaves less than 2 connection timeouts + 2 I; or, where the election is shared, than 3 I.
+    /// L(1 − ρ) − 2G − reserve leaves less than 2 connection timeouts + 2 I; in a shared election, less than 3 I.
     TooTight {
         lease: Duration,
         drift: Duration,
         slack: Duration,
         reserve: Duration,
         left: Duration,
-        /// `None` where the election is shared, and so short a lease need not outlast the silence of a server.
+        /// `None` in a shared election, whose short lease need not outlast a silent server.
         connection_timeout: Option<Duration>,
         renewal_interval: Duration,
     },
     /// Longer than [`LEASE_LONGEST`].
     LeaseTooLong { lease: Duration },
-    /// A pause longer than the lease would be split brain (T21).
+    /// A pause longer than the lease would allow split brain (T21).
     GraceTooLong { grace: Duration, longest: Duration },
 }
 
@@ -91,7 +90,7 @@ impl Timing {
     /// The timing for a session timeout T (requested, or negotiated with the ensemble).
     ///
     /// # Errors
-    /// When the sum does not work out; no candidate may be created then.
+    /// If the margins do not add up. Then no candidate may be created.
     pub fn new(session_timeout: Duration, wishes: &Wishes) -> Result<Self, TimingError> {
         let lease = lease_for(session_timeout, wishes.lease, wishes.is_shared);
         if lease > LEASE_LONGEST {
@@ -134,48 +133,49 @@ impl Timing {
         }
     }
 
-    /// What an outage must leave room for.
+    /// The time that must be left over for an outage.
     fn least_left(&self) -> Duration {
         if self.is_shared { 3 * self.renewal_interval } else { 2 * self.connection_timeout + 2 * self.renewal_interval }
     }
 
-    /// L(1 − ρ) − 2G: what a renewal is worth, counted from its sending.
+    /// L(1 − ρ) − 2G: the usable part of the lease, counted from the renewal's sending.
     pub fn usable(&self) -> Duration {
         self.lease.saturating_sub(drift(self.lease)).saturating_sub(2 * self.slack)
     }
 
-    /// Whether an acknowledged write gives only what the one before it is worth: our session may end, and a contender of
-    /// another library start, though a server has just answered (it may have been cut off from `ZooKeeper`'s leader).
+    /// Whether an acknowledged write counts only from the sending of the write before it. In a shared election, a
+    /// server that is cut off from `ZooKeeper`'s leader may still answer while our session ends and a candidate of
+    /// another library starts.
     pub fn needs_two_writes(&self) -> bool {
         self.is_shared && self.max_pause.is_none()
     }
 
-    /// The deadlines that the answer to a write sent at `sent_at` gives, if the newest acknowledged one before it was sent
-    /// at `acked_sent_at`. In a shared election the later write certifies the earlier one, which counts: with L at most T / 2
-    /// the tree is dead half a session timeout before the session could be over, by what is known of its tracking
+    /// The deadlines after the answer to a write sent at `sent_at`; the acknowledged write before it was sent at
+    /// `acked_sent_at`. In a shared election the later write certifies the earlier one, which counts. With L at most half
+    /// of T, the tree is dead half a session timeout before the session could expire, by what is known of session tracking
     /// (docs/decisions/0016). That is no proof.
     pub fn deadlines_after(&self, acked_sent_at: Timestamp, sent_at: Timestamp) -> Deadlines {
         self.deadlines(if self.needs_two_writes() { acked_sent_at.min(sent_at) } else { sent_at })
     }
 
-    /// The deadlines that a renewal sent at `sent_at` gives, once it is acknowledged (and certified, where that is needed).
+    /// The deadlines of a renewal sent at `sent_at`, once it is acknowledged (and certified, if needed).
     pub fn deadlines(&self, sent_at: Timestamp) -> Deadlines {
         let kill_at = sent_at.after(self.max_pause.unwrap_or_else(|| self.usable()));
         Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
     }
 
-    /// When contact counts as lost if no renewal after the one sent at `sent_at` is acknowledged: 2 I.
+    /// Contact counts as lost if no renewal later than that of `sent_at` is acknowledged by then: 2 I.
     pub fn contact_lost_at(&self, sent_at: Timestamp) -> Timestamp {
         sent_at.after(2 * self.renewal_interval)
     }
 
-    /// When a pause that began at `paused_at` is over, the lease apart.
+    /// When `--grace` ends a pause that began at `paused_at`; the lease may end it sooner.
     pub fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
         self.grace.map_or(Timestamp::NEVER, |grace| paused_at.after(grace))
     }
 
-    /// The longest outage that is surely ridden out: from the last renewal that counts to `stop_at`, less one interval (the
-    /// outage may begin just before a renewal; where two writes are needed, the last but one counts), or `--grace`.
+    /// The longest tolerated outage: from the last renewal that counts to `stop_at`, less one interval (the outage may
+    /// begin just before a renewal; where two writes are needed, the last but one counts), or `--grace`.
     pub fn longest_outage(&self) -> Duration {
         let lived = self.deadlines(Timestamp::ZERO).stop_at;
         let intervals = if self.needs_two_writes() { 2 } else { 1 };
@@ -184,8 +184,8 @@ impl Timing {
     }
 }
 
-/// When the successor of a holder with this lease may start, if `first_seen` is when it first saw the record's present
-/// version: every renewal that ever succeeded was sent before that. L(1 + ρ).
+/// L(1 + ρ): when the successor of a holder with this lease may start. `first_seen` is when it first saw the record's
+/// present version; every successful renewal was sent before that.
 pub fn wait_over_at(first_seen: Sighting, lease: Duration) -> Sighting {
     first_seen.after(wait_for(lease))
 }
@@ -195,18 +195,18 @@ pub fn wait_for(lease: Duration) -> Duration {
     lease.saturating_add(drift(lease))
 }
 
-/// How long a request may find no answer before its connection is given up: 2/5 of T. Longer than the wait for one slow commit,
-/// behind which all other replies of the session stand, and short enough that another server can be asked within the lease.
+/// A connection is given up when a request stays unanswered this long: 2/5 of T. That is longer than one slow commit,
+/// behind which all other replies of the session wait, and leaves time to ask another server within the lease.
 pub fn silence_limit(session_timeout: Duration) -> Duration {
     session_timeout * 2 / 5
 }
 
-/// How long one server may take to take us, for a session timeout: T / 5.
+/// How long one server may take to open a session: T / 5.
 pub fn connection_timeout(session_timeout: Duration) -> Duration {
     session_timeout / CONNECTION_TIMEOUT_PER_SESSION
 }
 
-/// L for a session timeout T and `--lease`: at most T; at most T / 2 where other libraries contend, too.
+/// L for a session timeout T and `--lease`: at most T; at most T / 2 in a shared election.
 pub fn lease_for(session_timeout: Duration, lease: Option<Duration>, is_shared: bool) -> Duration {
     let longest = if is_shared { session_timeout / 2 } else { session_timeout };
     lease.map_or(longest, |lease| lease.min(longest))
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(Timing::new(T, &wishes).unwrap().lease, T);
     }
 
-    /// The sum of SPEC section 3: (T / 2)(1 − ρ) − 2G, I = T / 16, reserve = T / 8.
+    /// (T / 2)(1 − ρ) − 2G, I = T / 16, reserve = T / 8.
     #[test]
     fn a_shared_election_leaves_half_of_the_session_timeout_unused() {
         let timing = Timing::new(T, &SHARED).unwrap();

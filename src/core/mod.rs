@@ -1,4 +1,4 @@
-//! The decisions, and nothing else: std only, no I/O, no clock, no logging, no async.
+//! The pure decisions: std only; no I/O, clock, logging or async.
 pub mod action;
 pub mod backoff;
 pub mod event;

@@ -1,68 +1,66 @@
-//! The orders of operators that are in force here, and what bars us because of them.
+//! The operator orders in force, and the ineligibility that they cause.
 //!
-//! Each order comes with what is left of its time by `ZooKeeper`'s clock, which counts down by ours from our first sight of it:
-//! no host's time of day matters. An order can only bar: it stops, and it delays.
-//!
-//! Never: an order that outlives its time; one that counts for another term than its own.
+//! Each order states its remaining time by `ZooKeeper`'s clock, which our clock counts down from our first sight of it;
+//! a host's time of day does not matter. An order can only stop or delay. It ends with its time, and concerns only the
+//! term that it names.
 
 use std::time::Duration;
 
 use super::event::{Event, Ineligibility};
 use super::time::Timestamp;
 
-/// What `<base>/control` says, as far as it concerns us. Ids tell one order from every other.
+/// The content of `<base>/control` that concerns us. The ids distinguish orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Orders {
     pub disabled: Option<Disabled>,
     pub handover: Option<Handover>,
-    /// The term that the next in line, whose priority is higher, asks to end: its token.
+    /// The token of the term that the next in line, which has a higher priority, asks to end.
     pub asked_for: Option<i64>,
 }
 
-/// Nobody may run the command.
+/// The command is disabled on every host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Disabled {
     pub id: u64,
-    /// `None`: until it is taken back.
+    /// `None`: until it is withdrawn.
     pub lasts: Option<Duration>,
 }
 
-/// The leader of one term is to stop, and to stand at the end of the queue.
+/// The leader of one term is to stop and go to the end of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handover {
     pub id: u64,
     pub lasts: Duration,
-    /// Of the term that is to end.
+    /// The token of the term that is to end.
     pub token: i64,
     pub target: Target,
-    /// The leader is to stop now; until then the others make room.
+    /// `true`: the leader stops now. `false`: the others make room first.
     pub stop: bool,
 }
 
-/// Who is to lead next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// Whoever is next in line.
+    /// The next in line.
     Anyone,
     Us,
-    /// Somebody else, before whom we must not stand.
+    /// Another participant, which must stand before us.
     Another,
 }
 
-/// See the module's page.
+/// See the module page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OperatorOrders {
     orders: Orders,
     disabled_until: Option<Timestamp>,
     handover_until: Option<Timestamp>,
-    /// The handover that we were the leader of: we come back right behind its target.
+    /// The handover that ended our own term: we come back right behind its target.
     ours: Option<u64>,
     disabled: bool,
     handing_over: bool,
 }
 
 impl OperatorOrders {
-    /// Takes note of the present orders.
+    /// Stores the present orders.
     pub fn hear(&mut self, now: Timestamp, orders: Orders) {
         if orders.disabled.map(|order| order.id) != self.orders.disabled.map(|order| order.id) {
             self.disabled_until = orders.disabled.and_then(|order| order.lasts).map(|lasts| now.after(lasts));
@@ -73,7 +71,7 @@ impl OperatorOrders {
         self.orders = orders;
     }
 
-    /// What has changed for us, who hold the term with this token, or none.
+    /// What has changed for us, who hold the term with this token, or no term.
     pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 2] {
         let disabled = self.orders.disabled.is_some() && !is_over(self.disabled_until, now);
         let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
@@ -89,7 +87,6 @@ impl OperatorOrders {
         ]
     }
 
-    /// When an order's time is over.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = [self.disabled_until, self.handover_until].into_iter().flatten();
         ends.filter(|end| *end > now).min()
@@ -103,7 +100,7 @@ impl OperatorOrders {
                 }
                 order.stop
             }
-            // A later term: the order has done its work, or came too late.
+            // A later term: the order is done, or came too late.
             Some(_) => false,
             None => order.target == Target::Another && self.ours != Some(order.id),
         }

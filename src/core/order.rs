@@ -1,7 +1,7 @@
-//! What the two machines say to each other: orders of the supervisor to the guard, reports of the guard to the supervisor.
+//! The messages between the two machines: orders from the supervisor to the guard, reports from the guard.
 //!
-//! Every order that concerns a command names its [`RunId`]; one with another id changes nothing (I6).
-//! Deadlines cross as absolute instants, so that a late message can only shorten a life.
+//! Every order about a command names its [`RunId`]; one with another id changes nothing (I6). Deadlines are absolute
+//! instants, so that a late message can only shorten a run.
 
 use super::time::Timestamp;
 
@@ -9,29 +9,29 @@ use super::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct RunId(pub u64);
 
-/// How long the tree may live: both instants are of the holder's clock.
+/// How long the tree may live; both instants are on the holder's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadlines {
-    /// The stop signal is sent to the command unless a renewal has moved this by then.
+    /// The guard sends the stop signal to the command then, unless a renewal has moved this.
     pub stop_at: Timestamp,
-    /// SIGKILL is sent to the whole tree unless a renewal has moved this by then. Never before `stop_at`.
+    /// The guard sends SIGKILL to the whole tree then, unless a renewal has moved this. Never before `stop_at`.
     pub kill_at: Timestamp,
 }
 
-/// How the term before ours ended, as far as its record tells.
+/// How the previous term ended, according to its record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Takeover {
-    /// No term came before.
+    /// There was no previous term.
     #[default]
     First,
-    /// The record was free: the last holder's tree had been seen empty.
+    /// The record was free: the last holder had seen its tree empty.
     Clean,
-    /// The record was still held, and its lease had to be waited for.
+    /// The record was held, and its lease had to be waited for.
     Unclean,
 }
 
-/// One of the places that a command may run in at the same time (`--leaders`): 0, 1, 2, … Each has a lease record and a
-/// term of its own; with one leader there is only slot 0.
+/// One of the commands that may run at the same time (`--leaders`): 0, 1, 2, … Each has its own lease record and term;
+/// with one leader there is only slot 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Slot(pub u16);
 
@@ -46,7 +46,7 @@ impl CandidateName {
     pub const CAPACITY: usize = 96;
     pub const EMPTY: Self = Self { bytes: [0; Self::CAPACITY], length: 0 };
 
-    /// `None` if the name is too long or holds a NUL byte.
+    /// `None` if the name is too long or contains a NUL byte.
     pub fn new(name: &str) -> Option<Self> {
         let mut bytes = [0; Self::CAPACITY];
         bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
@@ -72,8 +72,8 @@ impl std::fmt::Debug for CandidateName {
     }
 }
 
-/// What the command is told about its term through its environment (`ZK_LEADER_*`). The default is nobody's: an errand
-/// runs without a term.
+/// The term as the command sees it in its environment (`ZK_LEADER_*`). The default names no term: an auxiliary command
+/// runs without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Grant {
     /// The fencing token: the mzxid of `<base>/term`. Grows from term to term.
@@ -87,39 +87,38 @@ pub struct Grant {
     pub candidate: CandidateName,
 }
 
-/// What the supervisor asks of the guard.
+/// An order from the supervisor to the guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// Start the command, unless `deadlines.stop_at` has passed. Refused while a tree lives (I3).
     Start { run: RunId, deadlines: Deadlines, grant: Grant },
-    /// A renewal was acknowledged: move both deadlines. Ignored when `kill_at` would come closer,
-    /// once `kill_at` has passed, and once a stop for lack of a lease has begun (I5).
+    /// A renewal was acknowledged: move both deadlines. Ignored if `kill_at` would come closer, if `kill_at` has
+    /// passed, and once a stop for lack of a lease has begun (I5).
     Extend { run: RunId, deadlines: Deadlines },
-    /// Send the stop signal to the command now (once, however often this is ordered) and SIGKILL to the whole tree
-    /// at `by`, or at `kill_at` if that comes sooner. A later `Stop` can only bring `by` closer.
+    /// Send the stop signal to the command now (once, however often this is ordered) and SIGKILL to the whole tree at
+    /// `by`, or at `kill_at` if that comes sooner. A later `Stop` can only bring `by` closer.
     Stop { run: RunId, by: Timestamp },
-    /// SIGKILL to the whole tree, now.
+    /// Send SIGKILL to the whole tree now.
     Kill { run: RunId },
-    /// Pass a signal to the command.
+    /// Forward a signal to the command.
     Signal { run: RunId, signal: i32 },
     /// Freeze the whole tree.
     Freeze { run: RunId },
     /// Let a frozen tree run again.
     Thaw { run: RunId },
-    /// The term of this run, whose tree is gone, is over: nothing is to be released for it any more.
+    /// The term of this run, whose tree is gone, is over: the guard need not release it any more.
     Retire { run: RunId },
 }
 
-/// Why a tree came to its end.
+/// Why a tree ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cause {
-    /// The command ended by itself.
     ItsOwn,
     /// The supervisor ordered it (`Stop` or `Kill`).
     Ordered,
-    /// A deadline came: `stop_at` or `kill_at` was not moved in time, or the clock jumped.
+    /// `stop_at` or `kill_at` was not moved in time, or the clock jumped.
     Deadline,
-    /// The supervisor was gone.
+    /// The supervisor died.
     SupervisorGone,
 }
 
@@ -129,23 +128,23 @@ pub enum ChildStatus {
     Exited(u8),
     /// Killed by this signal.
     Signaled(u8),
-    /// Never ran: `errno` of the failed `execve(2)`, or of the step before it.
+    /// It never ran: the `errno` of `execve(2)`, or of an earlier step.
     NotExecuted(i32),
 }
 
-/// What the guard tells the supervisor.
+/// A report from the guard to the supervisor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Report {
-    /// The order to start was taken; from now on the guard keeps its deadlines, however long `execve(2)` takes.
+    /// The guard took the start order; from now on it keeps the deadlines, however long `execve(2)` takes.
     Taken { run: RunId },
     /// `execve(2)` succeeded; `pid` as seen from the supervisor.
     Started { run: RunId, pid: i32 },
-    /// The guard sent the stop signal by itself, because `stop_at` came.
+    /// The guard sent the stop signal by itself at `stop_at`.
     Stopping { run: RunId },
     /// The command ended; the rest of its tree is being killed.
     CommandEnded { run: RunId, status: ChildStatus },
     /// The last process of the tree is gone, and was reaped.
     TreeEnded { run: RunId, status: ChildStatus, cause: Cause },
-    /// SIGKILL was sent a while ago and processes are still there (uninterruptible sleep?). Repeated while that lasts.
+    /// Processes are still alive some time after SIGKILL (uninterruptible sleep?). Repeated while that lasts.
     Stuck { run: RunId, survivors: u32 },
 }

@@ -1,9 +1,8 @@
 //! `--preempt-after`: when the next in line asks a leader of lower priority to hand over.
 //!
-//! It counts from our own first sight of both, that we are next in line and that the leader's priority is lower, and anew in
-//! each session: a host that comes and goes does not move the leadership each time.
-//!
-//! Never: a stop or a start; what is asked for is a handover like an operator's, which only bars.
+//! The delay counts from our first sight of both facts (we are next; the leader's priority is lower), and again in each
+//! session, so that a flapping host does not move the leadership each time. The request is a handover like an
+//! operator's.
 
 use std::time::Duration;
 
@@ -11,13 +10,13 @@ use super::action::PhaseName;
 use super::machine::Snapshot;
 use super::time::Timestamp;
 
-/// Who has asked in vain does not ask again before this.
+/// The pause after a request without effect.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// See the module's page.
+/// See the module page.
 #[derive(Clone, Copy, Debug)]
 pub struct Preemption {
-    /// `None`: never.
+    /// `None`: disabled.
     after: Option<Duration>,
     ask_at: Option<Timestamp>,
 }
@@ -66,7 +65,7 @@ mod tests {
         Timestamp::ZERO.after(Duration::from_secs(seconds))
     }
 
-    /// Next in line, before a leader of lower priority.
+    /// Next in line, behind a leader of lower priority.
     fn next() -> Snapshot {
         let record = Record {
             slot: Slot(0),

@@ -1,22 +1,21 @@
-//! What follows when the command ends by itself and we would go on leading: again, the end, or another host's turn.
-//!
-//! Never: a restart that nobody asked for; a command that could not be executed is not even brought here.
+//! What follows when the command ends by itself while we lead: restart it, exit, or let another host lead. A command
+//! that could not be executed does not come here.
 
 use std::time::Duration;
 
 use super::order::ChildStatus;
 use super::time::Timestamp;
 
-/// What a run counts as whose time was over: the status of timeout(1).
+/// The status of a run that `--timeout` ended, as in timeout(1).
 pub const TIMED_OUT: u8 = 124;
 
-/// `--restart`: after which endings the command is started again.
+/// `--restart`: the endings after which the command is restarted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RestartOn {
-    /// After every ending but status 0.
+    /// Every ending but status 0.
     #[default]
     Failure,
-    /// After every ending.
+    /// Every ending.
     Always,
 }
 
@@ -44,20 +43,20 @@ impl Statuses {
     }
 }
 
-/// The restart options. The defaults are the command line's.
+/// The restart options. The defaults are those of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
     pub on: RestartOn,
-    /// Before the first restart; doubled with each failure in a row.
+    /// The delay before the first restart; doubled with each failure in a row.
     pub delay: Duration,
-    /// It is never longer; and a run that lasted as long makes the next failure a first one.
+    /// The limit of the delay. A run that lasted this long resets the doubling.
     pub longest_delay: Duration,
-    /// So many restarts after failures are made within `window`; `None`: as many as it takes.
+    /// Restarts after failures within `window`; `None`: no limit.
     pub most: Option<u32>,
     pub window: Duration,
-    /// Statuses that end it; a signal counts as 128 + its number.
+    /// Statuses that are not restarted; a signal counts as 128 + its number.
     pub no_restart: Statuses,
-    /// The least time from one start to the next, across terms too.
+    /// The minimum time from one start to the next, across terms.
     pub min_interval: Duration,
 }
 
@@ -75,11 +74,10 @@ impl Default for Rules {
     }
 }
 
-/// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ending {
     pub status: ChildStatus,
-    /// We ended it, because its time was over: a failure, whatever the status.
+    /// `--timeout` ended it: a failure, whatever the status.
     pub timed_out: bool,
 }
 
@@ -88,7 +86,7 @@ impl Ending {
         !self.timed_out && self.status == ChildStatus::Exited(0)
     }
 
-    /// As a shell would call it.
+    /// The status as a shell reports it.
     fn code(self) -> Option<u8> {
         match self.status {
             _ if self.timed_out => Some(TIMED_OUT),
@@ -101,11 +99,11 @@ impl Ending {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// That was the last run.
+    /// No restart.
     Over,
-    /// Start it again, not before this.
+    /// Restart, not before this.
     Again { at: Timestamp },
-    /// The budget is used up: it is another host's turn.
+    /// `--max-restarts` is used up: another host leads.
     TooOften,
 }
 
@@ -113,9 +111,10 @@ pub enum Verdict {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     started_at: Option<Timestamp>,
-    /// Failures in a row, none of which came after a calm time.
+    /// Failures in a row, none of them after a long run.
     in_a_row: u32,
-    /// The failures within the window, oldest first. Kept when we resign: whoever comes back is not forgiven yet.
+    /// The failures within the window, oldest first. Kept after a resignation, so that a host that comes back starts
+    /// with its old count.
     failed_at: Vec<Timestamp>,
 }
 
@@ -124,12 +123,12 @@ impl History {
         self.started_at = Some(now);
     }
 
-    /// The least interval between starts allows the next one then.
+    /// When the minimum interval allows the next start.
     pub fn next_start_at(&self, rules: &Rules) -> Timestamp {
         self.started_at.map_or(Timestamp::ZERO, |at| at.after(rules.min_interval))
     }
 
-    /// A run ended at `now`, and nothing but its ending speaks against another one.
+    /// A run ended at `now`, and only its ending decides about another one.
     pub fn ended(&mut self, now: Timestamp, rules: &Rules, ending: Ending) -> Verdict {
         let unwanted = ending.code().is_none_or(|code| rules.no_restart.contains(code));
         if unwanted || (ending.is_success() && rules.on == RestartOn::Failure) {
@@ -166,7 +165,7 @@ mod tests {
         Timestamp::ZERO.after(Duration::from_secs(seconds))
     }
 
-    /// The delays after runs of this many seconds each, all ending like this; `None`: no restart.
+    /// The delays after runs of these lengths in seconds, all with this ending; `None`: no restart.
     fn delays(rules: &Rules, ending: Ending, runs: &[u64]) -> Vec<Option<u64>> {
         let (mut history, mut now) = (History::default(), at(0));
         let mut run = |length: &u64| {

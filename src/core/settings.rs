@@ -1,60 +1,58 @@
-//! The choices of the user that change what a machine decides.
-//!
-//! Never: text; what was typed is the business of `cli`, and how it is said of `observe`.
+//! The user's options that change a decision of the machine.
 
 use std::time::Duration;
 
 use super::restart::Rules;
 
-/// `--guarantee`: which of two evils a partition may bring.
+/// `--guarantee`: the behaviour in a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Guarantee {
-    /// No two commands ever run at once; sometimes none does.
+    /// Two commands never run at once; sometimes none runs.
     #[default]
     AtMostOne,
-    /// The command runs on through a disconnect; sometimes two do.
+    /// The command runs on through a disconnect; sometimes two run.
     AtLeastOne,
 }
 
-/// `--recipe`: how the candidates line up. All but the last: one ephemeral sequential znode each; the lowest is first.
+/// `--recipe`: how candidates queue. All but the last use one ephemeral sequential znode each; the lowest is first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Recipe {
-    /// Named as by Curator's `LeaderLatch`: `curator-latch`, too.
+    /// Names of Curator's `LeaderLatch` (also `curator-latch`).
     #[default]
     Sequential,
-    /// Named as by Curator's `LeaderSelector` and `InterProcessMutex`.
+    /// Names of Curator's `LeaderSelector` and `InterProcessMutex`.
     CuratorLock,
-    /// Named as by kazoo's `Election` and `Lock`.
+    /// Names of kazoo's `Election` and `Lock`.
     Kazoo,
-    /// Named as by `ZooKeeper`'s `LeaderElectionSupport`.
+    /// Names of `ZooKeeper`'s `LeaderElectionSupport`.
     JavaLes,
-    /// One ephemeral znode for all; whoever creates it is first.
+    /// One ephemeral znode for all; the candidate that creates it is first.
     Single,
 }
 
 /// `--on-exit`: what follows when the command ends by itself while we lead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnExit {
-    /// Release, and exit with the command's status.
+    /// Release the record and exit with the command's status.
     #[default]
     Exit,
-    /// Release, and go to the end of the queue.
+    /// Release the record and go to the end of the queue.
     Rejoin,
-    /// Go on leading, and start it again.
+    /// Keep leading and start it again.
     Restart,
 }
 
-/// What belongs to a service, or to a job with limits on its time.
+/// Options for services, and for jobs with time limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
     pub restart: Rules,
-    /// `--stand-back`: how long another host has its turn after we resigned.
+    /// `--stand-back`: how long this process stays out of the queue after it resigned.
     pub stand_back: Duration,
-    /// `--timeout`: how long a run may take.
+    /// `--timeout`: the maximum duration of a run.
     pub timeout: Option<Duration>,
-    /// `--start-deadline`: how long after our own start the command may still be started for the first time.
+    /// `--start-deadline`: how long after the start of this process the command may first be started.
     pub start_deadline: Option<Duration>,
-    /// `--takeover-delay`: how much longer than its lease a holder that did not release is waited for.
+    /// `--takeover-delay`: added to the wait for a holder that did not release.
     pub takeover_delay: Duration,
 }
 
@@ -70,12 +68,12 @@ impl Default for Service {
     }
 }
 
-/// What must be done in a term before the command is started for the first time.
+/// What must be done in a term before the first start of the command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Preparations {
     /// `--fence-cmd`, if the last term did not end cleanly.
     pub fences: bool,
-    /// `--slot`, `--once-per`: a marker is written.
+    /// `--slot`, `--once-per`: write a run marker.
     pub marks: bool,
 }
 
@@ -89,31 +87,31 @@ pub enum OnLoss {
     Exit,
 }
 
-/// `--on-pause` and `--on-resume`: what the command is told when contact is lost, and when it is restored.
+/// `--on-pause` and `--on-resume`: what happens to the command when contact is lost and restored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnPause {
-    /// Nothing; it keeps running.
+    /// It keeps running.
     #[default]
     Run,
-    /// The whole tree is frozen, and thawed.
+    /// The whole tree is frozen, then thawed.
     Freeze,
-    /// It is sent a signal, and perhaps another.
+    /// It receives a signal, and optionally another on resume.
     Signal { pause: i32, resume: Option<i32> },
 }
 
 /// `--contain`: what keeps the command's tree together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Contain {
-    /// A cgroup where we may make one, else the subreaper.
+    /// A cgroup if we may create one, else the subreaper.
     #[default]
     Auto,
     /// Every orphan becomes a child of the guard.
     Subreaper,
-    /// A cgroup v2 of our own.
+    /// A cgroup v2 that we create.
     Cgroup,
-    /// A PID namespace whose init is ours.
+    /// A PID namespace with our own init.
     PidNamespace,
-    /// What the peers do: the command's process group, and no subreaper; daemons escape it. Not offered on the command
-    /// line: it is for the test that shows that the others can fail.
+    /// The command's process group without a subreaper; daemons escape it. Not offered on the command line: it exists
+    /// for the test that shows that the other kinds can fail.
     ProcessGroup,
 }

@@ -1,36 +1,35 @@
-//! Readings of the two clocks that the lease argument rests on, and saturating arithmetic on them.
-//!
-//! Never: a reading of a clock. Every function of `core` is told what time it is.
+//! Readings of the two clocks of the lease argument, with saturating arithmetic. `core` does not read a clock; each
+//! function is given the time.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// The holder's clock "RB": `CLOCK_MONOTONIC_RAW` + (`CLOCK_BOOTTIME` − `CLOCK_MONOTONIC`).
-/// It counts suspend and is not slewed by `adjtimex(2)`.
+/// The holder's clock: `CLOCK_MONOTONIC_RAW` + (`CLOCK_BOOTTIME` − `CLOCK_MONOTONIC`). It counts suspend and is not
+/// slewed by `adjtimex(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LeaseClock {}
 
-/// The successor's clock: `CLOCK_MONOTONIC_RAW`. It stands still in suspend, so it can only make a wait longer.
+/// The successor's clock: `CLOCK_MONOTONIC_RAW`. It stops in suspend, so it can only make a wait longer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ObserverClock {}
 
-/// One reading of clock `C`, in nanoseconds since an arbitrary start. Readings of different clocks do not compare.
+/// One reading of clock `C`, in nanoseconds since an arbitrary start. Readings of different clocks cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp<C> {
     nanos: u64,
     clock: PhantomData<C>,
 }
 
-/// An instant of the holder's clock; every deadline of a running command is one.
+/// An instant on the holder's clock, as are all deadlines of a running command.
 pub type Timestamp = Stamp<LeaseClock>;
 
-/// An instant of the successor's clock; when a record was first seen, and when a wait is over.
+/// An instant on the successor's clock: when a record was first seen, when a wait is over.
 pub type Sighting = Stamp<ObserverClock>;
 
 impl<C: Copy> Stamp<C> {
     pub const ZERO: Self = Self::from_nanos(0);
-    /// Later than every instant that can be reached: 584 years.
+    /// Later than every reachable instant: 584 years.
     pub const NEVER: Self = Self::from_nanos(u64::MAX);
 
     pub const fn from_nanos(nanos: u64) -> Self {
@@ -41,19 +40,19 @@ impl<C: Copy> Stamp<C> {
         self.nanos
     }
 
-    /// The instant that lies `length` later, at most [`Stamp::NEVER`].
+    /// The instant `length` later, at most [`Stamp::NEVER`].
     #[must_use]
     pub fn after(self, length: Duration) -> Self {
         Self::from_nanos(self.nanos.saturating_add(nanos_of(length)))
     }
 
-    /// The instant that lies `length` earlier, at least [`Stamp::ZERO`].
+    /// The instant `length` earlier, at least [`Stamp::ZERO`].
     #[must_use]
     pub fn before(self, length: Duration) -> Self {
         Self::from_nanos(self.nanos.saturating_sub(nanos_of(length)))
     }
 
-    /// How long it is from here to `later`; zero if that has passed.
+    /// The time from here to `later`; zero if that has passed.
     #[must_use]
     pub fn until(self, later: Self) -> Duration {
         Duration::from_nanos(later.nanos.saturating_sub(self.nanos))
@@ -66,7 +65,7 @@ impl<C> fmt::Debug for Stamp<C> {
     }
 }
 
-/// One moment, read on both clocks.
+/// One moment on both clocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
     pub lease: Timestamp,

@@ -1,24 +1,22 @@
-//! What an errand is told beside its deadlines: variables for its environment and bytes for its standard input, in one
-//! record with the order to start, so that no start goes without them. Whatever bytes arrive, decoding gives a value that
-//! could have been sent, or `None`.
-//!
-//! Never: a version, a byte order; both ends are one program image. A record longer than [`ERRAND_LONGEST`].
+//! The order to run an auxiliary command: deadlines, environment variables and standard input in one record, at most
+//! [`ERRAND_LONGEST`] bytes long. Both ends are the same program image, so there is no version and no byte order.
+//! Decoding arbitrary bytes returns a possible value or `None`.
 
 use std::ffi::CString;
 
 use super::protocol::{Reader, Writer};
 use crate::core::order::{Deadlines, RunId};
 
-/// An auxiliary command's surroundings for one run.
+/// The environment and the standard input of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Briefing {
-    /// `NAME=value`; each wins over an inherited one of that name.
+    /// `NAME=value`; each replaces an inherited variable of that name.
     pub variables: Vec<CString>,
-    /// Nothing: it reads from `/dev/null`.
+    /// Empty: it reads from `/dev/null`.
     pub stdin: Vec<u8>,
 }
 
-/// The order to run it once.
+/// The order to run an auxiliary command once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuxiliaryCommand {
     pub run: RunId,
@@ -26,14 +24,14 @@ pub struct AuxiliaryCommand {
     pub briefing: Briefing,
 }
 
-/// Of one record, in bytes: the lists of holders and names that go into one are bounded far below it.
+/// The longest record, in bytes. The lists of holders and names in it are limited to far less.
 pub const ERRAND_LONGEST: usize = 16 * 1024;
 /// Tag, run, two instants, length of the variables; then the variables, each with its NUL, and the standard input.
 const HEAD: usize = 1 + 8 + 2 * 8 + 4;
-/// No [`crate::core::order::Order`] has it.
+/// Not used by any [`crate::core::order::Order`].
 const TAG: u8 = 0x45;
 
-/// `None`: longer than a record may be.
+/// `None`: the record would be too long.
 pub fn encode_errand(errand: &AuxiliaryCommand) -> Option<Vec<u8>> {
     let variables: Vec<u8> = errand
         .briefing

@@ -1,7 +1,5 @@
-//! The supervisor's end of the guard: forks it, sends it orders without ever waiting, hears its reports, and finishes its
-//! work if it was killed.
-//!
-//! Never: a blanket wait for children. The supervisor may have others.
+//! The supervisor's end of the guard: forks it, sends orders without waiting, receives reports, and ends the tree if
+//! the guard was killed. It waits only for its own children, because the supervisor may have others.
 
 use std::ffi::OsString;
 use std::io;
@@ -37,22 +35,21 @@ use crate::guard::command::launch::{Foreground, Launch};
 use crate::guard::command::terminal::Terminal;
 use crate::guard::processes::children::Children;
 
-/// What the guard has to know before anything else is known.
+/// The settings that the guard is forked with.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Program and arguments.
     pub command: Vec<OsString>,
-    /// What the command is told about us.
+    /// Our identity, for the command's environment.
     pub identity: Identity,
     pub stop_signal: i32,
     pub contain: Contain,
     pub foreground: bool,
-    /// Program arguments of the releaser: this executable, started by the guard when the supervisor died while a tree
-    /// lived, and that tree is empty. `None`: the lease is left to run out.
+    /// The arguments of the releaser: this executable, which the guard becomes after the supervisor died and the tree
+    /// is empty. `None`: the lease is left to run out.
     pub releaser: Option<Vec<OsString>>,
 }
 
-/// Why there is no guard.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("--contain {name} is not possible here: {source}")]
@@ -77,21 +74,21 @@ impl From<rustix::io::Errno> for Error {
     }
 }
 
-/// A guard, before there is a runtime.
+/// A guard, before the runtime exists.
 #[derive(Debug)]
 pub struct Spawned {
     processes: Processes,
     socket: OwnedFd,
     containment: Containment,
     terminal: Option<Terminal>,
-    /// Children that this process was started with, which are none of ours (a shell that was replaced by us).
+    /// Children that this process inherited (a shell replaced itself by us).
     born_with: Vec<i32>,
 }
 
-/// Makes this process a subreaper and forks the guard. To be called as the first act of `main`: there must be one thread.
+/// Makes this process a subreaper and forks the guard. Call it first in `main`, while there is one thread.
 ///
 /// # Errors
-/// When `--contain` asks for what is not possible here, or a system call fails.
+/// If `--contain` asks for a kind that is not possible here, or a system call fails.
 pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     if settings.foreground {
         sys::ignore_background_output();
@@ -107,8 +104,8 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
     )
 }
 
-/// Forks the guard of an errand, beside the guards that there are. Its tree is held together by a subreaper, whatever
-/// `--contain` says: a health check in a PID namespace of its own would see nothing.
+/// Forks the guard of an auxiliary command, in addition to the earlier guards. A subreaper contains its tree, whatever
+/// `--contain` says: a health check in its own PID namespace would see no other process.
 ///
 /// # Errors
 /// As [`fork`].
@@ -139,7 +136,7 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     match fork_deaf(containment.adopts_orphans()) {
         Ok(ForkResult::Child) => {
             drop((ours, told));
-            // A guard that held another's socket open would keep that one from being dismissed.
+            // If this guard held another guard's socket open, that one could not be dismissed.
             earlier.fill_with(|| None);
             sentinel::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser }, tells)
         }
@@ -155,8 +152,8 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     }
 }
 
-/// The child has every signal blocked from its first instant on: one that comes before it can see to that would end it. We
-/// have none blocked from now on, whatever we inherited: a supervisor has to hear who asks it to stop.
+/// The child starts with every signal blocked, because a signal before its setup would end it. In the parent no signal
+/// is blocked afterwards, even one inherited as blocked: a supervisor must receive stop requests.
 fn fork_deaf(is_subreaper: bool) -> Result<ForkResult, Errno> {
     set_child_subreaper(is_subreaper)?;
     sys::block_every_signal()?;
@@ -183,7 +180,7 @@ impl Spawned {
         self.processes.guard
     }
 
-    /// What was chosen and why, to be logged before any command runs.
+    /// The chosen containment, logged before any command runs.
     pub fn containment(&self) -> &Containment {
         &self.containment
     }
@@ -194,7 +191,7 @@ impl Spawned {
         Ok(Handle {
             processes: self.processes,
             has_complained: false,
-            // Tokio has no type for SOCK_SEQPACKET; to recv(2) it is a datagram socket that ends.
+            // Tokio has no type for SOCK_SEQPACKET; for recv(2) it is a datagram socket that can end.
             socket: Arc::new(UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?),
             probed: watch::Sender::new(()),
             containment: self.containment,
@@ -204,11 +201,11 @@ impl Spawned {
     }
 }
 
-/// A guard, inside the runtime. Dropping it tells the guard that the supervisor is gone: what lives is killed.
+/// A guard in the runtime. Dropping it tells the guard that the supervisor is gone; the guard then kills the tree.
 #[derive(Debug)]
 pub struct Handle {
     processes: Processes,
-    /// That what is left cannot be looked for was said once.
+    /// The failure to list children was reported once.
     has_complained: bool,
     socket: Arc<UnixDatagram>,
     probed: watch::Sender<()>,
@@ -217,7 +214,7 @@ pub struct Handle {
     born_with: Vec<i32>,
 }
 
-/// Between two passes over orphans that take their time to die.
+/// The pause between two passes over orphans that are slow to die.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// No process group has this id.
@@ -228,45 +225,45 @@ impl Handle {
         self.processes.guard
     }
 
-    /// All that is ours among our children, now or later.
+    /// The guard and the sentinel.
     pub fn pids(&self) -> [i32; 2] {
         self.processes.ids()
     }
 
-    /// Sends an order, or fails; it never waits.
+    /// Sends an order, or fails; does not wait.
     ///
     /// # Errors
-    /// `WouldBlock`: the guard does not read (stopped?), its deadline stands. Anything else: it is gone.
+    /// `WouldBlock`: the guard does not read (stopped?); its deadline still holds. Any other error: the guard is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         send(self.socket.as_raw_fd(), &encode_order(order), flags)?;
         Ok(())
     }
 
-    /// Sends the order to run an errand, or fails; it never waits. Only to a guard of [`fork_errand`].
+    /// Sends the order to run an auxiliary command, or fails; does not wait. Only for a guard of [`fork_errand`].
     ///
     /// # Errors
-    /// `InvalidInput`: the briefing is too long. Else as [`Handle::send`].
+    /// `InvalidInput`: the briefing is too long. Otherwise see [`Handle::send`].
     pub fn send_errand(&self, errand: &AuxiliaryCommand) -> io::Result<()> {
         let record = encode_errand(errand).ok_or(io::ErrorKind::InvalidInput)?;
         send(self.socket.as_raw_fd(), &record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?;
         Ok(())
     }
 
-    /// What asks whether it is there.
+    /// Creates a prober, which checks that the guard answers.
     pub fn prober(&self) -> Prober {
         Prober::new(Arc::downgrade(&self.socket), self.probed.subscribe())
     }
 
-    /// SIGKILL to the guard. Its end is then told by [`Handle::recv`], and its tree left to [`Handle::end_orphans`].
+    /// SIGKILL to the guard. [`Handle::recv`] then reports its end, and [`Handle::end_orphans`] ends its tree.
     pub fn kill(&self) {
         self.processes.kill_guard();
     }
 
-    /// The next report; `None` when the guard is gone. Can be dropped at any time without losing one.
+    /// The next report; `None` when the guard is gone. Cancel-safe.
     pub async fn recv(&mut self) -> Option<Report> {
         loop {
-            // A byte more than a report: what is longer is none.
+            // One byte longer than a report: a longer record is invalid.
             let mut record = [0; REPORT_SIZE + 1];
             let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
             let record = record.get(..length)?;
@@ -289,14 +286,14 @@ impl Handle {
         }
     }
 
-    /// After the guard's death: waits until nothing of the tree is left, which the sentinel ends, or we, if it was killed as well.
-    /// `spared` are children that the supervisor started itself. Waits for ever for what cannot be killed. `complain` is told,
-    /// once, why it cannot be looked for yet.
+    /// After the guard's death: waits until the tree is empty. The sentinel ends it, or this process if the sentinel
+    /// was killed as well. `spared` are children that the supervisor started itself. Waits for ever for a process that
+    /// cannot be killed. `complain` is called once if the children cannot be listed yet.
     pub async fn end_orphans(&mut self, spared: &[i32], complain: impl FnOnce(io::Error)) {
         let spared = [&self.born_with, spared].concat();
         let mut complain = Some(complain).filter(|_| !self.has_complained);
         let mut pauses = Pauses::default();
-        // It says that it is gone when it closes its socket.
+        // A closed socket does not prove that the guard is dead.
         self.processes.kill_guard();
         loop {
             match self.processes.have_left_nothing(&self.containment, &spared) {
@@ -316,7 +313,7 @@ impl Handle {
     }
 }
 
-/// Each is twice as long as the last.
+/// Each pause is twice as long as the last.
 #[derive(Default)]
 struct Pauses(Duration);
 

@@ -1,10 +1,8 @@
-//! The second process: parent and subreaper of the command, and holder of its kill deadline, so that a stopped, hung or
-//! dead supervisor cannot keep a command alive. Its own parent is the [`sentinel`], which is left when both are killed.
+//! The guard process: parent and subreaper of the command. It holds the kill deadline, so that a stopped, hung or dead
+//! supervisor cannot keep a command alive. Its own parent is the sentinel, which ends the tree when both are killed.
 //!
-//! It acts on orders, on deadlines and on the supervisor's death, and on nothing else: every signal that can be blocked
-//! is.
-//!
-//! Never: a thread; `ZooKeeper`; a log line.
+//! The guard acts only on orders, deadlines and the supervisor's death; it blocks every signal that can be blocked. It
+//! has one thread and does not use `ZooKeeper` or the log.
 
 pub mod briefing;
 pub mod command;
@@ -37,7 +35,7 @@ use releaser::Releaser;
 use sys::errno_of;
 use tree::Tree;
 
-/// What the guard is forked with.
+/// The parts that the guard is forked with.
 struct Guard {
     launch: Launch,
     stop_signal: i32,
@@ -48,7 +46,7 @@ struct Guard {
 }
 
 impl Guard {
-    /// What remains in the process that has forked it.
+    /// The part that the forking process keeps.
     fn into_containment(self) -> Containment {
         self.containment
     }
@@ -57,8 +55,8 @@ impl Guard {
 /// `sysexits(3)`: internal software error.
 const EX_SOFTWARE: i32 = 70;
 
-/// The guard process, from its fork, with every signal blocked, to its end. A panic ends it like SIGKILL would: the
-/// kernel kills the command, and the sentinel the rest.
+/// The guard process, from its fork with every signal blocked to its end. A panic works like SIGKILL: the kernel kills
+/// the command, and the sentinel kills the rest.
 fn run(mut guard: Guard) -> ! {
     let releaser = guard.releaser.take();
     let directory = Directory::leave();
@@ -66,7 +64,8 @@ fn run(mut guard: Guard) -> ! {
     let status = match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
         Ok(Ok(farewell)) => match releaser.zip(farewell.release) {
             Some((releaser, grant)) => {
-                // Paths that it was given may be relative. If it cannot be entered, the releaser says what it misses.
+                // Its path options may be relative. If the directory cannot be entered, the releaser reports the
+                // missing files.
                 let _ = directory.enter();
                 releaser.replace_this_process(&grant) as i32
             }
@@ -78,8 +77,8 @@ fn run(mut guard: Guard) -> ! {
 }
 
 fn keep_watch(guard: Guard) -> Result<GuardExit, Errno> {
-    // A group of its own: Ctrl-C and the signals of a shell's job control are not for it. Not a session of its own:
-    // it shall be able to hand the terminal over.
+    // A new group: Ctrl-C and the shell's job control must not reach the guard. Not a new session: the guard must be
+    // able to hand the terminal over.
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     set_name(c"zk-leader-guard")?;
     set_child_subreaper(guard.containment.adopts_orphans())?;

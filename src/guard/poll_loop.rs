@@ -1,9 +1,8 @@
-//! The guard's only thread: asleep until an order, a death or a deadline, then one look at the clock before anything else.
+//! The guard's only thread. It sleeps until an order, a death or a deadline, and then checks the clock first. While a
+//! tree lives every sleep is bounded; without a tree there are no wake-ups.
 //!
-//! Behind it stands a kernel timer that kills the guard itself, and by the parent-death signal the command, if the guard
-//! takes no step in time: it is armed before any step is carried out, and again in every turn.
-//!
-//! Never: a wait without a limit while a tree lives; a wake-up while none does; a log line.
+//! If the guard takes no step in time, a kernel timer kills it, and the parent-death signal kills the command. The
+//! timer is armed before any step is carried out, and again in every turn.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -27,22 +26,22 @@ use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
 use crate::core::order::{Grant, Order, Report};
 
-/// While it kills, the guard looks again after this, twice this, and so on: for deaths that no SIGCHLD tells of.
+/// While it kills, the guard looks again after this, twice this, and so on: SIGCHLD does not report every death.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Room for the reports of several runs, so that a report on the kill path finds it made.
+/// Preallocated for the reports of several runs, so that the kill path does not allocate.
 const OUTBOX: usize = 32;
 
-/// See the module.
+/// See the module page.
 pub struct PollLoop {
     policy: Policy,
     tree: Tree,
     socket: OwnedFd,
     supervisor: OwnedFd,
-    /// Room for one order, and a byte more: what is longer is none.
+    /// One order plus one byte: a longer record is invalid.
     record: Vec<u8>,
-    /// What the supervisor had no room for yet.
+    /// Reports that wait for room in the socket.
     outbox: VecDeque<Report>,
     deaths: SignalFd,
     alarm: TimerFd,
@@ -57,12 +56,12 @@ pub struct PollLoop {
 /// How the guard ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GuardExit {
-    /// The term whose record may be freed, because the supervisor cannot do it any more.
+    /// The term whose record the releaser may free, because the supervisor died.
     pub release: Option<Grant>,
 }
 
 impl PollLoop {
-    /// `supervisor` is a pidfd: its death is noticed even if some process still holds its end of the socket.
+    /// `supervisor` is a pidfd: its death is noticed even if another process still holds its end of the socket.
     pub fn new(tree: Tree, socket: OwnedFd, supervisor: OwnedFd) -> Result<Self, Errno> {
         let mut deaths = SigSet::empty();
         deaths.add(Signal::SIGCHLD);
@@ -85,7 +84,7 @@ impl PollLoop {
     }
 
     /// # Errors
-    /// When the guard cannot sleep, look or be killed in time: it must end, and the supervisor ends the tree.
+    /// If the guard cannot sleep, check its inputs or arm its timer. It must end; then the tree is killed from outside.
     pub fn run(mut self) -> Result<GuardExit, Errno> {
         loop {
             let ready = self.sleep()?;
@@ -97,7 +96,7 @@ impl PollLoop {
         }
     }
 
-    /// The clock first, then deaths, then one order: what ended by itself did not end by an order that came later.
+    /// The clock first, then deaths, then one order: a process that ended by itself did not end by a later order.
     fn turn(&mut self, ready: Ready) -> Result<(), Errno> {
         let look = if self.suspend.jumped() { Input::ClockJumped } else { Input::Ticked };
         self.step(look)?;
@@ -169,7 +168,7 @@ impl PollLoop {
         };
         let record = self.record.get(..length).unwrap_or_default();
         if record == PROBE {
-            // A supervisor that has no room for the answer did not need it.
+            // Best effort: if the socket is full, the answer is dropped.
             let _ = send(self.socket.as_raw_fd(), &PROBE, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
             return Ok(());
         }
@@ -188,7 +187,7 @@ impl PollLoop {
         self.step(Input::SupervisorGone)
     }
 
-    /// A supervisor that does not read is told later, in order; that processes are stuck will have to be said again.
+    /// A report that the supervisor does not read is queued in order, except `Stuck`, which will be repeated.
     fn report(&mut self, report: Report) {
         if self.outbox.is_empty() || !matches!(report, Report::Stuck { .. }) {
             self.outbox.push_back(report);
@@ -229,7 +228,7 @@ impl PollLoop {
         Ok(Ready { order: order && !self.is_alone, supervisor_gone: !supervisor.is_empty() && !self.is_alone })
     }
 
-    /// What cannot be watched is replaced by what is watched anyway.
+    /// Missing descriptors are replaced by one that is watched anyway.
     fn watched(&self) -> [(BorrowedFd<'_>, PollFlags); 5] {
         let deaths = self.deaths.as_fd();
         let (socket, supervisor) =

@@ -1,6 +1,5 @@
-//! What a guard needs of its surroundings, tried before it is forked: each lack is one line that says what to do.
-//!
-//! Never: a lack that shows only when a tree has to be killed.
+//! Checks the guard's requirements before it is forked, not when a tree has to be killed. Each missing one is reported
+//! in one line with its remedy.
 
 use std::fmt;
 use std::fs;
@@ -14,21 +13,21 @@ use nix::time::ClockId;
 use super::sys;
 use crate::guard::processes::children::Children;
 
-/// See the module.
+/// See the module page.
 #[derive(Debug)]
 pub enum Lack {
     NoProc(io::Error),
-    /// `/proc` belongs to another PID namespace: our children have other numbers there, or none.
+    /// `/proc` belongs to another PID namespace, where our children have other numbers or none.
     ForeignProc,
     NoChildren(io::Error),
-    /// Something has started a thread before `main`.
+    /// A thread was started before `main`.
     OneThread,
-    /// What the guard is killed by if it is stopped.
+    /// The timer that kills a stopped guard.
     KernelTimer(Errno),
 }
 
 /// # Errors
-/// The first lack.
+/// The first missing requirement.
 pub fn check() -> Result<(), Lack> {
     let status = fs::read_to_string("/proc/self/status").map_err(Lack::NoProc)?;
     if !is_ours(&status, std::process::id()) {
@@ -43,8 +42,8 @@ pub fn check() -> Result<(), Lack> {
     Ok(())
 }
 
-/// `NSpid` has our id in every PID namespace from that of `/proc` down to our own (`proc_pid_status(5)`): one, if they are the
-/// same. A kernel without such namespaces has no `NSpid`.
+/// Whether `/proc` belongs to our PID namespace: then `NSpid`, which lists our id from the namespace of `/proc` down to
+/// our own (`proc_pid_status(5)`), has one entry. A kernel without PID namespaces has no `NSpid`.
 fn is_ours(status: &str, pid: u32) -> bool {
     let ids = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     ids("NSpid:").or_else(|| ids("Pid:")) == Some(pid.to_string().as_str())

@@ -1,6 +1,5 @@
-//! Whether the guard answers: one byte to it and back, past its machine, which has no say in it.
-//!
-//! Never: a second question before the first is answered; a guard that is kept alive by being asked.
+//! Checks that the guard answers: one byte to it and back, bypassing its machine, so that probes do not keep a guard
+//! alive. One probe at a time.
 
 use std::os::fd::AsRawFd;
 use std::sync::Weak;
@@ -14,7 +13,7 @@ use tokio::time::timeout;
 /// Shorter than every order and every report.
 pub const PROBE: [u8; 1] = [0x3f];
 
-/// Asks a guard whether it is there. It answers through [`super::handle::Handle::recv`], which somebody must be calling.
+/// Probes a guard. The answer arrives through [`super::handle::Handle::recv`], which must be running.
 #[derive(Debug)]
 pub struct Prober {
     socket: Weak<UnixDatagram>,
@@ -27,7 +26,7 @@ impl Prober {
         Self { socket, answers, is_asked: false }
     }
 
-    /// Whether the guard answers within `limit`; to this question, or to an earlier one.
+    /// Whether the guard answers this probe, or an earlier one, within `limit`.
     pub async fn answers(&mut self, limit: Duration) -> bool {
         if !self.is_asked {
             self.answers.mark_unchanged();

@@ -1,7 +1,6 @@
-//! Orders and reports as fixed-size records of a `SOCK_SEQPACKET` socket. Whatever bytes arrive, decoding gives a value
-//! that could have been sent, or `None`.
-//!
-//! Never: a version, a length, a byte order. Both ends are one program image, separated by `fork(2)`.
+//! Orders and reports as fixed-size records on a `SOCK_SEQPACKET` socket. Both ends are one program image, separated by
+//! `fork(2)`, so there is no version, length or byte order. Decoding arbitrary bytes returns a possible value or
+//! `None`.
 
 use crate::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Slot, Takeover};
 use crate::core::time::Timestamp;
@@ -97,7 +96,7 @@ pub fn decode_report(record: &[u8]) -> Option<Report> {
     record.is_spent().then_some(report)
 }
 
-/// Fills a record from the front; what is not written stays zero.
+/// Fills a record from the front; the rest stays zero.
 pub(super) struct Writer<const SIZE: usize> {
     pub(super) bytes: [u8; SIZE],
     at: usize,
@@ -165,7 +164,7 @@ impl<const SIZE: usize> Writer<SIZE> {
     }
 }
 
-/// Takes fields off the front of a record.
+/// Takes fields from the front of a record.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -238,7 +237,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Only zeros are left.
+    /// Whether only zeros are left.
     fn is_spent(&self) -> bool {
         self.0.iter().all(|&byte| byte == 0)
     }

@@ -1,7 +1,5 @@
-//! The guard's last act after the supervisor died and the tree is empty (or was, between two runs of one term): it becomes the releaser, which frees the lease
-//! record, so that the successor starts at once and not after the lease.
-//!
-//! Never: a releaser while a process of the tree lives, or for a term that started no tree.
+//! After the supervisor died, and when the tree of a term is empty (also between two runs of it), the guard becomes the
+//! releaser. It frees the lease record, so that the successor starts at once and not after the lease.
 
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
@@ -17,7 +15,7 @@ use super::sys;
 use crate::core::order::Grant;
 use crate::guard::command::environment::{self, Identity};
 
-/// This very executable, kept open: the file may be replaced by an upgrade while we run.
+/// This executable, kept open, because an upgrade may replace the file while we run.
 #[derive(Debug)]
 pub struct Releaser {
     program: File,
@@ -33,12 +31,12 @@ impl Releaser {
         Ok(Self { program, arguments, identity })
     }
 
-    /// With our own environment and the term's. Returns only what went wrong; then the lease is left to run out.
+    /// Executes the releaser with our environment and the term's. Returns only on an error; then the lease runs out.
     pub fn replace_this_process(&self, grant: &Grant) -> Errno {
         let mut environment = environment::of_term(&self.identity, grant);
         environment.extend(environment::kept(std::env::vars_os()));
-        // What ends a whole group or cgroup (Ctrl-C, systemd after the supervisor's death) came to the guard as well, and is
-        // pending. The releaser ends by itself, within the session timeout.
+        // Signals to the whole group or cgroup (Ctrl-C, systemd after the supervisor's death) are pending for the
+        // guard, too. The releaser ends by itself within the session timeout.
         sys::ignore_every_signal();
         if let Err(errno) = SigSet::empty().thread_set_mask() {
             return errno;

@@ -1,11 +1,12 @@
-//! The third process: the guard's parent, and a subreaper like it. Once the guard is dead, it kills whatever of the tree is
-//! left, so that guard and supervisor may be killed or stopped together: a stopped guard is killed by its kernel timer, and
-//! what it leaves is orphaned to us, also a command that has lost its parent-death signal because it changed its credentials.
+//! The third process: the guard's parent, and a subreaper, too. Once the guard is dead, it kills the rest of the tree,
+//! so that guard and supervisor may be killed or stopped together. A stopped guard is killed by its kernel timer, and
+//! its orphans become the sentinel's children, even a command that lost its parent-death signal by a change of
+//! credentials.
 //!
-//! Its session, name and command line are its own, so that what is sent to a process group, a terminal's session or to
-//! every `zk-leader…` does not reach all three. It has no deadline: the guard's is enough, and while the guard lives it sleeps.
-//!
-//! Never: an order; a signal that can be blocked; an end before the guard's, or while a process of the tree lives.
+//! Its session, name and command line differ from the others', so that a signal to a process group, to a terminal's
+//! session or to every `zk-leader…` does not reach all three. It has no deadline of its own: the guard's is enough. It
+//! sleeps while the guard lives, blocks every signal that can be blocked, and takes no orders. It ends after the guard,
+//! when the tree is empty.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,11 +28,12 @@ use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
 use crate::guard::sys::errno_of;
 
-/// Between two blows at what takes its time to die, unless a death is told.
+/// The pause between two passes over processes that are slow to die, unless SIGCHLD comes first.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The sentinel process, from its fork, with every signal blocked, to its end. It forks the guard, and tells its id.
+/// The sentinel process, from its fork with every signal blocked to its end. It forks the guard, and sends the guard's
+/// id.
 pub(super) fn run(guard: Guard, tells: OwnedFd) -> ! {
     let watched = catch_unwind(AssertUnwindSafe(|| watch_over(guard, tells)));
     // Any other status than 0: the tree was not seen to be empty.
@@ -47,7 +49,7 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
         }
         ForkResult::Parent { child } => child.as_raw(),
     };
-    // Opened by now, so that no lack of descriptors can hold up the killing.
+    // Opened now, so that a lack of descriptors cannot delay the kill.
     let orphanage = Orphanage {
         guard: pid,
         containment: guard.into_containment(),
@@ -68,16 +70,16 @@ fn deaths() -> SigSet {
     deaths
 }
 
-/// Not before the fork: the guard stays in the session, whose terminal it may have to hand over.
+/// Call this after the fork: the guard stays in the session, whose terminal it may have to hand over.
 fn step_aside() -> Result<(), Errno> {
     setsid()?;
     set_name(NAME)?;
     sys::overwrite_command_line(NAME);
-    // No mount is kept busy.
+    // Keep no mount busy.
     chdir("/")
 }
 
-/// None that holds "zk-leader" (`pkill(1)`).
+/// A name without "zk-leader" (`pkill(1)`).
 const NAME: &std::ffi::CStr = c"lease-sentinel";
 
 struct Orphanage {
@@ -88,7 +90,7 @@ struct Orphanage {
 }
 
 impl Orphanage {
-    /// Unreaped, so that its id goes on naming it.
+    /// Leaves the guard unreaped, so that its id stays valid.
     fn outlive_the_guard(&self) {
         while sys::peek(Child::Pid(self.guard)) == Ok(None) {
             self.sleep(None);
@@ -101,7 +103,7 @@ impl Orphanage {
             self.containment.kill();
             let pass = sweep::pass(&self.children, Some(self.guard), &[]);
             if pass.found == 0 {
-                // It is dead, and nothing is left that could be mistaken for its own.
+                // No process of the tree is left, so the guard's id is no longer needed.
                 let _ = sys::reap(self.guard);
             }
             if sweep::has_none() && self.containment.is_empty() {
@@ -116,10 +118,10 @@ impl Orphanage {
         }
     }
 
-    /// Until a death is told, at most so long.
+    /// Sleeps until SIGCHLD, at most for `limit`.
     fn sleep(&self, limit: Option<Duration>) {
         let mut fds = [PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN)];
-        // An error is a short sleep: the caller looks again.
+        // On an error the sleep is short; the caller looks again.
         let _ = ppoll(&mut fds, limit.map(TimeSpec::from_duration), None);
         while let Ok(Some(_)) = self.deaths.read_signal() {}
     }

@@ -1,6 +1,4 @@
 //! The only file with `unsafe`: system calls that nix and rustix lack or cannot express, each behind a safe function.
-//!
-//! Never: a decision.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
 use std::ffi::{CStr, c_int};
@@ -12,28 +10,29 @@ use nix::unistd::{ForkResult, Pid};
 
 use crate::core::order::ChildStatus;
 
-/// `fork(2)`. Refused with `EBUSY` where more than one thread runs: the child would hold their locks for ever.
+/// `fork(2)`. Fails with `EBUSY` if there is more than one thread: the child would hold their locks for ever.
 pub fn fork() -> Result<ForkResult, Errno> {
     refuse_threads()?;
     // SAFETY: there is one thread, so the child may do all that the parent may.
     unsafe { nix::unistd::fork() }
 }
 
-/// `fork(2)` into new namespaces. As [`fork`], but without the handlers of `pthread_atfork(3)`, which one thread
-/// does not need.
+/// `fork(2)` into new namespaces. Like [`fork`], but without the handlers of `pthread_atfork(3)`, which one thread does
+/// not need.
 pub fn fork_into(namespaces: CloneFlags) -> Result<ForkResult, Errno> {
     refuse_threads()?;
     let flags = libc::c_long::from(namespaces.bits() | libc::SIGCHLD);
     let zero: libc::c_long = 0;
-    // The flags come first, but on one architecture second (`clone(2)`).
+    // The flags come first; on one architecture second (`clone(2)`).
     let (first, second) = if cfg!(target_arch = "s390x") { (zero, flags) } else { (flags, zero) };
     // SAFETY: clone(2) without CLONE_VM and with a null stack is fork; there is one thread, and no pointer is passed.
     let pid = unsafe { libc::syscall(libc::SYS_clone, first, second, zero, zero, zero) };
     forked(pid)
 }
 
-/// `fork(2)` into a cgroup v2, given by its directory (`CLONE_INTO_CGROUP`, Linux 5.7). To join it afterwards takes the kernel
-/// some 10 ms (it waits for every other fork and exit of the machine), and this takes nothing. As [`fork_into`] for the rest.
+/// `fork(2)` into a cgroup v2, given by its directory (`CLONE_INTO_CGROUP`, Linux 5.7). Joining later takes the kernel
+/// some 10 ms (it waits for every other fork and exit of the machine); this takes no time. Otherwise like
+/// [`fork_into`].
 pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> Result<ForkResult, Errno> {
     refuse_threads()?;
     // SAFETY: clone_args is a C struct of integers, and all zeros ask for nothing.
@@ -46,7 +45,7 @@ pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> Result<ForkResult, Errno> 
     forked(pid)
 }
 
-/// `<linux/sched.h>`; libc has it as a number that does not fit its own type.
+/// `<linux/sched.h>`; libc's constant does not fit its own type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 fn forked(pid: libc::c_long) -> Result<ForkResult, Errno> {
@@ -65,13 +64,13 @@ pub fn has_one_thread() -> Result<bool, Errno> {
     Ok(nix::sys::stat::stat("/proc/self/task")?.st_nlink == 3)
 }
 
-/// `_exit(2)`: no destructors, no handlers of `atexit(3)`; those belong to the process that forked us.
+/// `_exit(2)`: no destructors and no `atexit(3)` handlers, which belong to the process that forked us.
 pub fn exit(code: c_int) -> ! {
     // SAFETY: _exit does not return and touches no memory.
     unsafe { libc::_exit(code) }
 }
 
-/// `kill(2)` with any signal number, the real-time ones included, which nix has no name for.
+/// `kill(2)` with any signal number. nix has no names for real-time signals.
 pub fn kill(pid: i32, signal: c_int) -> Result<(), Errno> {
     // SAFETY: no pointer is passed.
     Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
@@ -85,11 +84,11 @@ pub fn kill_by_pidfd(process: BorrowedFd<'_>, signal: c_int) -> Result<(), Errno
     Errno::result(sent).map(drop)
 }
 
-/// Of the kernel's set of signals, in bytes: on MIPS there are 128 of them.
+/// The size of the kernel's signal set in bytes; MIPS has 128 signals.
 const SIGNAL_SET: usize = if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 16 } else { 8 };
 
-/// Blocks every signal that can be, also those that libc keeps for itself: `pthread_sigmask(3)` leaves them out, and they
-/// end a process that has no handler for them.
+/// Blocks every signal that can be blocked, including those that libc reserves: `pthread_sigmask(3)` leaves them out,
+/// and without a handler they end a process.
 pub fn block_every_signal() -> Result<(), Errno> {
     let all = [u8::MAX; SIGNAL_SET];
     let unwanted: *mut u8 = std::ptr::null_mut();
@@ -99,13 +98,14 @@ pub fn block_every_signal() -> Result<(), Errno> {
     Errno::result(done).map(drop)
 }
 
-/// Every signal back to its default disposition: `execve(2)` keeps what is ignored, and Rust ignores SIGPIPE.
+/// Resets every signal to its default disposition: `execve(2)` keeps ignored signals, and Rust ignores SIGPIPE.
 pub fn default_every_signal() {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL is no handler. SIGKILL, SIGSTOP and those that libc keeps for itself are refused.
+        // SAFETY: SIG_DFL is not a handler. SIGKILL, SIGSTOP and those that libc reserves are refused.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // Those are inherited as well: all zeros are SIG_DFL without flags, in every layout of the kernel's structure.
+    // libc's reserved signals are inherited, too. All zeros are SIG_DFL without flags in every layout of the kernel's
+    // structure.
     let default = [0_u64; 8];
     for signal in 32..libc::SIGRTMIN() {
         // SAFETY: `default` is longer than the structure that is read, and nothing is written.
@@ -113,7 +113,7 @@ pub fn default_every_signal() {
     }
 }
 
-/// Every signal that can be is ignored, and what was pending of it is thrown away (`signal(7)`); `execve(2)` keeps that.
+/// Ignores every signal that can be ignored, and discards pending ones (`signal(7)`); `execve(2)` keeps that.
 pub fn ignore_every_signal() {
     for signal in 1..=libc::SIGRTMAX() {
         // SAFETY: SIG_IGN is no handler. SIGKILL, SIGSTOP and those that libc keeps for itself are refused.
@@ -121,26 +121,26 @@ pub fn ignore_every_signal() {
     }
 }
 
-/// SIGCHLD back to its default: where it is inherited as ignored, children vanish without a status (`wait(2)`).
+/// Resets SIGCHLD to its default: if it is inherited as ignored, children end without a status (`wait(2)`).
 pub fn default_sigchld() {
     // SAFETY: SIG_DFL is no handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
-/// A process in the background of a terminal is stopped when it writes, on some terminals (`tostop` in `stty(1)`): not us.
+/// Ignores SIGTTOU: some terminals (`tostop` in `stty(1)`) stop a background process that writes.
 pub fn ignore_background_output() {
     // SAFETY: SIG_IGN is no handler.
     unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
 }
 
-/// Which children `waitid(2)` is asked about.
+/// The children that `waitid(2)` is asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Child {
     Any,
     Pid(i32),
 }
 
-/// A child that has ended, if there is one, left unreaped: its id cannot become another's. `ECHILD`: no such child.
+/// A child that has ended, left unreaped so that its id is not reused. `ECHILD`: no such child.
 pub fn peek(child: Child) -> Result<Option<(i32, ChildStatus)>, Errno> {
     wait(child, libc::WEXITED | libc::WNOWAIT)
 }
@@ -150,7 +150,7 @@ pub fn reap(pid: i32) -> Result<Option<(i32, ChildStatus)>, Errno> {
     wait(Child::Pid(pid), libc::WEXITED)
 }
 
-/// The signal by which this child was stopped since we last asked.
+/// The signal that stopped this child since the last call.
 pub fn stopped_by(pid: i32) -> Option<c_int> {
     match wait(Child::Pid(pid), libc::WSTOPPED) {
         Ok(Some((_, ChildStatus::Signaled(signal)))) => Some(signal.into()),
@@ -158,31 +158,31 @@ pub fn stopped_by(pid: i32) -> Option<c_int> {
     }
 }
 
-/// nix's `waitid` loses a child that was killed by a real-time signal (it has no name for it), rustix's loses its pid.
+/// nix's `waitid` cannot report a child killed by a real-time signal (it has no name for it); rustix's omits the pid.
 fn wait(child: Child, options: c_int) -> Result<Option<(i32, ChildStatus)>, Errno> {
     let (kind, id) = match child {
         Child::Any => (libc::P_ALL, 0),
         Child::Pid(pid) => (libc::P_PID, libc::id_t::try_from(pid).map_err(|_| Errno::ECHILD)?),
     };
-    // SAFETY: siginfo_t is a C struct of integers and a union of such; all zeros are a value of it.
+    // SAFETY: siginfo_t is a C struct of integers and unions of them; all zeros are a valid value.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `info` is valid for writing for as long as the call lasts.
+    // SAFETY: `info` is valid for writing during the call.
     let done = unsafe { libc::waitid(kind, id, &raw mut info, options | libc::WNOHANG | libc::__WALL) };
     Errno::result(done)?;
     // SAFETY: waitid filled in the fields of SIGCHLD, or left the zeros.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    // Codes and signal numbers have eight bits.
+    // Exit codes and signal numbers have eight bits.
     let value = u8::try_from(status & 0xff).unwrap_or_default();
     let status =
         if info.si_code == libc::CLD_EXITED { ChildStatus::Exited(value) } else { ChildStatus::Signaled(value) };
     Ok((pid != 0).then_some((pid, status)))
 }
 
-/// What `ps(1)` shows and `pkill -f` looks at: this, as far as there is room for it, in place of the arguments of the process
-/// that forked us. Best effort.
+/// Overwrites the command line inherited from the process that forked us, as far as there is room: `ps(1)` shows it and
+/// `pkill -f` matches it. Best effort.
 pub fn overwrite_command_line(name: &CStr) {
     let line = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which stands in brackets: `arg_start` and `arg_end`, the 48th and 49th field (`proc_pid_stat(5)`).
+    // After the name, which is in parentheses: `arg_start` and `arg_end`, fields 48 and 49 (`proc_pid_stat(5)`).
     let fields = line.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
     let mut bounds = fields.skip(45).map_while(|field| field.parse::<usize>().ok());
     let (Some(start), Some(end)) = (bounds.next(), bounds.next()) else { return };
@@ -192,15 +192,16 @@ pub fn overwrite_command_line(name: &CStr) {
     }
     let arguments = std::ptr::with_exposed_provenance_mut::<u8>(start);
     let length = name.count_bytes().min(room - 1);
-    // SAFETY: the kernel says that our arguments are there. They are writable, and read by nobody in this process from now on.
+    // SAFETY: the kernel reports that our arguments are there. They are writable, and this process does not read them
+    // any more.
     unsafe {
         arguments.write_bytes(0, room);
         arguments.copy_from_nonoverlapping(name.as_ptr().cast(), length);
     }
 }
 
-/// Closes every descriptor that `execve(2)` would close, but those in `keep`. For a process that never returns to the
-/// owners of those descriptors.
+/// Closes every close-on-exec descriptor except `keep`. Only for a process that never returns to the owners of those
+/// descriptors.
 pub fn close_on_exec_now(keep: &[BorrowedFd<'_>]) {
     let Ok(listing) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<c_int> = listing.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -1,8 +1,7 @@
-//! The command and all its descendants: started, signalled, killed and reaped until none is left.
+//! The command and all its descendants: started, signalled, killed and reaped. No function here waits.
 //!
-//! The command stays unreaped until everything else is gone, so that its id goes on naming it and its group (T38).
-//!
-//! Never: a wait. Whatever takes time is asked about again.
+//! The command stays unreaped until every other process is gone, so that its id continues to name it and its group
+//! (T38).
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -20,13 +19,13 @@ use crate::guard::command::terminal::{self, Terminal};
 use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
 
-/// One pass after another while each reaps something; then the loop looks at its clock again.
+/// The maximum number of passes, repeated while each reaps something; then the loop checks its clock again.
 const PASSES: usize = 16;
 
-/// Reaped between two looks at the clock.
+/// The maximum to reap before the loop checks its clock again.
 const ORPHANS_AT_ONCE: usize = 256;
 
-/// See the module.
+/// See the module page.
 #[derive(Debug)]
 pub struct Tree {
     launch: Launch,
@@ -35,9 +34,9 @@ pub struct Tree {
     children: Children,
     command: Option<Command>,
     is_killing: bool,
-    /// The command has ended, and what it left behind is given time to end, too.
+    /// The command has ended, and the processes that it left behind have time to end, too.
     stops_rest: bool,
-    /// It stands still by order: frozen, or stopped by a signal that was passed on.
+    /// The tree was frozen, or stopped by a forwarded signal.
     is_frozen: bool,
 }
 
@@ -45,20 +44,20 @@ pub struct Tree {
 #[derive(Debug)]
 struct Command {
     pid: i32,
-    /// The group of the command, as it is seen from here; as long as it is not known, the process that was started.
+    /// The command's group, as seen from here; until it is known, the id of the process that was started.
     group: i32,
     link: Link,
     is_init: bool,
     has_ended: bool,
 }
 
-/// What is heard from it beside its death.
+/// The source of the command's messages, besides its death.
 #[derive(Debug)]
 enum Link {
-    /// On its way to `execve(2)`.
+    /// The command is on its way to `execve(2)`.
     Executing(ExecReader),
     Init(Init),
-    /// Nothing more will be heard.
+    /// No message will follow.
     Closed,
 }
 
@@ -68,7 +67,7 @@ impl Tree {
         Self { launch, stop_signal, containment, children, command, is_killing, stops_rest, is_frozen }
     }
 
-    /// What the next run is told, if this is the tree of an errand; else nothing happens.
+    /// Sets the next briefing. Returns `false` if this is not the tree of an auxiliary command.
     pub fn brief(&mut self, briefing: Briefing) -> bool {
         self.launch.brief(briefing)
     }
@@ -106,7 +105,7 @@ impl Tree {
         }
     }
 
-    /// To be polled for reading: something is to be heard from the command.
+    /// A descriptor to poll for reading: the command's messages.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.command.as_ref()?.link {
             Link::Executing(exec) => Some(exec.as_fd()),
@@ -115,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// What has happened since the last call; `None` when that was all.
+    /// The next input since the last call; `None` if there is none.
     pub fn news(&mut self) -> Option<Input> {
         let news = self.words().or_else(|| self.death());
         if matches!(news, Some(Input::CommandEnded(_))) {
@@ -137,7 +136,7 @@ impl Tree {
                 })
             }
             Link::Init(init) => match init.word()? {
-                // The command is the first child of its init; its id is wanted as it is seen from here.
+                // The command is the first child of its init; its id is needed as seen from here.
                 Word::Executed => {
                     command.group = *children_of(init.pid).first().unwrap_or(&init.pid);
                     Some(Input::Executed { pid: command.group })
@@ -159,12 +158,12 @@ impl Tree {
         }
     }
 
-    /// Looks at the command first: while it lives, whatever else has died is an orphan that was given to us.
+    /// Checks the command first: while it lives, any other dead child is an orphan.
     fn death(&mut self) -> Option<Input> {
         let command = self.command.as_ref().filter(|command| !command.has_ended)?;
         let pid = command.pid;
         let Ok(Some((_, status))) = sys::peek(Child::Pid(pid)) else {
-            // Of the command in a namespace its init tells.
+            // The init reports on a command in a namespace.
             let has_terminal = self.launch.foreground.is_some() && !command.is_init;
             if let Some(signal) = Some(pid).filter(|_| has_terminal).and_then(sys::stopped_by) {
                 self.command_stopped(signal);
@@ -172,7 +171,7 @@ impl Tree {
             reap_orphans(pid);
             return None;
         };
-        // What it said before it died comes before its death.
+        // A message sent before the death comes first.
         if let Some(news) = self.words() {
             return Some(news);
         }
@@ -189,12 +188,12 @@ impl Tree {
         Pid::from_raw(self.command.as_ref().map_or(0, |command| command.group))
     }
 
-    /// A command in the foreground was stopped, and not by our order.
+    /// The foreground command was stopped, and not by our order.
     fn command_stopped(&self, signal: i32) {
         let goes_on = !self.is_frozen
             && match self.terminal() {
                 Some(terminal) => terminal.outlives_stop(signal, self.group()),
-                // Nobody could continue it.
+                // There is no shell that could continue it.
                 None => !terminal::is_of_background(signal),
             };
         if goes_on {
@@ -208,11 +207,11 @@ impl Tree {
         }
     }
 
-    /// To the command only; but what continues a job in the foreground continues its whole group, as a shell does. The
-    /// command is our unreaped child, or its init's, so the id is its own.
+    /// Sends a signal to the command only; but SIGCONT to a foreground job goes to its whole group, as from a shell.
+    /// The command is the unreaped child of this process or of its init, so the id is valid.
     pub fn signal(&mut self, signal: CommandSignal) {
         match signal {
-            // A process that stands still hears nothing else (`signal(7)`).
+            // A stopped process does not handle other signals (`signal(7)`).
             CommandSignal::Stop => [self.stop_signal, libc::SIGCONT].iter().for_each(|&number| self.send(number)),
             CommandSignal::Forwarded(number @ (libc::SIGSTOP | libc::SIGTSTP)) => {
                 self.is_frozen = true;
@@ -233,18 +232,19 @@ impl Tree {
 
     fn send(&self, number: i32) {
         match self.command.as_ref().map(|command| (&command.link, command.pid)) {
-            // A signal that cannot be sent any more is for a command that has ended.
+            // If a signal cannot be sent, the command has ended.
             Some((Link::Init(init), _)) => drop(init.pass_on(number)),
             Some((_, pid)) => drop(sys::kill(pid, number)),
             None => {}
         }
     }
 
-    /// The command has ended: the stop signal to all that it left behind. [`Tree::look_for_rest`] is to follow.
+    /// The command has ended: sends the stop signal to the processes that it left behind. Call [`Tree::look_for_rest`]
+    /// next.
     pub fn stop_rest(&mut self) {
         self.stops_rest = true;
         let signals = [self.stop_signal, libc::SIGCONT];
-        // Whoever cannot be told is killed when the time is over.
+        // A process that cannot be signalled is killed when the time is over.
         match self.command.as_ref().map(|command| &command.link) {
             Some(Link::Init(init)) => {
                 let _ = signals.map(|number| init.pass_on_to_all(number));
@@ -253,17 +253,17 @@ impl Tree {
         }
     }
 
-    /// What is left has been told to end.
+    /// Whether the processes left behind were told to stop.
     pub fn is_stopping_rest(&self) -> bool {
         self.stops_rest
     }
 
-    /// Only the kernel's word for it is missing, of which no SIGCHLD tells.
+    /// Whether only the kernel's confirmation is missing, which SIGCHLD does not announce.
     pub fn is_all_but_gone(&self) -> bool {
         self.stops_rest && self.command.is_none()
     }
 
-    /// Reaps what has ended, the command last.
+    /// Reaps ended processes, the command last.
     pub fn look_for_rest(&mut self) -> Option<Input> {
         let kept = self.command.as_ref().map(|command| command.pid);
         let listed = self.children.list().unwrap_or_default();
@@ -276,7 +276,7 @@ impl Tree {
 
     pub fn freeze(&mut self) {
         self.is_frozen = true;
-        // Best effort by its nature: kill_at holds regardless.
+        // Best effort: `kill_at` holds regardless.
         let _ = self.containment.freeze(&self.children);
     }
 
@@ -285,7 +285,7 @@ impl Tree {
         let _ = self.containment.thaw(&self.children);
     }
 
-    /// The first blow. [`Tree::sweep`] is to follow until the tree is empty.
+    /// Starts the kill. Call [`Tree::sweep`] until the tree is empty.
     pub fn kill(&mut self) {
         (self.is_killing, self.stops_rest) = (true, false);
         self.strike();
@@ -295,7 +295,7 @@ impl Tree {
         self.is_killing
     }
 
-    /// Kills whatever is there by now, and reaps it.
+    /// Kills and reaps the processes that are there now.
     pub fn sweep(&mut self) -> Input {
         let mut survivors = 0;
         for _ in 0..PASSES {
@@ -331,7 +331,7 @@ impl Tree {
         sweep::pass(&self.children, command, &[])
     }
 
-    /// Once its end was told, and everything else is gone.
+    /// After its end was reported, and when every other process is gone.
     fn reap_command(&mut self) {
         let ended = self.command.as_ref().filter(|command| command.has_ended);
         if ended.is_some_and(|command| matches!(sys::reap(command.pid), Ok(Some(_)))) {
@@ -339,20 +339,20 @@ impl Tree {
         }
     }
 
-    /// When no tree will follow.
+    /// Call this when no tree will follow.
     pub fn remove(&self) {
         self.containment.remove();
     }
 }
 
-/// An init that could not tell how its command ended was killed, and the command with it.
+/// An init that could not report the command's status was killed, and the command with it.
 const KILLED: ChildStatus = ChildStatus::Signaled(9);
 
-/// Some of them: however fast they die, the loop looks at its clock again. The rest has died, and can wait.
+/// Reaps a limited number, so that the loop checks its clock again in time. The rest is dead and can wait.
 fn reap_orphans(command: i32) {
     for _ in 0..ORPHANS_AT_ONCE {
         let Ok(Some((pid, _))) = sys::peek(Child::Any) else { return };
-        // It has died just now, and is news for the next look.
+        // The command has just died; the next look reports it.
         if pid == command {
             return;
         }

@@ -1,6 +1,4 @@
-//! One arm for each action of the machine.
-//!
-//! Never: a wait; a decision.
+//! Carries out the machine's actions, one arm each, without waiting.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -16,7 +14,7 @@ pub(super) struct Effects {
     election: Election,
     guard: Handle,
     guard_state: GuardState,
-    /// The guards of errands: none of the command's orphans.
+    /// The guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<i32>,
 }
 
@@ -24,7 +22,7 @@ pub(super) struct Effects {
 enum GuardState {
     Alive,
     Gone,
-    /// It is gone, and what it left is being killed.
+    /// The guard is gone, and the processes that it left are being killed.
     EndingOrphans,
 }
 
@@ -33,7 +31,7 @@ impl Effects {
         Self { election, guard, guard_state: GuardState::Alive, spared: spared.to_vec() }
     }
 
-    /// In order; the reason to exit, if that was the last of them.
+    /// Carries out the actions in order. Returns the reason to exit, if one of them was `Exit`.
     #[must_use]
     pub(super) fn carry_out_all(&mut self, actions: &[Action]) -> Option<ExitReason> {
         let mut exit = None;
@@ -61,14 +59,14 @@ impl Effects {
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {
                 self.election.release(candidacy, conditions, entry, keeps_candidate);
             }
-            // No setting asks for a fence yet.
+            // `AuxiliaryCommands::note` carries these out.
             Action::Fence { .. } | Action::EndFence => {}
             Action::Guard(order @ Order::Start { .. }) => {
                 self.election.settle();
                 self.send(&order);
             }
             Action::Guard(order) => self.send(&order),
-            Action::EndGuard => self.end_guard("did not start what it was ordered to"),
+            Action::EndGuard => self.end_guard("did not take the order to start in time"),
             Action::EndOrphans => self.guard_state = GuardState::EndingOrphans,
             Action::Announce(transition) => log::transition(&transition),
             Action::Exit(reason) => return Some(reason),
@@ -80,30 +78,30 @@ impl Effects {
         &self.election
     }
 
-    /// A guard that takes no orders is none.
+    /// Kills a guard that does not accept the order.
     fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");
         if self.guard_state == GuardState::Alive {
-            // One that is gone says so itself.
+            // The death of a guard is reported by its handle.
             if let Err(error) = self.guard.send(order).or_else(unless_gone) {
                 self.end_guard(&format!("took no order ({error})"));
             }
         }
     }
 
-    /// Its end is reported like any other's.
+    /// The guard's end is reported as usual.
     fn end_guard(&self, why: &str) {
         tracing::error!(pid = self.guard.pid(), "The guard {why} and was killed");
         self.guard.kill();
     }
 
-    /// What the guard has to say next, or what became of what it left. Cancel-safe.
+    /// The next report of the guard, or the end of its orphans. Cancel-safe.
     pub(super) async fn guard_event(&mut self) -> Event {
         match self.guard_state {
             GuardState::Gone => std::future::pending().await,
             GuardState::EndingOrphans => {
                 let complain = |error| {
-                    tracing::error!(%error, "What the guard left cannot be looked for yet; the lease is not released before");
+                    tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
                 };
                 self.guard.end_orphans(&self.spared, complain).await;
                 self.guard_state = GuardState::Gone;
@@ -121,7 +119,7 @@ impl Effects {
         }
     }
 
-    /// Closes the session, and lets the guard go.
+    /// Closes the session and ends the guard.
     pub(super) async fn close(mut self, limit: Duration) {
         if !self.election.close(limit).await {
             tracing::debug!("Closing the session was not confirmed; it is left to expiry");

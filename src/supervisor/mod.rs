@@ -1,6 +1,5 @@
-//! The loop that feeds the machine and carries out what it decides. It holds no decision of its own.
-//!
-//! Never: a blocking call; a decision; a clock other than [`crate::clock`].
+//! The loop that feeds the machine and carries out its actions. It does not decide and does not block; its only clock
+//! is [`crate::clock`].
 
 pub mod auxiliary;
 mod effects;
@@ -36,18 +35,18 @@ use signals::SignalStream;
 /// How long closing the session may take at the end; then it is left to expiry.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
-/// Those who look on from outside.
+/// The observers of the election.
 #[derive(Debug)]
 pub struct Observers {
     pub identity: Identity,
-    /// How people are told while we wait.
+    /// How people are informed while we wait.
     pub manner: Manner,
-    /// `--http`, bound already.
+    /// `--http`, already bound.
     pub http: Option<Listener>,
     pub systemd: Option<systemd::Settings>,
 }
 
-/// Who is there beside the machine, the ensemble and the guard of the command.
+/// The parts beside the machine, the ensemble and the command's guard.
 #[derive(Debug)]
 pub struct SupervisorConfig {
     pub onlookers: Observers,
@@ -56,10 +55,10 @@ pub struct SupervisorConfig {
     pub preempt_after: Option<Duration>,
 }
 
-/// Contends, leads, follows, until something ends the process.
+/// Runs the election loop until the process has to end.
 ///
 /// # Errors
-/// When signals cannot be caught, or a socket cannot be listened to.
+/// If signals cannot be caught, or a socket cannot be registered.
 pub async fn run(
     settings: Settings,
     ensemble: zookeeper::Settings,
@@ -93,7 +92,7 @@ pub async fn run(
             biased;
             event = signals.next() => event,
             event = stage.effects.guard_event() => event,
-            // Before the answers, so that nobody leads against orders that are known.
+            // Before ZooKeeper's answers, so that known orders are applied before a take-over.
             Ok(()) = orders.changed() => stage.hear(*orders.borrow_and_update()),
             Some(event) = answers.recv() => event,
             event = stage.errands.next() => event,
@@ -103,7 +102,7 @@ pub async fn run(
     }
 }
 
-/// The machine, and those who take part in each of its turns.
+/// The machine and the parts that take part in each of its turns.
 struct Supervisor {
     machine: Machine,
     publisher: StatusPublisher,
@@ -112,12 +111,12 @@ struct Supervisor {
     docket: OperatorOrders,
     preemption: Preemption,
     reporter: Reporter,
-    /// The last hooks are not waited for.
+    /// Do not wait for the last hooks.
     stop_again: bool,
 }
 
 impl Supervisor {
-    /// One event and what follows from it, the orders to the guard before everything else; the reason to exit, if it is one.
+    /// Handles one event; orders to the guard are carried out before anything else. Returns the reason to exit, if any.
     #[must_use]
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let mut exit = self.turn(now, event);
@@ -138,7 +137,7 @@ impl Supervisor {
         deadlines.into_iter().flatten().min().map(|deadline| now.lease.until(deadline))
     }
 
-    /// What operators order; what follows from it comes with the next turn.
+    /// Stores the operator orders; the next turn applies them.
     fn hear(&mut self, orders: Orders) -> Event {
         self.docket.hear(clock::now().lease, orders);
         Event::Ticked
@@ -147,7 +146,7 @@ impl Supervisor {
     #[must_use]
     fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         if event == Event::StopRequested && self.machine.snapshot().is_ending {
-            tracing::warn!("Stop requested again: what still runs is killed now");
+            tracing::warn!("Stop requested again: killing all remaining processes");
             self.stop_again = true;
         }
         let actions = self.publisher.watch(&mut self.machine, now, event);
@@ -163,8 +162,8 @@ impl Supervisor {
         exit
     }
 
-    /// The record is freed by now, or left to run out: only our own exit waits for the last hooks, and a further request to
-    /// stop cuts them short, and a start anew.
+    /// The record is already free, or left to run out. Only our own exit waits for the last hooks. Another stop request
+    /// cuts them short and cancels a restart of this program.
     async fn close(mut self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
         let stop_again = self.stop_again;
         let stop = async { while !stop_again && signals.next().await != Event::StopRequested {} };
@@ -172,7 +171,7 @@ impl Supervisor {
             tokio::select! {
                 () = self.errands.finish() => false,
                 () = stop => {
-                    tracing::info!("We were asked again to stop; what is left of the hooks is left out");
+                    tracing::info!("Stop requested again: skipping the remaining hooks");
                     true
                 }
             }
@@ -205,8 +204,8 @@ fn invite(
     }
 }
 
-/// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth: waking early is harmless (the
-/// machine is asked again), and what may not be late is the guard's.
+/// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth. Waking early is harmless,
+/// because the machine is asked again; deadlines that must not be late are kept by the guard.
 async fn rest(length: Option<Duration>) {
     match length {
         Some(length) => tokio::time::sleep(length).await,

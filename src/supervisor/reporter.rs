@@ -1,6 +1,4 @@
-//! What is told about us in `ZooKeeper`, for people: our part in the election, and each term of ours.
-//!
-//! Never: a decision; a wait.
+//! Describes this participant in `ZooKeeper`, for people: our member status, and each term of ours.
 
 use std::time::Duration;
 
@@ -13,21 +11,21 @@ use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::history::Term;
 
-/// What was told last.
+/// The state that was published last.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     account: MemberStatus,
-    /// The term that is ours now.
+    /// Our present term.
     term: Option<Term>,
-    /// Why its command was ended.
+    /// Why its command was stopped.
     ending: Option<Why>,
-    /// When the guard would kill its command, if nothing prolonged the lease.
+    /// When the guard kills its command, unless the lease is prolonged.
     kill_at: Option<Timestamp>,
-    /// When the last process of its command was dead, by the time of day: a supervisor that was stopped hears of it later.
+    /// When the last process of its command was dead, by the time of day: a stopped supervisor learns of it later.
     dead_since: Option<i64>,
 }
 
-/// What is to be told now.
+/// What to publish now.
 #[derive(Debug, Default)]
 pub(super) struct News {
     pub account: Option<MemberStatus>,
@@ -35,7 +33,7 @@ pub(super) struct News {
 }
 
 impl Reporter {
-    /// After a turn of the machine, with the time of day.
+    /// Call it after a turn of the machine, with the time of day.
     pub fn turn(
         &mut self,
         (clock, now): (Now, i64),

@@ -1,6 +1,5 @@
-//! The signals that reach us, as events: three stop us, the rest are the command's.
-//!
-//! Never: a default action that would end us while a tree lives.
+//! Turns signals into events: three of them stop this process, the others are forwarded to the command. None of them
+//! ends this process while a tree lives.
 
 use std::io;
 
@@ -12,7 +11,8 @@ use crate::core::event::Event;
 
 const STOPPING: [i32; 3] = [sig::SIGTERM, sig::SIGINT, sig::SIGQUIT];
 
-/// Job control (TSTP, TTIN, TTOU) keeps its meaning for us: a stopped supervisor loses its lease, and the guard sees to it.
+/// Job control (TSTP, TTIN, TTOU) keeps its default: a stopped supervisor loses its lease, and the guard ends the
+/// command.
 const FORWARDED: [i32; 10] = [
     sig::SIGHUP,
     sig::SIGUSR1,
@@ -29,8 +29,8 @@ const FORWARDED: [i32; 10] = [
 pub struct SignalStream(Signals);
 
 impl SignalStream {
-    /// Catches every signal that is ours or the command's, but leaves ignored what we were started to ignore (`nohup(1)`; `&` in a
-    /// script ignores INT and QUIT). Only SIGTERM is always heard.
+    /// Catches the signals that stop us or are forwarded, except those that were ignored when we were started
+    /// (`nohup(1)`; `&` in a script ignores INT and QUIT). SIGTERM is always caught.
     pub fn new() -> io::Result<Self> {
         let ignored = ignored_at_start();
         let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
@@ -38,7 +38,7 @@ impl SignalStream {
         Signals::new(signals.filter(|&signal| signal == sig::SIGTERM || !is_in(ignored, signal))).map(Self)
     }
 
-    /// The next one. Cancel-safe.
+    /// The next signal. Cancel-safe.
     pub async fn next(&mut self) -> Event {
         match self.0.next().await {
             Some(signal) if STOPPING.contains(&signal) => Event::StopRequested,
@@ -48,7 +48,7 @@ impl SignalStream {
     }
 }
 
-/// The `SigIgn` mask of `proc_pid_status(5)`; empty where it cannot be read.
+/// The `SigIgn` mask of `proc_pid_status(5)`; empty if it cannot be read.
 fn ignored_at_start() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,8 +1,6 @@
-//! Reaps the dead among our children that are none of ours: what was started before us in this process (`job & exec
-//! zk-leader-run …`), what such a child leaves behind, and as PID 1 whatever is orphaned in the container. The command's
-//! orphans are the guard's and the sentinel's.
-//!
-//! Never: a signal; a zombie that stays because one look failed.
+//! Reaps zombies that this process did not start: children that it inherited (`job & exec zk-leader-run …`), their
+//! orphans, and as PID 1 every orphan in the container. The guard and the sentinel reap the command's orphans. A failed
+//! attempt is repeated.
 
 use std::io;
 use std::time::Duration;
@@ -13,18 +11,18 @@ use signal_hook_tokio::Signals;
 
 use crate::guard::processes::zombies;
 
-/// From a look that failed to the next one.
+/// From a failed attempt to the next one.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Goes on for as long as the runtime does. `guards` and their parents are reaped elsewhere.
+/// Runs as long as the runtime. `guards` and their parents are reaped elsewhere.
 ///
 /// # Errors
-/// When SIGCHLD cannot be caught.
+/// If SIGCHLD cannot be caught.
 pub(super) fn adopt(guards: Vec<i32>) -> io::Result<()> {
     let mut deaths = Signals::new([SIGCHLD])?;
     tokio::spawn(async move {
         let mut is_loss_told = false;
-        // Some may have died before SIGCHLD was caught.
+        // Some children may have died before SIGCHLD was caught.
         let mut goes_on = true;
         while goes_on {
             reap(&guards).await;
@@ -45,7 +43,7 @@ async fn reap(guards: &[i32]) {
     let mut has_complained = false;
     while let Err(error) = zombies::reap(guards) {
         if !std::mem::replace(&mut has_complained, true) {
-            tracing::warn!("Dead child processes were not reaped: {error}; trying again");
+            tracing::warn!("Cannot reap dead child processes: {error}; retrying");
         }
         tokio::time::sleep(PAUSE).await;
     }

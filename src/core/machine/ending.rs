@@ -1,4 +1,4 @@
-//! Endings: stopping the tree, releasing the record once it is empty, and what follows.
+//! Endings: stop the tree, release the record once the tree is empty, then rejoin, stay or exit.
 
 use std::time::Duration;
 
@@ -11,22 +11,21 @@ use crate::core::restart::{Ending, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};
 
-/// A release that is not confirmed within this is left to expiry (T40).
+/// A release that is not confirmed within this time is left to expiry (T40).
 const RELEASE_LIMIT: Duration = Duration::from_secs(1);
-/// A tree that still lives so long after SIGKILL survives it: the lease is not renewed for it; and, as long after the end of
-/// that, our place in line is not kept for it.
+/// A tree that lives this long after SIGKILL survives it. Its lease is no longer renewed; and this long after the lease
+/// has ended, we give up our place in line.
 const KILL_LIMIT: Duration = Duration::from_secs(1);
 
 /// What follows the end of a tree.
 enum Next {
     Leave(After, Why),
-    /// In the same term, not before this.
+    /// In the same term, not before this time.
     Restart(Timestamp),
 }
 
 impl Machine {
-    /// A requested stop is not short of time: the lease goes on being renewed, until the tree must be dead. `kill_at` is the
-    /// guard's.
+    /// A requested stop has time: the lease is renewed until the tree must be dead. The guard enforces `kill_at`.
     pub(super) fn stopping_deadline(&self, now: Now) -> Timestamp {
         let survives_at = self.dead_by.after(KILL_LIMIT);
         let renewal = if self.lapsed() { self.withdraws_at() } else { self.renewal_due_at(now).min(survives_at) };
@@ -47,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// The lease is left to run out.
+    /// Stops renewing; the lease runs out.
     pub(super) fn lapse(&mut self) {
         if let Phase::Stopping { after, .. } = self.phase {
             self.phase = Phase::Stopping { after, lapsed: true };
@@ -55,15 +54,14 @@ impl Machine {
         }
     }
 
-    /// SIGKILL was sent a while ago, and processes are still there.
+    /// SIGKILL was sent, and processes are still alive.
     pub(super) fn tree_is_stuck(&mut self, now: Now) {
         self.dead_by = self.dead_by.min(now.lease);
         self.begin_stop(now, self.after_loss(), Why::Stuck, true);
         self.lapse();
     }
 
-    /// When somebody else shall have our place in line, though the tree still lives: its lease is over, and SIGKILL does not
-    /// end it.
+    /// When to give up our place in line although the tree still lives: its lease is over, and SIGKILL does not end it.
     fn withdraws_at(&self) -> Timestamp {
         let lease_over = self.deadlines().filter(|_| !self.at_least_once()).map(|deadlines| deadlines.kill_at);
         let stands_in_line = matches!(self.link, Link::Open(_)) && !self.standing.is_out && self.run.is_some();
@@ -79,8 +77,8 @@ impl Machine {
         self.lapsed() && !self.at_least_once()
     }
 
-    /// Reads the record and watches it, until the tree is gone: if the whole base is deleted, znode by znode, nobody waits
-    /// for our lease under a new one.
+    /// Reads and watches the record until the tree is gone. If the whole base is deleted, znode by znode, a successor
+    /// under a new base would not wait for our lease.
     pub(super) fn observe_again(&mut self) {
         self.standing.stale = self.pending.is_some() && self.runs_out();
         if self.pending.is_none() && self.timing().is_some() {
@@ -123,8 +121,8 @@ impl Machine {
         }
     }
 
-    /// When a tree that is stopped before its lease runs out is killed: with the lease, but the pause that
-    /// at-least-once allows is far longer than a stop may take.
+    /// When a tree that is stopped before its lease runs out is killed: with the lease. The pause that at-least-once
+    /// allows is far longer than a stop may take.
     pub(super) fn stop_by(&self, now: Now) -> Timestamp {
         let kill_at = self.deadlines().map_or(now.lease, |deadlines| deadlines.kill_at);
         if self.at_least_once() { kill_at.min(now.lease.after(self.settings.stop_timeout)) } else { kill_at }
@@ -135,19 +133,19 @@ impl Machine {
         self.begin_stop(now, self.after_loss(), why, true);
     }
 
-    /// Contenders of other libraries wait for no lease: once our candidate is gone, one of them may have started already.
+    /// Candidates of other libraries do not wait for a lease: once our candidate is gone, one may have started already.
     pub(super) fn nobody_waits(&self) -> bool {
         self.settings.wishes.is_shared && !self.at_least_once()
     }
 
-    /// The candidate is gone while the tree is being stopped.
+    /// The candidate was deleted while the tree is being stopped.
     pub(super) fn hasten_stop(&mut self, now: Now, why: Why) {
         if self.nobody_waits() {
             self.kill_tree(now, why);
         }
     }
 
-    /// The guard was first to see `stop_at`, and has sent the stop signal.
+    /// The guard saw `stop_at` first, and has sent the stop signal.
     pub(super) fn guard_began_to_stop(&mut self, now: Now) {
         self.begin_stop(now, self.after_loss(), Why::LeaseEnding, true);
         self.lapse();
@@ -186,8 +184,8 @@ impl Machine {
         }
     }
 
-    /// Ends the process, with no record of ours. A take-over that is under way is answered first, and what it took is freed:
-    /// else nobody would hold the record, and the next leader would wait for it. Asked again, we wait no longer.
+    /// Ends the process; no record is ours. A pending take-over is awaited first, and its record freed; otherwise the
+    /// next leader would wait for a lease without a holder. A second request does not wait.
     pub(super) fn depart(&mut self, now: Now, reason: ExitReason, why: Why) {
         if self.pending != Some(Request::TakeOver) || self.departure.is_some() {
             return self.leave(now, After::Exit(reason), why);
@@ -195,7 +193,7 @@ impl Machine {
         self.departure = Some(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
     }
 
-    /// Ends the process for `reason`, the tree first.
+    /// Stops the tree, then ends the process for `reason`.
     pub(super) fn give_up(&mut self, now: Now, reason: ExitReason, why: Why) {
         if self.run.is_none() {
             return self.leave(now, After::Exit(reason), why);
@@ -208,7 +206,7 @@ impl Machine {
         self.give_up(now, ExitReason::Forbidden(grounds), Why::Forbidden(grounds));
     }
 
-    /// Suspend: the lease is forfeit, and what runs is killed before anything else (T25).
+    /// After a suspend the lease is over: kill the tree first (T25).
     pub(super) fn clock_jumped(&mut self, now: Now) {
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } => {
@@ -255,7 +253,7 @@ impl Machine {
         }
     }
 
-    /// `--timeout`: a stop like a requested one.
+    /// `--timeout`: stops the run like a requested stop.
     pub(super) fn end_run(&mut self, now: Now) {
         if self.run.is_none() {
             return;
@@ -292,12 +290,12 @@ impl Machine {
             (Cause::ItsOwn, ..) => self.after_run(now, Ending { status, timed_out: false }),
             _ if timed_out => self.after_run(now, Ending { status, timed_out }),
             (_, _, Some(after)) => Next::Leave(after, Why::TreeEmpty),
-            // The guard's kill is not the command's own end (T52).
+            // A kill by the guard is not the command's own end (T52).
             (_, _, None) => Next::Leave(self.after_loss(), Why::DeadlineKill),
         }
     }
 
-    /// The command ended by itself, or was given all its time.
+    /// The command ended by itself, or `--timeout` ended it.
     fn after_run(&mut self, now: Now, ending: Ending) -> Next {
         let (reason, why) = match ending {
             Ending { timed_out: true, .. } => (ExitReason::TimedOut, Why::TimedOut),
@@ -318,7 +316,7 @@ impl Machine {
         }
     }
 
-    /// Again in this term, unless we were about to give it up: a stop once begun is not taken back (I5).
+    /// Restarts in this term, unless a stop has begun, which is not taken back (I5).
     fn after_failure(&self, at: Timestamp, timed_out: bool) -> Next {
         match self.phase {
             Phase::Stopping { after, lapsed } if lapsed || !timed_out => Next::Leave(after, Why::TreeEmpty),
@@ -331,12 +329,12 @@ impl Machine {
         }
     }
 
-    /// Whether a renewal can succeed: our session is open, and our candidate first.
+    /// Whether a renewal can succeed: the session is open, and our candidate is first.
     fn has_seat(&self) -> bool {
         self.timing().is_some() && self.standing.view.is_some_and(|view| view.place == Place::First)
     }
 
-    /// Frees the record, if it is ours to free: only when our own wait is over (I8).
+    /// Frees the record, but only if our own wait is over (I8).
     pub(super) fn begin_release(&mut self, now: Now, after: After, why: Why) {
         let ours_to_free = self.tenure.is_some_and(|tenure| tenure.wait_is_over(now) && !tenure.is_unfenced);
         if !ours_to_free || self.timing().is_none() {
@@ -346,7 +344,7 @@ impl Machine {
         self.send_release();
     }
 
-    /// One write under way at a time: a renewal that is still unanswered comes first.
+    /// One write at a time: an unanswered renewal comes first.
     pub(super) fn send_release(&mut self) {
         let (Some(timing), Some(tenure)) = (self.timing().copied(), self.tenure) else { return };
         if self.pending.is_none() {
@@ -357,7 +355,8 @@ impl Machine {
         }
     }
 
-    /// A refusal while releasing: the version moved (an unanswered renewal of ours), or the record is not ours any more.
+    /// The server refused a write while we release: the version moved (by our own unanswered renewal), or another
+    /// candidate holds the record.
     pub(super) fn release_denied(&mut self, now: Now, request: Request, denial: Denial) {
         let Phase::Releasing { after, .. } = self.phase else { return };
         if matches!(denial, Denial::Forbidden(_)) || request == Request::Observe {
@@ -372,19 +371,19 @@ impl Machine {
     pub(super) fn released(&mut self, now: Now) {
         match self.phase {
             Phase::Releasing { after, .. } => self.leave(now, after, Why::Released),
-            // Given up already, and confirmed after all: the candidate is gone.
+            // The release was given up, and is confirmed after all: the candidate is gone.
             Phase::Following if self.keeps_candidate => self.look_again(),
             Phase::Following => self.enter_anew(),
             _ => {}
         }
     }
 
-    /// When the command need not be started any more.
+    /// After this time the command is not started any more.
     pub(super) fn give_up_at(&self) -> Timestamp {
         self.elect_by.min(self.too_late_at)
     }
 
-    /// Why it need not.
+    /// The reason to give up then.
     pub(super) fn impatience(&self) -> (ExitReason, Why) {
         if self.elect_by <= self.too_late_at {
             (ExitReason::NotElected, Why::WaitOver)
@@ -393,7 +392,7 @@ impl Machine {
         }
     }
 
-    /// To what follows, with no tree alive.
+    /// Goes on to `after`; no tree is alive.
     pub(super) fn leave(&mut self, now: Now, after: After, why: Why) {
         self.retire();
         match after {
@@ -414,7 +413,7 @@ impl Machine {
         self.tenure = None;
     }
 
-    /// Our term is over: should we die from now on, the guard has nothing to release.
+    /// Our term is over: if this process dies from now on, the guard has nothing to release.
     pub(super) fn retire(&mut self) {
         let has_led = self.tenure.is_some_and(|tenure| tenure.has_started);
         if has_led && self.run.is_none() && !self.guard_gone {
@@ -427,9 +426,9 @@ impl Machine {
         match self.link {
             Link::Down { .. } | Link::Opening => {}
             Link::Open(_) if why == Why::Released && !self.keeps_candidate => self.enter_anew(),
-            // The candidate may still be there, and still first: a second one would stand behind it for ever.
+            // The candidate may still exist and be first; a second one would stand behind it for ever.
             Link::Open(_) if wait_was_over => self.look_again(),
-            // At-least-once, released nothing: a new session is the way to leave the line.
+            // At-least-once without a release: a new session is the way to leave the queue.
             Link::Open(_) => self.link = Link::Down { retry_at: self.backoff.retry_at(now.lease) },
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions and the line: from nothing to the take-over of the record.
+//! Sessions and the queue: from no session to the take-over of the record.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::core::lease::{Timing, wait_over_at};
 use crate::core::order::{Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
-/// What we know of our place in the line.
+/// Our place in the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Standing {
-    /// Something bars us: this session is open, and has no candidate.
+    /// This process is ineligible: the session is open without a candidate.
     pub(super) is_out: bool,
-    /// Our candidate was seen: look, rather than enter.
+    /// Our candidate was seen: send `Look`, not `Enter`.
     pub(super) entered: bool,
     pub(super) view: Option<View>,
     /// The last take-over that was sent in this candidacy.
     pub(super) sending: Option<Sending>,
-    /// Something changed while a request was under way.
+    /// Something changed while a request was pending.
     pub(super) stale: bool,
     pub(super) retry_at: Option<Timestamp>,
 }
 
-/// Its holder's settings are not ours. A free record has no holder: whoever is first writes it anew, perhaps one like us.
+/// The holder's settings differ from ours. A free record has no holder: the first candidate writes its own settings.
 fn differs(record: Record) -> bool {
     record.held && !record.agrees
 }
@@ -94,11 +94,11 @@ impl Machine {
         self.candidacy.0 > 0
     }
 
-    /// A new candidate, if nothing bars us; whatever is still said about the old one is void.
+    /// Creates a new candidate, if eligible. Pending answers about the old one become void.
     pub(super) fn enter_anew(&mut self) {
         self.candidacy.0 += 1;
         self.pending = None;
-        // Whoever comes next shall not wait for a tree that survives SIGKILL.
+        // A successor must not wait for a tree that survives SIGKILL.
         let is_stuck = matches!(self.phase, Phase::Stopping { .. });
         self.standing = Standing { is_out: self.bars.keep_out() || is_stuck, ..Standing::default() };
         if self.timing().is_some() && !self.standing.is_out {
@@ -112,8 +112,8 @@ impl Machine {
         self.standing = Standing { retry_at: Some(self.backoff.retry_at(now.lease)), ..Standing::default() };
     }
 
-    /// Reads everything again, now or when the pending request is answered. A mere observation is overtaken: the look
-    /// says more, and its answer costs a successor one round trip less. Not a holder's, which judges a conflict.
+    /// Reads everything again, now or after the pending request. A pending `Observe` is dropped: the look returns more,
+    /// and a successor saves one round trip. A holder's `Observe` is kept, because it judges a conflict.
     pub(super) fn look_again(&mut self) {
         self.pending = self.pending.filter(|pending| *pending != Request::Observe || self.tenure.is_some());
         self.standing.stale = self.pending.is_some();
@@ -137,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// The slot that is ours, or that we were shown last.
+    /// Our slot, or the one that we were shown last.
     fn slot(&self) -> Slot {
         let shown = self.standing.view.map(|view| view.record.slot).unwrap_or_default();
         self.tenure.map_or(shown, |tenure| tenure.conditions.slot)
@@ -171,7 +171,7 @@ impl Machine {
         if self.phase != Phase::Following {
             return;
         }
-        // Who is first need not look twice: what has changed since denies the take-over.
+        // The first candidate need not look twice: a change since then makes the take-over fail.
         if self.standing.stale && view.place != Place::First {
             return self.look_again();
         }
@@ -202,7 +202,7 @@ impl Machine {
         if self.phase == Phase::Following && differs(record) {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
-        // Who stood first because he held it may stand behind us now: he keeps his candidate, or the record was made anew.
+        // A holder that was first may stand behind us now: it keeps its candidate, or the record was created again.
         let is_nobodys = !record.held || record.nonce == Nonce::UNKNOWN;
         if self.phase == Phase::Following && (self.standing.stale || is_nobodys) {
             self.look_again();
@@ -213,7 +213,7 @@ impl Machine {
         self.settings.wait.is_some_and(|wait| wait.is_zero()) && self.runs == 0
     }
 
-    /// First in line: take the record over, or recognise that a take-over of ours was applied though its reply was lost.
+    /// First in line: take the record over, or recognise an applied take-over of ours whose reply was lost.
     fn claim(&mut self, now: Now, view: View) {
         if self.recognises(now, view) {
             return;
@@ -226,7 +226,7 @@ impl Machine {
         }
         let Some(timing) = self.timing().copied() else { return };
         let waits = now.observer < self.start_from(not_before);
-        // While we wait, the record says whose lease runs, and we have none: whoever comes after us waits for that one.
+        // While we wait we have no lease: the record carries the inherited one, which our own successor would wait for.
         let lease = if waits { view.record.lease } else { timing.lease };
         let waiting_on = waits.then(|| view.record.last_run());
         self.sendings += 1;
@@ -243,25 +243,25 @@ impl Machine {
         self.request(Request::TakeOver, action);
     }
 
-    /// Whether a take-over of ours was applied though its reply was lost; then it begins.
+    /// Whether a take-over of ours was applied though its reply was lost. If so, the term begins.
     fn recognises(&mut self, now: Now, view: View) -> bool {
         let ours = |sent: &Sending| view.record.held && sent.nonce == view.record.nonce;
         let Some(sending) = self.standing.sending.filter(ours) else { return false };
-        // A multi has one zxid, and nobody has renewed since: the record's mzxid is the term's. Its version is not
-        // taken from the view: the term was read first, perhaps before the take-over was applied.
+        // A multi has one zxid, and there was no renewal since: the record's mzxid is the term's. The term's version is
+        // not taken from the view, which read the term first, perhaps before the take-over was applied.
         let conditions = Conditions { slot: view.record.slot, record: view.record.version, term: sending.term };
         self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
         true
     }
 
-    /// Nobody waits for an answer any more: what the record says is what became of our take-over.
+    /// The process is leaving: the record shows whether its pending take-over was applied.
     fn settle_departure(&mut self, now: Now, view: View) {
         if !self.recognises(now, view) {
             self.go(now);
         }
     }
 
-    /// Nothing is under way any more that would hold up the end of this process, if it is to end.
+    /// Ends the process, if it is to end; no pending request delays that any more.
     fn go(&mut self, now: Now) {
         if let Some(Departure { reason, why, .. }) = self.departure {
             self.leave(now, After::Exit(reason), why);
@@ -290,7 +290,7 @@ impl Machine {
     fn begin_tenure(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
         let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
         self.standing.sending = None;
-        // In a shared election, the first renewal makes it count.
+        // In a shared election the first renewal certifies the take-over.
         let starts_at_once = !sending.waits && !timing.needs_two_writes();
         let deadlines = starts_at_once.then(|| timing.deadlines(sent_at));
         let too_late = deadlines.is_some_and(|deadlines| now.lease >= deadlines.kill_at);
@@ -324,7 +324,7 @@ impl Machine {
         self.settle_in(now, &sending, starts_at_once);
     }
 
-    /// The record is ours: what now?
+    /// The record is ours: exit, wait or start.
     fn settle_in(&mut self, now: Now, sending: &Sending, starts_at_once: bool) {
         if let Some(Departure { reason, why, .. }) = self.departure {
             self.begin_release(now, After::Exit(reason), why);
@@ -353,7 +353,7 @@ impl Machine {
         }
     }
 
-    /// Applied, not applied, or still to be applied: read before the next write.
+    /// The outcome is unknown: read before the next write.
     pub(super) fn unanswered(&mut self, now: Now, request: Request) {
         match self.phase {
             Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
@@ -376,7 +376,7 @@ impl Machine {
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } => self.lose_tenure(now, Why::SessionOver),
             Phase::Leading | Phase::Paused { .. } => self.seat_lost(now, Why::SessionOver),
-            // The tree is being ended already, by a deadline that needs no session.
+            // A deadline that needs no session ends the tree already.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),
             Phase::Following => self.go(now),
             Phase::Done => {}
@@ -388,7 +388,7 @@ impl Machine {
         if self.tenure.is_some() {
             return self.reassure(now);
         }
-        // A watch may have fired while nobody listened.
+        // A watch event may have been lost with the connection.
         if self.phase == Phase::Following {
             self.look_again();
         }

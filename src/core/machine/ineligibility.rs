@@ -1,12 +1,11 @@
-//! Reasons why this process may not lead now, and how it gives way.
+//! Reasons why this process may not lead now, and how it steps down.
 //!
-//! Most of them *keep out*: we leave the line, or stop the command, free the record and leave, and come back when all
-//! are lifted. *Disabled* is everyone's: nobody runs the command, and nobody loses his place.
+//! Most reasons remove us from the queue: we leave it, or stop the command, free the record and leave, and come back
+//! when none is left. *Disabled* holds for every host: no host runs the command, and every candidate keeps its place.
 //!
-//! Leaving the line is opening a new session (decision 4): whatever the old one has created goes with it, a candidate
-//! whose create was never answered too.
-//!
-//! Never: a withdrawal while the tree lives (I4); a take-over that was sent is answered before we go.
+//! We leave the queue by opening a new session (decision 4): all znodes of the old one are deleted with it, even a
+//! candidate whose create was never answered. We do not leave while the tree lives (I4), nor before a pending take-over
+//! is answered.
 
 use super::phase::{After, Link, Phase};
 use super::{Machine, Standing};
@@ -14,7 +13,7 @@ use crate::core::action::{Action, ExitReason, PhaseName, Transition, Why};
 use crate::core::event::{Ineligibility, Request};
 use crate::core::time::{Now, Timestamp};
 
-/// What bars us now.
+/// The reasons that hold now.
 #[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own, and all may hold at once")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ineligibilities {
@@ -22,7 +21,7 @@ pub struct Ineligibilities {
     pub ineligible: bool,
     pub disabled: bool,
     pub handing_over: bool,
-    /// We resigned, and it is another host's turn until then.
+    /// This process resigned; other hosts go first until then.
     pub stand_back_until: Option<Timestamp>,
 }
 
@@ -36,7 +35,7 @@ impl Ineligibilities {
         }
     }
 
-    /// Whether we may not stand in line.
+    /// Whether this process must leave the queue.
     pub fn keep_out(&self) -> bool {
         self.unhealthy || self.ineligible || self.handing_over || self.stand_back_until.is_some()
     }
@@ -45,7 +44,7 @@ impl Ineligibilities {
         self.keep_out() || self.disabled
     }
 
-    /// The foremost of the reasons.
+    /// The most important reason.
     pub(super) fn why(&self) -> Why {
         match self {
             Self { unhealthy: true, .. } => Why::Unhealthy,
@@ -62,7 +61,7 @@ impl Ineligibilities {
 }
 
 impl Machine {
-    /// What bars us now, for whoever has to explain it.
+    /// The reasons that hold now, for status and logs.
     pub fn bars(&self) -> Ineligibilities {
         self.bars
     }
@@ -71,7 +70,7 @@ impl Machine {
         let before = self.bars;
         self.bars.set(bar, on);
         match self.phase {
-            // `pass_following` sees to the line.
+            // `pass_following` handles the queue.
             Phase::Following if before.disabled && !self.bars.disabled => self.look_again(),
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } if self.bars.is_any() => {
                 self.resign(now);
@@ -80,7 +79,7 @@ impl Machine {
         }
     }
 
-    /// Who came later goes; but no command is ended for the sake of a name.
+    /// The participant that came later exits; but a command that runs is not stopped for a duplicate id.
     pub(super) fn id_taken(&mut self, now: Now) {
         let exit = After::Exit(ExitReason::IdTaken);
         match self.phase {
@@ -95,20 +94,20 @@ impl Machine {
         }
     }
 
-    /// Another contender asks us to yield; who has nothing to yield need not.
+    /// Another client asks us to yield. Ignored without a record.
     pub(super) fn revoked(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. }) {
             self.yield_seat(now, After::Rejoin, Why::Revoked);
         }
     }
 
-    /// Gives way for what bars us.
+    /// Steps down for the reasons that hold.
     pub(super) fn resign(&mut self, now: Now) {
         let (after, why) = self.after_bars();
         self.yield_seat(now, after, why);
     }
 
-    /// Gives way, the tree first, with the lease renewed meanwhile.
+    /// Stops the tree first, with the lease renewed meanwhile, then steps down.
     pub(super) fn yield_seat(&mut self, now: Now, after: After, why: Why) {
         match self.run {
             Some(_) => {
@@ -127,7 +126,7 @@ impl Machine {
         self.bars.stand_back_until = Some(now.lease.after(self.settings.service.stand_back));
     }
 
-    /// Leaves the line, or enters it again, as the bars say.
+    /// Leaves or enters the queue, as the reasons require.
     pub(super) fn heed_bars_in_line(&mut self, now: Now) {
         if self.timing().is_none() || self.standing.is_out == self.bars.keep_out() {
             return;
@@ -141,7 +140,7 @@ impl Machine {
         }
     }
 
-    /// By a new session, in which we stay out of it for now.
+    /// Opens a new session, without a candidate for now.
     pub(super) fn leave_line(&mut self, now: Now) {
         self.candidacy.0 += 1;
         self.pending = None;
@@ -150,7 +149,7 @@ impl Machine {
         self.reconnect_when_due(now);
     }
 
-    /// First in line, but nobody may run the command.
+    /// First in line, but the command is disabled.
     pub(super) fn heed_disabled(&mut self, now: Now) {
         if self.only_if_free() {
             self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);

@@ -1,4 +1,4 @@
-//! Holding the record: the wait, the start, renewals, pauses, and the ways to lose it.
+//! Holding the record: the wait, the start, renewals, pauses, and the loss of the record.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::core::order::{Order, RunId};
 use crate::core::settings::OnPause;
 use crate::core::time::{Now, Timestamp};
 
-/// A request without an answer is repeated after this part of a renewal interval.
+/// An unanswered request is repeated after this part of a renewal interval.
 const RETRIES_PER_RENEWAL: u32 = 4;
 
 impl Machine {
@@ -22,7 +22,7 @@ impl Machine {
         self.renewal_due_at(now).min(kill_at).min(self.give_up_at()).min(self.look_due_at())
     }
 
-    /// When a look that was not answered is repeated.
+    /// When an unanswered look is repeated.
     pub(super) fn look_due_at(&self) -> Timestamp {
         self.standing.retry_at.filter(|_| self.pending.is_none() && self.timing().is_some()).unwrap_or(Timestamp::NEVER)
     }
@@ -103,7 +103,7 @@ impl Machine {
         if !over || !contact || now.lease >= deadlines.stop_at || self.run.is_some() {
             match self.phase {
                 Phase::Waiting => {}
-                // What had to be done is done.
+                // The preparations are done.
                 Phase::Preparing { .. } => self.phase = Phase::Preparing { step: Step::Ready },
                 _ => self.enter_phase(now, Phase::Waiting, Why::TookOver),
             }
@@ -126,7 +126,7 @@ impl Machine {
         self.run_until = service.timeout.map_or(Timestamp::NEVER, |timeout| now.lease.after(timeout));
         self.history.started(now.lease);
         self.rest_until = self.history.next_start_at(&service.restart);
-        // From now on a tree may live under it.
+        // From now on a tree may live under this record.
         self.finished = None;
         if let Some(tenure) = &mut self.tenure {
             tenure.has_started = true;
@@ -157,8 +157,8 @@ impl Machine {
         }
     }
 
-    /// Is the record still ours? A renewal tells at once; who may not renew only reads: while the record waits, and under
-    /// at-least-once without the first place.
+    /// Checks that the record is still ours. A renewal tells at once. While the record waits, and under at-least-once
+    /// without the first place, we may not renew and only read.
     pub(super) fn reassure(&mut self, now: Now) {
         if self.runs_out() {
             return self.observe_again();
@@ -174,7 +174,7 @@ impl Machine {
 
     pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
         let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else {
-            // The answer to a renewal of a tenure that was lost meanwhile.
+            // The renewal of a term that was lost meanwhile.
             return self.look_again();
         };
         tenure.conditions.record = version;
@@ -236,7 +236,7 @@ impl Machine {
         match (self.at_least_once(), view.place) {
             _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(),
             (true, Place::First) => self.adopt(now, view.record, view.term_version),
-            // Someone stands before our new candidate: the record will tell when it has taken over.
+            // Another candidate stands before our new one: the record will tell when it has taken over.
             (true, _) if stale => self.look_again(),
             (true, _) => self.observe(),
             (false, _) => {}
@@ -247,23 +247,23 @@ impl Machine {
     }
 
     pub(super) fn observed_as_holder(&mut self, now: Now, record: Record, term_version: i32) {
-        // What another slot's record says is no news of ours.
+        // Another slot's record says nothing about ours.
         let Some(tenure) = self.tenure.filter(|tenure| tenure.conditions.slot == record.slot) else { return };
         let ours = record.nonce == tenure.nonce;
         match self.phase {
             Phase::Releasing { .. } if ours && !record.held => self.released(now),
-            // The successor waits for our very term, whose tree is empty: the record is as good as ours to free.
+            // The successor waits for exactly this term, whose tree is empty: we may free its record.
             Phase::Releasing { .. } if !ours && self.waits_for_us(record) => self.adopt(now, record, term_version),
-            // The successor waits for our lease. Versions only grow, except with the whole base.
+            // The successor waits for our lease. Versions only grow, unless the whole base was deleted.
             Phase::Stopping { lapsed: true, .. }
                 if !ours && self.is_waited_for(record) && record.version > tenure.conditions.record => {}
-            // Nothing to adopt, and yet a conflict: the term is another one's.
+            // A conflict without a newer version of ours: another candidate owns the term.
             _ if !ours || !record.held || tenure.conflict == Some(record.version) => self.deposed(now),
             _ => self.adopt(now, record, tenure.conditions.term),
         }
     }
 
-    /// A hint that came while a holder's request was under way, and was not answered by it.
+    /// Handles a change that arrived while a holder's request was pending.
     pub(super) fn look_at_what_changed(&mut self) {
         if self.runs_out() && self.standing.stale && self.pending.is_none() {
             return self.observe_again();
@@ -277,14 +277,14 @@ impl Machine {
         }
     }
 
-    /// Its holder waits for this very term of ours, and for nobody else.
+    /// The record's holder waits for exactly this term of ours.
     fn waits_for_us(&self, record: Record) -> bool {
         let last_run = record.waiting_on.map(|last_run| last_run.nonce);
         let fits = |tenure: &Tenure| last_run == Some(tenure.nonce) && tenure.conflict != Some(record.version);
         record.held && self.tenure.as_ref().is_some_and(fits)
     }
 
-    /// Its holder starts nothing before our lease is over; under at-least-once nobody waits for it.
+    /// The record's holder starts nothing before our lease is over; under at-least-once there is no wait.
     fn is_waited_for(&self, record: Record) -> bool {
         record.held && (record.waiting_on.is_some() || self.at_least_once())
     }
@@ -293,7 +293,7 @@ impl Machine {
         record.held && self.tenure.is_some_and(|tenure| tenure.nonce == record.nonce)
     }
 
-    /// Our own lost reply: take the version, and nothing else. `kill_at` stays where an answer has put it.
+    /// Our own lost reply: adopt the version only. `kill_at` moves only by an answer.
     fn adopt(&mut self, now: Now, record: Record, term_version: i32) {
         if let Some(tenure) = &mut self.tenure {
             tenure.conditions.record = record.version;
@@ -350,7 +350,7 @@ impl Machine {
         }
     }
 
-    /// The record is someone else's.
+    /// Another candidate holds the record.
     fn deposed(&mut self, now: Now) {
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } => {
@@ -366,7 +366,7 @@ impl Machine {
         }
     }
 
-    /// The candidate is gone, with its session or by hand. The lease still runs, but no renewal can prolong it.
+    /// The candidate was deleted, with its session or by hand. The lease still runs, but cannot be renewed.
     pub(super) fn seat_lost(&mut self, now: Now, why: Why) {
         if self.nobody_waits() {
             return self.kill_tree(now, why);

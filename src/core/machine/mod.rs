@@ -1,9 +1,7 @@
-//! The supervisor's machine: `handle(now, event)` says what to do, `next_deadline(now)` when to look again.
+//! The supervisor's machine: `handle(now, event)` returns the actions, `next_deadline(now)` the time of the next call.
 //!
-//! Time passes before an event is read: after a hang the first action is what the clock demands, whatever is queued.
-//! At most one request to `ZooKeeper` is under way; an answer that nobody waits for changes nothing.
-//!
-//! Never: I/O, a clock, a log line.
+//! Deadlines are checked before the event: after a hang, the first actions are those that are overdue. At most one
+//! request to `ZooKeeper` is pending; an unexpected answer changes nothing.
 
 mod ending;
 mod following;
@@ -36,10 +34,10 @@ use sightings::Sightings;
 use standstill::Standstill;
 use term::Tenure;
 
-/// SIGHUP: the number is the same on every Linux.
+/// SIGHUP has the same number on every Linux.
 const HANGUP: i32 = 1;
 
-/// What the user chose, as far as it changes a decision.
+/// The user's options that change a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub wishes: Wishes,
@@ -53,11 +51,11 @@ pub struct Settings {
     pub stop_timeout: Duration,
     pub service: Service,
     pub preparations: Preparations,
-    /// Drawn at random for each process; zero is reserved for records that are nobody's.
+    /// Random for each process; zero is reserved for [`Nonce::UNKNOWN`].
     pub instance: u64,
 }
 
-/// See the module's page.
+/// See the module page.
 #[derive(Clone, Debug)]
 pub struct Machine {
     settings: Settings,
@@ -68,30 +66,29 @@ pub struct Machine {
     standing: Standing,
     pending: Option<Request>,
     tenure: Option<Tenure>,
-    /// It outlives our sessions and candidacies: it says nothing about them.
+    /// Kept across sessions and candidacies.
     sightings: Sightings,
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
-    /// By when the guard must have reported that it took the order to start: after that it would refuse it.
+    /// When the guard must have reported that it took the start order. It would refuse the order later.
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
-    /// By when its tree must be dead, by what the guard was ordered. What lives on then survives SIGKILL.
+    /// When the tree must be dead, by the guard's orders. Processes that live on survive SIGKILL.
     dead_by: Timestamp,
-    /// The last run that `--timeout` has ended.
+    /// The last run that `--timeout` ended.
     timed_out: Option<RunId>,
     history: History,
-    /// No start before this: a back-off, or the least interval between starts.
+    /// No start before this: a back-off, or the minimum interval between starts.
     rest_until: Timestamp,
     bars: Ineligibilities,
-    /// How the command of the last run ended.
     status: Option<ChildStatus>,
-    /// Take-overs sent so far; each has a nonce of its own.
+    /// Take-overs sent so far; each has its own nonce.
     sendings: u64,
     /// Our record of a term whose wait was over and whose tree is empty: as good as free (I8).
     finished: Option<Nonce>,
-    /// The last release was to leave our candidate in its place.
+    /// The last release leaves our candidate in its place.
     keeps_candidate: bool,
     stop_requested: bool,
     departure: Option<Departure>,
@@ -107,7 +104,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that has nothing yet; its first `handle` asks for a session.
+    /// A machine in its initial state; its first `handle` asks for a session.
     pub fn new(settings: Settings, now: Now) -> Self {
         let by = |limit: Option<Duration>| limit.map_or(Timestamp::NEVER, |limit| now.lease.after(limit));
         Self {
@@ -137,7 +134,7 @@ impl Machine {
             departure: None,
             guard_gone: false,
             standstill: Standstill::new(now),
-            // `--wait 0` looks once; how long that look may take is the connect timeout's business.
+            // `--wait 0` looks once; `--connect-timeout` limits that look.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
             too_late_at: by(settings.service.start_deadline),
             connect_by: by(settings.connect_timeout),
@@ -147,7 +144,7 @@ impl Machine {
         }
     }
 
-    /// What to do about `event`, in order.
+    /// The actions for `event`, in order.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         self.notice_standstill(now);
         self.let_time_pass(now);
@@ -157,7 +154,7 @@ impl Machine {
         std::mem::take(&mut self.actions)
     }
 
-    /// When to call `handle` with `Ticked`, unless something happens before.
+    /// When to call `handle` with `Ticked`, unless an event comes first.
     pub fn next_deadline(&self, now: Now) -> Option<Timestamp> {
         let phase = match self.phase {
             Phase::Done => return None,
@@ -171,7 +168,6 @@ impl Machine {
         (phase < Timestamp::NEVER).then_some(phase)
     }
 
-    /// The phase, without what it holds.
     pub fn phase(&self) -> PhaseName {
         self.phase.name()
     }
@@ -219,7 +215,7 @@ impl Machine {
     fn signal_received(&mut self, now: Now, signal: i32) {
         match self.run {
             Some(run) => self.order(Order::Signal { run, signal }),
-            // The terminal is gone, and nobody else is there to hear of it (T5).
+            // The terminal hung up, and no command is there to receive SIGHUP (T5).
             None if signal == HANGUP && !self.is_between_runs() => self.stop_was_requested(now),
             None => {}
         }
@@ -227,7 +223,7 @@ impl Machine {
 
     fn note_of_session(&mut self, now: Now, event: Event) {
         match event {
-            // A session opens once: not again after it was said to be over.
+            // A session opens once, and not after it was reported to be over.
             Event::Connected { negotiated, .. } if self.link == Link::Opening => self.connected(now, negotiated),
             Event::Unreachable { .. } if self.link == Link::Opening => {
                 self.link = Link::Down { retry_at: self.reconnect.retry_at(now.lease) };
@@ -240,7 +236,7 @@ impl Machine {
         }
     }
 
-    /// Events of the present candidacy only: an answer to an earlier one is void (T51).
+    /// Handles events of the present candidacy; answers to an earlier one are void (T51).
     fn note_of_election(&mut self, now: Now, event: Event) {
         match event {
             Event::LineChanged { .. } => self.line_changed(now),
@@ -264,7 +260,7 @@ impl Machine {
         self.look_at_what_changed();
     }
 
-    /// Takes the pending request if it is one of these.
+    /// Clears the pending request if it is one of these.
     fn answers(&mut self, requests: &[Request]) -> bool {
         let answered = self.pending.is_some_and(|pending| requests.contains(&pending));
         if answered {
@@ -273,8 +269,8 @@ impl Machine {
         answered
     }
 
-    /// The guard would refuse the start by now, and has not reported that it took the order. Judged when nothing else is to be heard: after a
-    /// hang of ours, its reports are there to be read, and come first.
+    /// Kills a guard that has not reported the start order in time; it would refuse the order by now. Checked when no
+    /// event is queued, because after a hang the guard's reports come first.
     fn end_silent_guard(&mut self, now: Now) {
         if now.lease >= self.start_by {
             self.start_by = Timestamp::NEVER;
@@ -300,7 +296,7 @@ impl Machine {
         }
     }
 
-    /// What the clock demands; asking twice changes nothing.
+    /// Handles the deadlines that have passed. Idempotent.
     fn let_time_pass(&mut self, now: Now) {
         self.bars.pass(now);
         match self.phase {
@@ -325,7 +321,7 @@ impl Machine {
         }
     }
 
-    /// Those of the present term, if it has a lease already.
+    /// The deadlines of the present term, if it has a lease.
     fn deadlines(&self) -> Option<Deadlines> {
         self.tenure.and_then(|tenure| tenure.deadlines)
     }
@@ -334,7 +330,7 @@ impl Machine {
         self.settings.guarantee == Guarantee::AtLeastOne
     }
 
-    /// Sends one request; the caller has seen that none is pending.
+    /// Sends one request; the caller has checked that none is pending.
     fn request(&mut self, request: Request, action: Action) {
         self.pending = Some(request);
         self.actions.push(action);

@@ -1,4 +1,4 @@
-//! Where a machine stands.
+//! The phases of the machine.
 
 use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::lease::Timing;
@@ -9,11 +9,11 @@ use crate::core::time::Timestamp;
 pub(super) enum Step {
     /// The fence command runs.
     Fence,
-    /// The slot's marker is being written.
+    /// The run marker is being written.
     Mark,
-    /// It is too soon after the last start, or the last failure.
+    /// The minimum interval or the back-off after a failure is not over.
     Backoff,
-    /// Nothing but a fresh renewal.
+    /// Only a fresh renewal is missing.
     Ready,
 }
 
@@ -21,33 +21,32 @@ pub(super) enum Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum After {
     Rejoin,
-    /// Keep our place in the line.
+    /// Keep our place in the queue.
     Stay,
     Exit(ExitReason),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// No record is ours; connecting, lining up, waiting for our turn.
+    /// No record is ours: connecting, queueing, waiting for our turn.
     Following,
-    /// The record is ours, the previous lease may still run.
+    /// The record is ours; the previous lease may still run.
     Waiting,
-    /// The record is ours, no lease but ours runs, and no tree lives; something must be done, or awaited, before a start.
+    /// The record is ours, no other lease runs, and no tree lives; a step remains before the start.
     Preparing {
         step: Step,
     },
-    /// The command runs (or its start was ordered).
+    /// The command runs, or its start was ordered.
     Leading,
     /// The command runs, contact is lost, the lease is not over.
     Paused {
         since: Timestamp,
     },
-    /// The tree is being ended. `lapsed`: for lack of a lease, so nothing prolongs it (I5).
+    /// The tree is being stopped. `lapsed`: for lack of a lease, so nothing prolongs it (I5).
     Stopping {
         after: After,
         lapsed: bool,
     },
-    /// The tree is empty; the record is being freed.
     Releasing {
         until: Timestamp,
         after: After,
@@ -70,7 +69,7 @@ impl Phase {
     }
 }
 
-/// The process is to end, but a take-over is under way: what became of it is to be known before, for so long.
+/// The process is to end, but waits, for a limited time, for the answer to a pending take-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Departure {
     pub reason: ExitReason,

@@ -1,9 +1,8 @@
-//! Between the record and the start: what must be done, or awaited, while no tree lives.
+//! The steps between the take-over and the start, while no tree lives.
 //!
-//! The steps come in the order of [`Step`], each only where it is wanted, and all but the last only before the first
-//! start of a term. Where none is wanted, this phase does not exist: the start follows in the same turn.
-//!
-//! Never: a start without runway (I2); a release of a record that was not fenced though it had to be.
+//! They come in the order of [`Step`], each only if it is configured, and all but the last only before the first start
+//! of a term. Without any, the start follows in the same turn. A start needs runway (I2). A record whose last holder
+//! must be fenced is not released before that.
 
 use super::phase::{After, Phase, Step};
 use super::{Link, Machine};
@@ -13,7 +12,7 @@ use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
 
 impl Machine {
-    /// Takes the next step towards the start, which may be the start.
+    /// Takes the next step, which may be the start.
     pub(super) fn prepare(&mut self, now: Now) {
         let step = self.next_step(now);
         if step == Step::Ready {
@@ -30,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// The command failed, and is started again in this term.
+    /// The command failed and is started again in this term.
     pub(super) fn rest(&mut self, now: Now, until: Timestamp, why: Why) {
         self.rest_until = until.max(self.rest_until);
         self.enter_phase(now, Phase::Preparing { step: Step::Backoff }, why);
@@ -76,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// One request under way at a time: a renewal comes first.
+    /// One request at a time: a renewal comes first.
     fn mark_when_due(&mut self, now: Now) {
         let Some(tenure) = self.tenure.filter(|tenure| tenure.is_unmarked && now.lease >= tenure.mark_at) else {
             return;
@@ -96,19 +95,19 @@ impl Machine {
                 self.prepare(now);
             }
             (Phase::Preparing { step: Step::Mark }, Some(_)) => {
-                // Our own run, which was taken from us and is not to be repeated, is no success.
+                // Our own run was interrupted and is not repeated: that is no success.
                 let own = self.runs > 0 && self.settings.on_loss == OnLoss::Exit;
                 let reason = if own { ExitReason::LeadershipLost } else { ExitReason::Duplicate };
                 self.begin_release(now, After::Exit(reason), Why::Duplicate);
             }
             (Phase::Releasing { .. }, Some(_)) => self.send_release(),
-            // The tenure was lost meanwhile.
+            // The term was lost meanwhile.
             (Phase::Following, _) => self.look_again(),
             _ => {}
         }
     }
 
-    /// The fence command ended; a failure leaves the record as it is, so that the next leader has to fence, too.
+    /// The fence command ended. After a failure the record stays as it is, so that the next leader has to fence, too.
     pub(super) fn fenced(&mut self, now: Now, token: i64, is_fenced: bool) {
         let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.grant.token == token) else { return };
         if self.phase != (Phase::Preparing { step: Step::Fence }) {
@@ -135,12 +134,12 @@ impl Machine {
         self.tenure = None;
     }
 
-    /// The command has run in this term, and will again: signals that are its own have nobody to hear them.
+    /// The command has run in this term and will run again: there is no process to forward its signals to.
     pub(super) fn is_between_runs(&self) -> bool {
         matches!(self.phase, Phase::Preparing { .. }) && self.tenure.is_some_and(|tenure| tenure.has_started)
     }
 
-    /// For the log: how long a phase that is being entered will rest.
+    /// For the log: how long the new phase will rest.
     pub(super) fn next_in(&self, now: Now) -> Option<std::time::Duration> {
         let until = match self.phase {
             Phase::Waiting => self.tenure.map(|tenure| now.lease.after(now.observer.until(tenure.not_before))),

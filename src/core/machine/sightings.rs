@@ -1,12 +1,10 @@
-//! Since when it is known that a record was not renewed: what a wait counts from.
+//! Since when a record is known not to have been renewed: the start of a successor's wait.
 //!
-//! A version under which a command may have run has the zxid of its write, and zxids are handed out in the order of the
-//! writes. Whoever has seen one zxid knows that every write with a lower one was sent before: also a renewal of another
-//! slot. So it is enough to follow one of several records. With one slot it comes to this: when we *first* saw a record
-//! under which nobody has run since this version. A record that waits keeps the count, and so does the end of a session
-//! of ours.
-//!
-//! Never: an instant that lies before the sending of a renewal that made the version.
+//! A version under which a command may have run has the zxid of its write, and zxids grow in the order of the writes. A
+//! host that has seen one zxid knows that every write with a lower one was sent before, even a renewal of another slot.
+//! So it is enough to follow one of several records. With one slot, the wait counts from when we *first* saw a record
+//! under which no command has run since this version. A waiting record keeps the count, and so does the end of our
+//! session.
 
 use crate::core::event::Record;
 use crate::core::order::Slot;
@@ -15,7 +13,7 @@ use crate::core::time::Sighting;
 /// More than the renewals of two leases.
 const KEPT: usize = 32;
 
-/// The newest zxid that was known at an instant, and the slot whose record showed it.
+/// A zxid, the instant at which it was first known, and the slot whose record showed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Seen {
     zxid: i64,
@@ -23,17 +21,16 @@ struct Seen {
     at: Sighting,
 }
 
-/// Growing zxids; what is too old is forgotten, which makes a wait longer and never shorter.
+/// Growing zxids. Forgetting old ones makes a wait longer, never shorter.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Sightings(Vec<Seen>);
 
 impl Sightings {
-    /// The record was read, and says so now.
     pub fn note(&mut self, record: Record, now: Sighting) {
         let zxid = record.last_run_under();
         let before = self.0.iter().rfind(|seen| seen.slot == record.slot);
         if before.is_some_and(|seen| zxid < seen.zxid) {
-            // No zxid ever goes back, unless the ensemble has lost what it had acknowledged.
+            // Zxids go back only if the ensemble has lost acknowledged writes.
             self.0.clear();
         }
         if self.of(record).is_some() {

@@ -1,6 +1,4 @@
-//! What the machine holds at one moment, for those who only look on.
-//!
-//! Never: a judgement. Whether a lease still runs depends on when the snapshot is *read*.
+//! The machine's state at one moment, for observers. Whether a lease still runs is judged when the snapshot is *read*.
 
 use super::{After, Machine, Phase};
 use crate::core::action::{ExitReason, PhaseName, Why};
@@ -9,37 +7,35 @@ use crate::core::lease::Timing;
 use crate::core::order::{Deadlines, Grant, RunId};
 use crate::core::settings::OnPause;
 
-/// See the module's page.
+/// See the module page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     pub phase: PhaseName,
     /// The newest session of this process, open or not.
     pub session: SessionNumber,
-    /// Of the session, while it is open.
+    /// The timing of the session, while it is open.
     pub timing: Option<Timing>,
-    /// The newest look at the election in this candidacy; none before our candidate was seen.
+    /// The newest look at the election in this candidacy; `None` until our candidate was seen.
     pub view: Option<View>,
     pub tenure: Option<Held>,
-    /// Why this process may not lead now, if it may not.
+    /// Why this process may not lead now, if so.
     pub barred: Option<Why>,
     /// The run whose tree may be alive.
     pub run: Option<RunId>,
-    /// The command was told to stand still.
+    /// The command was frozen.
     pub frozen: bool,
-    /// The process will exit, as soon as nothing runs any more.
+    /// The process will exit when nothing runs any more.
     pub is_ending: bool,
 }
 
-/// A record that is ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
     pub grant: Grant,
-    /// `None`: it waits for the lease before its own, and has none yet.
+    /// `None`: it waits for the lease before its own.
     pub deadlines: Option<Deadlines>,
 }
 
 impl Machine {
-    /// See [`Snapshot`].
     pub fn snapshot(&self) -> Snapshot {
         let paused = matches!(self.phase, Phase::Paused { .. });
         Snapshot {

@@ -1,7 +1,6 @@
-//! A host that stands still (stopped, frozen, starved) until its lease is nearly over finds its guard killed by the kernel's
-//! timer, and the command with it: leadership is lost as in a partition, and the guard did what it is there for.
-//!
-//! Never: a tree that is taken for dead because of it; the guard's orphans are ended first, as ever.
+//! If this host stands still (stopped, frozen, starved) until its lease is nearly over, the kernel's timer kills the
+//! guard, and the command with it. Leadership is lost as in a partition, and the guard worked as designed. The guard's
+//! orphans are still ended before anything else.
 
 use std::time::Duration;
 
@@ -12,18 +11,18 @@ use crate::core::order::ChildStatus;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
 
-/// SIGKILL: what the kernel does to the command of a guard that dies.
+/// SIGKILL: how the kernel ends the command of a dead guard.
 const KILLED: ChildStatus = ChildStatus::Signaled(9);
 
-/// What is known about our own pauses.
+/// Our own pauses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standstill {
     turned_at: Timestamp,
-    /// When the last turn asked for the next one.
+    /// When the last turn asked to be woken.
     due_at: Timestamp,
-    /// The pause that the present lease has not outlived, as far as we know.
+    /// The last pause, if no renewal was acknowledged since.
     length: Option<Duration>,
-    /// It has cost us the guard: this process ends only to start anew.
+    /// The pause cost us the guard: the process restarts itself at its end.
     starts_anew: bool,
 }
 
@@ -32,7 +31,6 @@ impl Standstill {
         Self { turned_at: now.lease, due_at: Timestamp::NEVER, length: None, starts_anew: false }
     }
 
-    /// A renewal was acknowledged.
     pub fn is_survived(&mut self) {
         self.length = None;
     }
@@ -43,8 +41,8 @@ impl Standstill {
 }
 
 impl Machine {
-    /// How long we stood still, if half of what was left of the lease has passed since we should have been woken: the kernel's
-    /// timer leaves the guard no more than nine tenths of that.
+    /// Notes a standstill if half of the rest of the lease has passed since we should have been woken. The kernel's
+    /// timer allows the guard at most nine tenths of that.
     pub(super) fn notice_standstill(&mut self, now: Now) {
         let Standstill { turned_at, due_at, .. } = self.standstill;
         let Some(kill_at) = self.run.and(self.deadlines()).map(|deadlines| deadlines.kill_at) else { return };
@@ -71,7 +69,7 @@ impl Machine {
         (After::Exit(reason), Why::StoodStill { length })
     }
 
-    /// Who was asked to stop does not start anew.
+    /// A process that was asked to stop does not restart itself.
     pub(super) fn last_reason(&mut self, reason: ExitReason) -> ExitReason {
         if reason == ExitReason::StoodStill && self.stop_requested {
             return ExitReason::StopRequested(Some(self.status.unwrap_or(KILLED)));

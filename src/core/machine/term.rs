@@ -8,23 +8,22 @@ use crate::core::lease::Timing;
 use crate::core::order::{Deadlines, Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
-/// A take-over that was sent, as its reply (or the record, if the reply was lost) will be judged by: with the instants of
-/// this very sending.
+/// A take-over that was sent. Its reply, or the record if the reply was lost, is judged by the instants of this
+/// sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sending {
     pub nonce: Nonce,
     pub slot: Slot,
     pub sent_at: Timestamp,
-    /// The previous lease is over then: `Sighting::ZERO` if there was none.
+    /// When the previous lease is over; `Sighting::ZERO` if there was none.
     pub not_before: Sighting,
-    /// It wrote a record that waits: no lease of ours begins with it.
+    /// It wrote a waiting record, which gives us no lease.
     pub waits: bool,
-    /// The version of the term that it makes.
+    /// The version that it gives to the term.
     pub term: i32,
 }
 
 impl Sending {
-    /// How the term before this one ended.
     pub fn takeover(&self, term: i32) -> Takeover {
         match self.not_before {
             Sighting::ZERO if term <= 1 => Takeover::First,
@@ -39,35 +38,34 @@ impl Sending {
 pub(super) struct Tenure {
     pub nonce: Nonce,
     pub grant: Grant,
-    /// The versions that our next write is conditional on.
+    /// The versions for our next conditional write.
     pub conditions: Conditions,
     /// When the newest acknowledged write was sent.
     pub acked_sent_at: Timestamp,
-    /// `None`: the record says that we wait, and gives us no lease; the first renewal will.
+    /// `None`: the record waits and gives no lease; the first renewal will.
     pub deadlines: Option<Deadlines>,
     pub not_before: Sighting,
     /// When the next renewal is due.
     pub renew_at: Timestamp,
-    /// A renewal on this version of the record was refused.
+    /// The record version on which a renewal was refused.
     pub conflict: Option<i32>,
-    /// The last holder has to be fenced before anything starts, or is released.
+    /// The last holder has to be fenced before a start or a release.
     pub is_unfenced: bool,
-    /// The marker of this run has to be written before anything starts.
+    /// The run marker has to be written before a start.
     pub is_unmarked: bool,
-    /// When the marker is to be written (again).
+    /// When to write the marker (again).
     pub mark_at: Timestamp,
-    /// The command was started in this term.
     pub has_started: bool,
 }
 
 impl Tenure {
-    /// Whether the previous lease is over, so that no tree but ours can live under this record (I8).
+    /// Whether the previous lease is over, so that only our own tree can live under this record (I8).
     pub fn wait_is_over(&self, now: Now) -> bool {
         now.observer >= self.not_before
     }
 
-    /// When the next renewal may be sent. A record that waits is left alone until the wait is over: it carries the lease
-    /// of somebody else, and the renewal puts ours in its place.
+    /// When the next renewal may be sent. A waiting record carries the previous holder's lease and stays unchanged
+    /// until the wait is over; then the renewal writes our own.
     pub fn renewal_due_at(&self, now: Now) -> Timestamp {
         if self.deadlines.is_some() || self.wait_is_over(now) {
             return self.renew_at;
@@ -75,13 +73,13 @@ impl Tenure {
         now.lease.after(now.observer.until(self.not_before)).max(self.renew_at)
     }
 
-    /// What a renewal or a release writes.
+    /// The content of a renewal or a release.
     pub fn entry(&self, own_lease: Duration) -> Entry {
         Entry { nonce: self.nonce, token: Some(self.grant.token), lease: own_lease, waiting_on: None }
     }
 
-    /// A renewal sent at `sent_at` was acknowledged. Returns our deadlines if it moved them: one that is answered after
-    /// `kill_at` counts for nothing (I5), and none brings a deadline closer. The first ones of a holder that has waited are
+    /// A renewal sent at `sent_at` was acknowledged. Returns our deadlines if it moved them. An answer after `kill_at`
+    /// counts for nothing (I5), and none brings a deadline closer. The first deadlines of a holder that has waited are
     /// those of its first renewal; where two writes are needed, of its second, which follows at once.
     pub fn extend(&mut self, now: Now, sent_at: Timestamp, timing: &Timing) -> Option<Deadlines> {
         let certified_at = self.acked_sent_at;
@@ -95,7 +93,7 @@ impl Tenure {
         if counts {
             self.deadlines = Some(deadlines);
         }
-        // What counts lies far back: another write brings the newer one in.
+        // The certified write is old: another write certifies the newer one.
         let lags = timing.needs_two_writes() && certified_at.after(2 * timing.renewal_interval) < sent_at;
         if lags || self.deadlines.is_none() {
             self.renew_at = now.lease;

@@ -1,13 +1,13 @@
-//! The environment of the command: ours wins over what was inherited, and what concerns only us is not passed on.
-//!
-//! Never: a variable that would let the command speak for us to systemd (T33), or set options of a nested run.
+//! The environment of the command: our variables replace inherited ones, and variables that concern only us are not
+//! passed on. The command must not be able to speak for us to systemd (T33), and a nested run must not take over our
+//! options.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::core::order::{Grant, Takeover};
 
-/// What stays the same from term to term.
+/// The values that stay the same from term to term.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// `--id`
@@ -27,8 +27,8 @@ const OURS: [&str; 8] = [
     "ZK_LEADER_SLOT",
 ];
 
-/// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, our own options, and what an errand of ours is told: the
-/// term of a run inside a hook is another one's.
+/// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, our own options, and the variables of our auxiliary
+/// commands: a run inside a hook has its own term.
 const NOT_PASSED_ON: [&str; 8] = [
     "WATCHDOG_",
     "LISTEN_",
@@ -40,12 +40,12 @@ const NOT_PASSED_ON: [&str; 8] = [
     "ZK_LEADER_PREVIOUS_",
 ];
 
-/// What the command gets of `inherited`.
+/// The part of `inherited` that the command gets.
 pub fn passed_on(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
     inherited.into_iter().filter(|(name, _)| is_passed_on(name)).filter_map(variable).collect()
 }
 
-/// What the releaser gets of `inherited`: our options, too.
+/// The part of `inherited` that the releaser gets: our options, too.
 pub fn kept(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<CString> {
     let is_ours = |name: &OsStr| OURS.iter().any(|ours| name == *ours);
     inherited.into_iter().filter(|(name, _)| !is_ours(name)).filter_map(variable).collect()
@@ -55,7 +55,7 @@ fn variable((name, value): (OsString, OsString)) -> Option<CString> {
     CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
 }
 
-/// What a command is told about its term.
+/// The variables that describe a term.
 pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
     let takeover = match grant.takeover {
         Takeover::First => "first",
@@ -75,13 +75,13 @@ pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
     OURS.iter().zip(values).filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
 }
 
-/// What any errand is told: who asks.
+/// The variables that every auxiliary command gets: our identity.
 pub fn of_identity(identity: &Identity) -> Vec<CString> {
     let values = [("ZK_LEADER_ID", &identity.id), ("ZK_LEADER_PATH", &identity.path)];
     values.into_iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
 }
 
-/// `variables`, and of `inherited` what they do not say.
+/// `variables`, then the inherited ones of other names.
 pub fn told(variables: &[CString], inherited: &[CString]) -> Vec<CString> {
     let name = |variable: &CString| variable.as_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
     let names: Vec<_> = variables.iter().map(name).collect();

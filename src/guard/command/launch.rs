@@ -1,6 +1,4 @@
-//! From a forked process to the command: all that happens between `fork(2)` and `execve(2)`.
-//!
-//! Never: a command that outlives the guard because the guard died in between (T11).
+//! The steps between `fork(2)` and `execve(2)`. The command must not outlive a guard that dies in between (T11).
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -21,10 +19,10 @@ use crate::guard::command::streams;
 use crate::guard::command::terminal::Terminal;
 use crate::guard::sys;
 
-/// The exit status of a process that could not become the command. Nobody reads it: the errno says more.
+/// The exit status of a process that could not become the command. It is not used; the errno says more.
 pub const NOT_EXECUTED: i32 = 127;
 
-/// The command, ready to be started again and again.
+/// The command and how to start it, any number of times.
 #[derive(Debug)]
 pub struct Launch {
     arguments: Vec<CString>,
@@ -32,23 +30,23 @@ pub struct Launch {
     identity: Identity,
     directory: Directory,
     pub foreground: Option<Foreground>,
-    /// For an errand: what the next run of it is told.
+    /// For an auxiliary command: the briefing of its next run.
     errand: Option<Briefing>,
 }
 
-/// `--foreground`: no session of its own.
+/// `--foreground`: the command stays in our session.
 #[derive(Debug)]
 pub struct Foreground {
     pub terminal: Option<Terminal>,
 }
 
-/// What changes from start to start.
+/// The values that change from start to start.
 #[derive(Debug)]
 pub struct Surroundings {
-    /// A clean copy of ours, and the term's.
+    /// A cleaned copy of our environment, and the term's variables.
     environment: Vec<CString>,
     takes_terminal: bool,
-    /// An errand's standard input.
+    /// The standard input of an auxiliary command.
     stdin: Option<Vec<u8>>,
 }
 
@@ -71,28 +69,28 @@ impl Launch {
         })
     }
 
-    /// An auxiliary command, told of each run by a briefing.
+    /// An auxiliary command. Each run gets a briefing.
     ///
     /// # Errors
-    /// As [`Launch::new`].
+    /// See [`Launch::new`].
     pub fn errand(command: Vec<OsString>) -> io::Result<Self> {
         let nobody = Identity { id: String::new(), path: String::new() };
         Ok(Self { errand: Some(Briefing::default()), ..Self::new(command, nobody, None)? })
     }
 
-    /// Where the command stands, whatever becomes of us.
+    /// Sets the command's working directory.
     pub fn stand_in(&mut self, directory: Directory) {
         self.directory = directory;
     }
 
-    /// Whether this is an errand's; if so, the next run of it is told this.
+    /// Sets the next briefing. Returns `false` if this is not an auxiliary command.
     pub fn brief(&mut self, briefing: Briefing) -> bool {
         let takes = self.errand.is_some();
         self.errand = self.errand.take().map(|_| briefing);
         takes
     }
 
-    /// To be asked for before the fork: in a PID namespace our group has no number.
+    /// Call this before the fork: in a PID namespace our group has no number.
     pub fn surroundings(&self, grant: &Grant) -> Surroundings {
         if let Some(Briefing { variables, stdin }) = &self.errand {
             let environment = environment::told(variables, &self.passed_on);
@@ -104,7 +102,7 @@ impl Launch {
         Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand), stdin: None }
     }
 
-    /// Turns the calling process into the command, looked up like `execvp(3)` does. Returns only what went wrong.
+    /// Turns the calling process into the command, looked up as by `execvp(3)`. Returns only on an error.
     pub fn become_command(&self, surroundings: &Surroundings) -> Errno {
         if let Err(errno) = self.directory.enter().and_then(|()| self.leave_our_group(surroundings.takes_terminal)) {
             return errno;
@@ -122,7 +120,7 @@ impl Launch {
         }
     }
 
-    /// A session of its own, or, in the foreground, a group of its own in ours.
+    /// Creates a new session, or, in the foreground, a new group in our session.
     fn leave_our_group(&self, takes_terminal: bool) -> Result<(), Errno> {
         let Some(foreground) = &self.foreground else { return setsid().map(drop) };
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
@@ -133,15 +131,15 @@ impl Launch {
     }
 }
 
-/// From now on the calling process is killed when the guard, its parent, dies; `ESRCH` if it has died already.
-/// The kernel forgets it when the process changes its credentials: `setpriv(1)`, `su(1)`, a set-user-ID program
-/// (`PR_SET_PDEATHSIG(2const)`). Such a one is left to the guard and the sentinel, if they may signal it.
+/// From now on the calling process is killed when the guard, its parent, dies; `ESRCH` if the guard has died already.
+/// The kernel clears this when the process changes its credentials: `setpriv(1)`, `su(1)`, a set-user-ID program
+/// (`PR_SET_PDEATHSIG(2const)`). Then the guard and the sentinel kill it, if they have the permission.
 pub fn die_with(guard: Pid) -> Result<(), Errno> {
     set_pdeathsig(Signal::SIGKILL)?;
     if getppid() == guard { Ok(()) } else { Err(Errno::ESRCH) }
 }
 
-/// A pipe that `execve(2)` closes: the end of file says that it succeeded, an errno that it did not.
+/// A pipe that `execve(2)` closes: end of file reports success, an errno reports failure.
 #[derive(Debug)]
 pub struct ExecPipe {
     reader: ExecReader,
@@ -165,7 +163,7 @@ impl ExecPipe {
 
     /// In the new process.
     pub fn tell(&self, errno: Errno) {
-        // If the guard is gone, so are we.
+        // If the guard is dead, this process dies, too.
         let _ = write(&self.writer, &(errno as i32).to_ne_bytes());
     }
 
@@ -176,7 +174,7 @@ impl ExecPipe {
 }
 
 impl ExecReader {
-    /// `None` while the new process is still on its way.
+    /// `None` until the new process has executed or failed.
     pub fn result(&self) -> Option<ExecResult> {
         let mut errno = [0; 4];
         match read(&self.0, &mut errno) {
@@ -197,7 +195,7 @@ impl AsFd for ExecReader {
 mod tests {
     use super::*;
 
-    /// T11: the guard died before its death could be noticed by signal, and somebody else is the parent now.
+    /// T11: the guard died before the parent-death signal was set, and the process has another parent now.
     #[test]
     fn a_process_whose_guard_has_died_already_goes_no_further() {
         let not_our_parent = getpid();

@@ -1,7 +1,5 @@
-//! An errand's standard streams: what it was briefed with, or nothing, to read; all that it prints goes to our standard
-//! error, because our standard output is the command's.
-//!
-//! Never: a write that may block.
+//! The standard streams of an auxiliary command. It reads its briefing or nothing. Its output goes to our standard
+//! error, because our standard output belongs to the command.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -19,7 +17,7 @@ pub fn redirect(stdin: &[u8]) -> Result<(), Errno> {
     dup2_stdout(io::stderr())
 }
 
-/// A file and no pipe: one with little room (`pipe(7)`, pipe-user-pages-soft) would block for ever.
+/// A file, because a pipe with a small buffer (`pipe(7)`, pipe-user-pages-soft) would block for ever.
 fn in_memory(bytes: &[u8]) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"zk-leader-briefing", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(bytes)?;

@@ -1,9 +1,7 @@
-//! `--foreground`: the command's process group is the terminal's foreground group while it runs, so that it can read the
-//! terminal and Ctrl-C reaches it exactly once; afterwards the group that had it before has it again. What stops the command
-//! (Ctrl-Z, a read in the background) stops our own job, too: the shell comes back, and `fg` continues both. The lease is
-//! not renewed meanwhile.
-//!
-//! Never: a terminal taken from a job that is not ours.
+//! `--foreground`: the command's process group is the terminal's foreground group while it runs, so that it can read
+//! the terminal, and Ctrl-C reaches it exactly once. Afterwards the previous foreground group gets the terminal back. A
+//! signal that stops the command (Ctrl-Z, a read in the background) stops our own job, too: the shell comes back, and
+//! `fg` continues both. The lease is not renewed meanwhile. We do not take the terminal from another job.
 
 use std::fs::{File, OpenOptions};
 
@@ -14,12 +12,11 @@ use nix::unistd::{Pid, getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 use crate::guard::processes::children::parent_of;
 use crate::guard::sys;
 
-/// Our controlling terminal, and the process group that we were started in.
 #[derive(Debug)]
 pub struct Terminal {
     tty: File,
     owner: Pid,
-    /// Our parent is a shell that waits for stopped jobs: the kernel would not stop one that nobody can continue.
+    /// Our parent is a shell that waits for stopped jobs. The kernel does not stop a group that has no such parent.
     has_shell: bool,
 }
 
@@ -31,37 +28,37 @@ impl Terminal {
         Some(Self { tty, owner, has_shell: has_shell(owner) })
     }
 
-    /// Whether its owner has it: a job in the background has no say.
+    /// Whether our group is in the foreground. A background job must not change the foreground group.
     pub fn is_at_hand(&self) -> bool {
         tcgetpgrp(&self.tty) == Ok(self.owner)
     }
 
-    /// Only with SIGTTOU blocked (`tcsetpgrp(3)`). A terminal that hung up meanwhile is nobody's.
+    /// Requires SIGTTOU to be blocked (`tcsetpgrp(3)`). Fails if the terminal has hung up.
     pub fn give_to(&self, group: Pid) -> bool {
         tcsetpgrp(&self.tty, group).is_ok()
     }
 
-    /// If its owner has it: `fg` gives it to our job, which is to hand it on.
+    /// Gives the terminal to `group` if our group has it: `fg` gives it to our job first.
     pub fn hand_over(&self, group: Pid) -> bool {
         self.is_at_hand() && self.give_to(group)
     }
 
-    /// What to do about a command that was stopped by this signal: whether it is to be continued at once. If not, our job is
-    /// stopped with it, if there is a shell to continue both.
+    /// Handles a command that this signal stopped. Returns whether to continue it at once. If not, our job is stopped
+    /// with it, if there is a shell to continue both.
     pub fn outlives_stop(&self, signal: i32, group: Pid) -> bool {
         if is_of_background(signal) && self.hand_over(group) {
             return true;
         }
         if self.has_shell {
-            // Its own group ignores SIGTTOU.
+            // Our own group ignores SIGTTOU.
             let signal = if signal == libc::SIGTTIN { signal } else { libc::SIGTSTP };
             let _ = sys::kill(-self.owner.as_raw(), signal);
         }
         !self.has_shell && !is_of_background(signal)
     }
 
-    /// Gives it back to its owner, if `group` has it or a group without processes (in a PID namespace the command's
-    /// group has another number).
+    /// Gives the terminal back to our group if `group` has it, or a group without processes (in a PID namespace the
+    /// command's group has another number).
     pub fn take_back_from(&self, group: Pid) {
         let Ok(holder) = tcgetpgrp(&self.tty) else { return };
         if holder == self.owner || (holder != group && has_processes(holder)) {
@@ -75,12 +72,12 @@ impl Terminal {
     }
 }
 
-/// Of a process that reads or writes a terminal that it does not have: it would be stopped again at once.
+/// Whether this signal stops a process that uses a terminal in the background. Continued, it would be stopped again.
 pub const fn is_of_background(signal: i32) -> bool {
     matches!(signal, libc::SIGTTIN | libc::SIGTTOU)
 }
 
-/// Whether the first of our ancestors outside of our group is in our session: such a group is no orphaned one (`setpgid(2)`).
+/// Whether our first ancestor outside of our group is in our session: then our group is not orphaned (`setpgid(2)`).
 fn has_shell(owner: Pid) -> bool {
     let mut ancestor = getppid();
     while getpgid(Some(ancestor)) == Ok(owner) {
@@ -90,7 +87,7 @@ fn has_shell(owner: Pid) -> bool {
     getsid(Some(ancestor)).is_ok_and(|session| getsid(None) == Ok(session))
 }
 
-/// Signal 0 only asks (`kill(2)`).
+/// Signal 0 only checks (`kill(2)`).
 fn has_processes(group: Pid) -> bool {
     group.as_raw() > 1 && sys::kill(-group.as_raw(), 0) != Err(Errno::ESRCH)
 }

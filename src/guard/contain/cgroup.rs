@@ -1,7 +1,6 @@
-//! A cgroup v2 of our own: the command joins it before it is executed, and `cgroup.kill` ends whatever is in it, however
-//! it forks (`cgroups(7)`, Documentation/admin-guide/cgroup-v2.rst).
-//!
-//! Never: a cgroup that we did not make; a look-up by path once the command runs.
+//! Containment in a cgroup v2 that we create. The command joins it before it is executed, and `cgroup.kill` kills every
+//! process in it, even while they fork (`cgroups(7)`, Documentation/admin-guide/cgroup-v2.rst). Once the command runs,
+//! the cgroup is not looked up by path.
 
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +17,7 @@ use nix::unistd::ForkResult;
 use super::stale_cgroups::{self, PREFIX};
 use crate::guard::sys;
 
-/// See the module.
+/// See the module page.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
@@ -31,24 +30,24 @@ pub struct Cgroup {
     events: File,
 }
 
-/// As many names are tried, if others with our process id (before us, or in other PID namespaces) have some of them.
+/// The number of names to try, if other cgroups with our process id (older, or of another PID namespace) exist.
 const NAMES: u32 = 1024;
 
 impl Cgroup {
-    /// Makes one below the cgroup that we are in, and tries that a process can join it.
+    /// Creates a cgroup below our own, and tests that a process can join it.
     ///
     /// # Errors
-    /// When there is no cgroup v2, we may not make or join one, or the kernel has no `cgroup.kill` (Linux 5.14).
+    /// If there is no cgroup v2, if we may not create or join one, or if the kernel has no `cgroup.kill` (Linux 5.14).
     pub fn make() -> io::Result<Self> {
         let parent = own_cgroup()?;
         stale_cgroups::remove(&parent);
         let (path, directory) = claim(&parent)?;
-        // Nothing is removed that is not held.
+        // Hold the lock while removing.
         let _held = directory.try_clone()?;
         Self::open(&path, directory).and_then(Self::tried).inspect_err(|_| remove(&path))
     }
 
-    /// `directory` is held until we end: it tells others that this cgroup is no leftover.
+    /// `directory` stays locked until we end: the lock shows other processes that this cgroup is in use.
     fn open(path: &Path, directory: File) -> io::Result<Self> {
         let for_writing = |name| {
             let file = OpenOptions::new().write(true).open(path.join(name));
@@ -69,20 +68,21 @@ impl Cgroup {
         &self.path
     }
 
-    /// Forks a process, which is in it from its first instruction on, or is to [`Cgroup::join`] it.
+    /// Forks a process that is in the cgroup from its first instruction on, or has to [`Cgroup::join`] it.
     pub fn fork(&self) -> Result<ForkResult, Errno> {
         if self.is_joined_by_fork.get() { sys::fork_into_cgroup(self.directory.as_fd()) } else { sys::fork() }
     }
 
-    /// Moves the calling process into it, if it is not there by its birth.
+    /// Moves the calling process into the cgroup, if it was not forked there.
     pub fn join(&self) -> io::Result<()> {
         if self.is_joined_by_fork.get() { Ok(()) } else { write(&self.procs, "0") }
     }
 
-    /// SIGKILL to every process in it, and to every one that is being forked there.
+    /// SIGKILL to every process in the cgroup, even to one that is being forked there.
     ///
-    /// What is forked into a cgroup that was once killed may be killed at birth: the kernel (seen on 6.18) compares with the
-    /// count of kills of the parent's cgroup. So an empty one is spared, and after a kill processes join by themselves.
+    /// A process that is forked into a cgroup after a kill may be killed at birth: the kernel (seen on 6.18) compares
+    /// with the kill count of the parent's cgroup. So an empty cgroup is not killed, and after a kill processes join by
+    /// themselves.
     pub fn kill(&self) -> io::Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -99,12 +99,12 @@ impl Cgroup {
         write(&self.freeze, "0")
     }
 
-    /// No living process is in it, or below it.
+    /// Whether no process lives in the cgroup or below it.
     pub fn is_empty(&self) -> bool {
         let mut buffer = [0; 256];
         let length = match self.events.read_at(&mut buffer, 0) {
             Ok(length) => length,
-            // It was removed, which takes an empty one.
+            // It was removed, so it was empty.
             Err(error) => return error.raw_os_error() == Some(libc::ENODEV),
         };
         buffer
@@ -112,13 +112,13 @@ impl Cgroup {
             .is_some_and(|events| events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"))
     }
 
-    /// Removes it, which is still held, with whatever cgroups were made in it. Only possible when it is empty.
+    /// Removes the cgroup, while its lock is held, and all cgroups below it. Works only if it is empty.
     pub fn remove(&self) {
         remove(&self.path);
     }
 
-    /// Rights, threaded cgroups and controllers have too many rules to foresee (`cgroups(7)`): one process tries. Some filters
-    /// of system calls do not know the better way in.
+    /// Forks a process that tries to join. Permissions, threaded cgroups and controllers have too many rules to predict
+    /// (`cgroups(7)`). Some system call filters do not know `clone3(2)`; then processes join after the fork.
     fn tried(self) -> io::Result<Self> {
         if self.try_joining().is_err() {
             self.is_joined_by_fork.set(false);
@@ -145,12 +145,13 @@ impl Cgroup {
     }
 }
 
-/// Without an allocation.
+/// Does not allocate.
 fn write(file: &File, text: &str) -> io::Result<()> {
     file.write_at(text.as_bytes(), 0).map(drop)
 }
 
-/// A directory of our own that is held. Others may take one for a leftover, and remove it, before it is: then another.
+/// Creates and locks a directory. Another process may remove it as stale before it is locked; then another name is
+/// tried.
 fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
     let pid = std::process::id();
     for attempt in 0..NAMES {
@@ -175,14 +176,14 @@ fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::Error::new(io::ErrorKind::AlreadyExists, complaint))
 }
 
-/// Depth first; a cgroup is removed by `rmdir(2)` although it shows files.
+/// Depth first. `rmdir(2)` removes a cgroup although it shows files.
 fn remove(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove(&entry.path());
         }
     }
-    // What is left over is an empty directory, and the next process with our id takes another name.
+    // An empty directory may remain; the next process with our id uses another name.
     let _ = fs::remove_dir(path);
 }
 
@@ -193,8 +194,8 @@ fn own_cgroup() -> io::Result<PathBuf> {
     locate(&mounts, &membership).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no cgroup v2 is mounted"))
 }
 
-/// Where the cgroup `0::<path>` of `/proc/self/cgroup` is to be found. v1 hierarchies may be mounted beside it, and a
-/// container may see only a part of the v2 one: the mount's root is cut off.
+/// The directory of the cgroup `0::<path>` in `/proc/self/cgroup`. v1 hierarchies may be mounted, too, and a container
+/// may see only a part of the v2 one: the mount's root is cut off.
 fn locate(mountinfo: &[u8], membership: &[u8]) -> Option<PathBuf> {
     let own = membership.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::"))?;
     let own = Path::new(std::str::from_utf8(own).ok()?);
@@ -210,7 +211,7 @@ fn locate(mountinfo: &[u8], membership: &[u8]) -> Option<PathBuf> {
     })
 }
 
-/// `\040` stands for a blank, and so on (`proc_pid_mountinfo(5)`).
+/// Decodes `\040` (a blank) and similar escapes (`proc_pid_mountinfo(5)`).
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -255,7 +256,7 @@ mod tests {
     fn a_name_that_another_has_is_not_touched_and_another_is_taken() {
         let parent = tempfile::tempdir().unwrap();
         let name = format!("{PREFIX}{}", std::process::id());
-        // Of a process with our id in another PID namespace, and of one before us that is not empty.
+        // One of a process with our id in another PID namespace, and one of an earlier process that is not empty.
         let theirs = parent.path().join(&name);
         fs::create_dir(&theirs).unwrap();
         let lock = File::open(&theirs).unwrap();
@@ -272,13 +273,13 @@ mod tests {
         assert!(theirs.exists() && !path.exists(), "whoever had our id before us has left it behind");
     }
 
-    /// Each takes the other for long gone, as processes in two PID namespaces may.
+    /// Each takes the other's process for dead, as in two PID namespaces.
     #[test]
     fn whoever_tidies_up_meanwhile_takes_none_away_that_is_claimed() {
         let parent = tempfile::tempdir().unwrap();
         let claim_and_leave = || {
             let (path, held) = claim(parent.path()).unwrap();
-            // As long as it takes the other to look again.
+            // Long enough for the other thread to look again.
             let is_kept = (0..20).all(|_| path.exists());
             remove(&path);
             drop(held);

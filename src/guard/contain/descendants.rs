@@ -1,9 +1,8 @@
-//! Signals to every descendant of this process: the freeze of a tree that has no cgroup of its own, and the stop of what a
-//! command has left behind. Best effort: what is
-//! forked behind our back is looked for again, a few times.
+//! Signals to every descendant of this process: to freeze a tree that has no cgroup, and to stop the processes that a
+//! command left behind. Best effort: a few rounds look for processes that are forked meanwhile.
 //!
-//! Never: a signal to a stranger. A pidfd is opened first, then the parent is read, then the parent is seen alive: so
-//! the id was its child's, and the pidfd is that child's or the pidfd's owner is dead (T38).
+//! No signal may reach an unrelated process. A pidfd is opened first, then the parent id is read, then the parent is
+//! seen alive. So the id belonged to the parent's child, and the pidfd refers to that child or to a dead process (T38).
 
 use std::fs;
 use std::io;
@@ -15,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::guard::processes::children::{Children, parent_of};
 use crate::guard::sys;
 
-/// Processes that fork while they are being stopped are caught in a later round.
+/// Later rounds catch processes that are forked while others are stopped.
 const ROUNDS: usize = 4;
 
 pub fn stop_all(children: &Children) -> io::Result<()> {
@@ -34,11 +33,12 @@ pub fn continue_all(children: &Children) -> io::Result<()> {
     signal_all(children, Signal::CONT).map(drop)
 }
 
-/// Sends these signals, in order, to each process once; also to those that are forked, or change their parent, meanwhile.
+/// Sends these signals, in order, to each process once, including those that are forked or get another parent
+/// meanwhile.
 pub fn tell_all(children: &Children, signals: [i32; 2]) -> io::Result<()> {
     let mut told = Vec::new();
     for _ in 0..ROUNDS {
-        // All are found before the first is told: whoever ends leaves its children to another parent.
+        // Find all before signalling the first: a process that ends leaves its children to another parent.
         let mut found: Vec<Process> = children.list()?.into_iter().filter_map(Process::open).collect();
         let mut looked_at = 0;
         while let Some(process) = found.get(looked_at) {
@@ -52,7 +52,7 @@ pub fn tell_all(children: &Children, signals: [i32; 2]) -> io::Result<()> {
         }
         for process in found {
             for signal in signals {
-                // One that has ended needs no signal; one that we may not signal is seen to survive.
+                // A process that has ended needs no signal. One that we may not signal is reported as surviving.
                 let _ = sys::kill_by_pidfd(process.pidfd.as_fd(), signal);
             }
             told.push(process.pid);
@@ -98,7 +98,7 @@ impl Process {
     }
 }
 
-/// The ids of another process's children; they may be anyone's by the time they are read.
+/// The ids of another process's children. They may be reused by the time they are read.
 pub fn children_of(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

@@ -1,8 +1,6 @@
-//! PID 1 of a namespace: starts the command, reaps what is orphaned, passes signals on, says how the command ended, and ends
-//! with the last of what that left behind. If it is killed, the kernel ends all that is left, and lets the guard reap it only
-//! when nothing is (`pid_namespaces(7)`).
-//!
-//! Never: a life longer than the guard's.
+//! PID 1 of the namespace. It starts the command, reaps orphans, forwards signals, reports how the command ended, and
+//! ends after the last process in the namespace. It does not outlive the guard. If it is killed, the kernel kills every
+//! process in the namespace, and the guard can reap it only when none is left (`pid_namespaces(7)`).
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -19,15 +17,15 @@ use crate::core::order::ChildStatus;
 use crate::guard::command::launch::{self, ExecPipe, ExecResult};
 use crate::guard::sys::{self, Child};
 
-/// What the init tells the guard.
+/// A message from the init to the guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Word {
     Executed,
     NotExecuted(i32),
-    /// It was stopped by this signal.
+    /// The command was stopped by this signal.
     Stopped(i32),
     Ended(ChildStatus),
-    /// Not a word, but that none will follow: it has closed its end, or died.
+    /// No message will follow: the init has closed its end, or died.
     Last,
 }
 
@@ -38,8 +36,8 @@ pub struct Init {
     socket: OwnedFd,
 }
 
-/// Starts an init, and with it the command: `become_command` runs in the command's process. `tells_stops`: the
-/// guard wants to know when it is stopped.
+/// Starts an init, which starts the command: `become_command` runs in the command's process. `tells_stops`: the init
+/// reports when the command is stopped.
 pub fn spawn(
     namespace: PidNamespace,
     tells_stops: bool,
@@ -64,7 +62,7 @@ impl Init {
         self.socket.as_fd()
     }
 
-    /// What it said; `None` if nothing new.
+    /// The next message; `None` if there is none yet.
     pub fn word(&self) -> Option<Word> {
         let mut record = [0; WORD_SIZE];
         match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
@@ -74,19 +72,19 @@ impl Init {
         }
     }
 
-    /// Has the init send a signal to everything else in the namespace.
+    /// Makes the init send a signal to every other process in the namespace.
     pub fn pass_on_to_all(&self, signal: i32) -> Result<(), Errno> {
         self.pass_on(-signal)
     }
 
-    /// Has the init send a signal to the command: only its parent knows that the id is still the command's.
+    /// Makes the init send a signal to the command. As its parent, the init knows that the id is still the command's.
     pub fn pass_on(&self, signal: i32) -> Result<(), Errno> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         send(self.socket.as_raw_fd(), &signal.to_ne_bytes(), flags).map(drop)
     }
 }
 
-/// In the new namespace, with every signal blocked: one that an init does not handle would be lost anyway.
+/// Runs in the new namespace with every signal blocked. An init would ignore signals without a handler anyway.
 fn run(
     namespace: PidNamespace,
     socket: &OwnedFd,
@@ -96,7 +94,7 @@ fn run(
     set_pdeathsig(Signal::SIGKILL)?;
     namespace.settle()?;
     let exec = ExecPipe::new()?;
-    // The guard may have died before that call; here getppid() is always 0, but the socket knows (T11).
+    // The guard may have died before that call. getppid() is always 0 here, but the socket shows it (T11).
     exit_without_guard(socket);
     let command = match sys::fork()? {
         ForkResult::Child => {
@@ -151,7 +149,7 @@ fn attend(command: i32, tells_stops: bool, socket: &OwnedFd, exec: launch::ExecR
     }
 }
 
-/// Ends this process, and with it the namespace, if the guard has closed its end, or died.
+/// Ends this process, and with it the namespace, if the guard has closed its end or died.
 fn exit_without_guard(socket: &OwnedFd) {
     let mut signal = [0; 4];
     if recv(socket.as_raw_fd(), &mut signal, MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT) == Ok(0) {
@@ -159,7 +157,7 @@ fn exit_without_guard(socket: &OwnedFd) {
     }
 }
 
-/// A negative number is for everything but us (`kill(2)`), any other for the command, if that is not reaped yet.
+/// A negative number goes to every other process (`kill(2)`), a positive one to the command, if it is not reaped yet.
 fn pass_signals_on(command: Option<i32>, socket: &OwnedFd) {
     let mut record = [0; 4];
     while recv(socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) == Ok(record.len()) {
@@ -170,7 +168,7 @@ fn pass_signals_on(command: Option<i32>, socket: &OwnedFd) {
     }
 }
 
-/// Reaps all that has ended; whether nothing else is left.
+/// Reaps every process that has ended. Returns whether no other process is left.
 fn is_alone() -> bool {
     while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
         let _ = sys::reap(pid);
@@ -178,7 +176,7 @@ fn is_alone() -> bool {
     sys::peek(Child::Any) == Err(Errno::ECHILD)
 }
 
-/// Reaps all but the command; tells how that ended.
+/// Reaps every process that has ended. Returns the command's status if it was among them.
 fn reap_all(command: i32) -> Option<ChildStatus> {
     while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
         if pid == command {
@@ -190,7 +188,7 @@ fn reap_all(command: i32) -> Option<ChildStatus> {
 }
 
 fn tell(socket: &OwnedFd, word: Word) {
-    // If the guard is gone, so are we.
+    // If the guard is dead, this process dies, too.
     let _ = send(socket.as_raw_fd(), &word.encode(), MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
 }
 

@@ -1,9 +1,8 @@
-//! What keeps a tree together, so that none of it escapes the kill: chosen and proven before any command runs.
+//! Containment: how a tree is kept together so that no process escapes the kill. It is chosen and tested before any
+//! command runs. A kind that the user names is not replaced by a weaker one.
 //!
-//! In every kind the guard is a subreaper (`PR_SET_CHILD_SUBREAPER(2const)`): what is orphaned becomes its child, and the
-//! tree is empty when it has none. The other kinds add to that.
-//!
-//! Never: a weaker kind than the user asked for.
+//! In every kind the guard is a subreaper (`PR_SET_CHILD_SUBREAPER(2const)`): orphans become its children, and the tree
+//! is empty when it has none. The other kinds add to that.
 
 mod cgroup;
 mod descendants;
@@ -25,7 +24,7 @@ pub use cgroup::Cgroup;
 pub use descendants::{children_of, tell_all};
 pub use pid_namespace::PidNamespace;
 
-/// What was chosen; its text says what and why, for the log.
+/// The chosen kind. Its `Display` text gives kind and reason for the log.
 #[derive(Debug)]
 pub enum Containment {
     Subreaper { why: String },
@@ -36,7 +35,7 @@ pub enum Containment {
 
 impl Containment {
     /// # Errors
-    /// When what was asked for by name is not possible here. `Auto` always is.
+    /// If the kind that the user named is not possible here. `Auto` always is.
     pub fn choose(contain: Contain) -> io::Result<Self> {
         match contain {
             Contain::Auto => Ok(Cgroup::make()
@@ -52,7 +51,7 @@ impl Containment {
         !matches!(self, Self::ProcessGroup)
     }
 
-    /// Forks the process that will be the command; it is to [`Containment::join`] before it is executed.
+    /// Forks the process that becomes the command; it has to [`Containment::join`] before it is executed.
     pub fn fork(&self) -> Result<ForkResult, Errno> {
         match self {
             Self::Cgroup(cgroup) => cgroup.fork(),
@@ -67,15 +66,15 @@ impl Containment {
         }
     }
 
-    /// SIGKILL to everything that this kind can name at once; the sweep does the rest.
+    /// SIGKILL to every process that this kind can address at once; the sweep kills the rest.
     pub fn kill(&self) {
         if let Self::Cgroup(cgroup) = self {
-            // A cgroup whose kill fails is seen not to be empty, and tried again.
+            // If the kill fails, the cgroup is not empty, and is killed again.
             let _ = cgroup.kill();
         }
     }
 
-    /// Nothing lives in it, as far as this kind can tell; having no children is asked beside it.
+    /// Whether it is empty, as far as this kind can tell. The caller also checks for children.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Cgroup(cgroup) => cgroup.is_empty(),
@@ -97,7 +96,7 @@ impl Containment {
         }
     }
 
-    /// A cgroup outlives its tree, and with it the freeze.
+    /// Thaws the cgroup, which outlives its tree and keeps the freeze.
     pub fn make_ready(&self) -> io::Result<()> {
         match self {
             Self::Cgroup(cgroup) => cgroup.thaw(),
@@ -105,7 +104,7 @@ impl Containment {
         }
     }
 
-    /// Leaves nothing of ours behind. Only when the tree is empty.
+    /// Removes what we created. Call it only when the tree is empty.
     pub fn remove(&self) {
         if let Self::Cgroup(cgroup) = self {
             cgroup.remove();

@@ -1,7 +1,5 @@
-//! A PID namespace: its init dies with the guard, and everything in it with the init, whatever its users, sessions and
-//! groups are (`pid_namespaces(7)`).
-//!
-//! Never: a process of the tree outside the namespace; a change to the mounts of the host.
+//! Containment in a PID namespace. Its init dies with the guard, and every process in it with the init, whatever its
+//! user, session or group (`pid_namespaces(7)`). The host's mounts are not changed.
 
 use std::fmt;
 use std::fs;
@@ -15,7 +13,7 @@ use nix::unistd::{ForkResult, Gid, Uid};
 
 use crate::guard::sys;
 
-/// The namespaces that a tree is started in: PID and mount, and user where we are not root.
+/// The namespaces for a tree: PID and mount, and user if we are not root.
 #[derive(Clone, Copy, Debug)]
 pub struct PidNamespace {
     flags: CloneFlags,
@@ -24,10 +22,10 @@ pub struct PidNamespace {
 }
 
 impl PidNamespace {
-    /// Tries which namespaces can be made here.
+    /// Tests which namespaces can be created here.
     ///
     /// # Errors
-    /// Of the try with a user namespace.
+    /// The error of the attempt with a user namespace.
     pub fn probe() -> io::Result<Self> {
         let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
         let as_root = Self { flags, uid: Uid::effective(), gid: Gid::effective() };
@@ -54,20 +52,21 @@ impl PidNamespace {
         self.flags.contains(CloneFlags::CLONE_NEWUSER)
     }
 
-    /// In the new namespaces: own ids, and a `/proc` that shows them.
+    /// Runs in the new namespaces: maps the ids and mounts a new `/proc`.
     pub fn settle(self) -> Result<(), Errno> {
         if self.has_user_namespace() {
             self.map_own_ids().map_err(|error| error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw))?;
         }
-        // Without its own /proc the namespace is as tight, only ps shows the processes outside of it, and we ourselves refuse to
-        // run in it. It is refused in a user namespace below a container that hides parts of its /proc.
+        // Without its own `/proc` the namespace contains as well; but `ps` shows processes outside of it, and
+        // zk-leader-run refuses to run in it. The mount is refused in a user namespace below a container that hides
+        // parts of its `/proc`.
         let _ = mount_own_proc();
         Ok(())
     }
 
-    /// The command sees the ids that it would see outside (`user_namespaces(7)`).
+    /// Maps each id to itself, so that the command sees the same ids as outside (`user_namespaces(7)`).
     fn map_own_ids(self) -> io::Result<()> {
-        // Of a process that may not be dumped, because it holds secrets, these files are root's (`proc(5)`).
+        // If the process is not dumpable, because it holds secrets, these files belong to root (`proc(5)`).
         let is_dumpable = get_dumpable()?;
         set_dumpable(true)?;
         fs::write("/proc/self/setgroups", "deny")?;

@@ -1,9 +1,8 @@
-//! Empty cgroups that a guard and a supervisor left behind when both were killed at once.
+//! Removes empty cgroups of a guard and a supervisor that were killed at once.
 //!
-//! A cgroup is its owner's for as long as it holds a lock on the directory (`flock(2)`), which the kernel lets go of when it
-//! ends, and nobody removes one without that lock. Process ids are no proof: each PID namespace has its own.
-//!
-//! Never: one that is held; one that somebody is in, which `rmdir(2)` refuses.
+//! The owner of a cgroup holds a lock on its directory (`flock(2)`), which the kernel releases when the owner ends. A
+//! cgroup is removed only under that lock. Process ids prove nothing, because each PID namespace has its own.
+//! `rmdir(2)` refuses a cgroup that has processes.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,10 +14,10 @@ use nix::unistd::Pid;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// Of the names of our cgroups; our process id follows.
+/// The prefix of our cgroups' names; the process id follows.
 pub(super) const PREFIX: &str = "zk-leader-run-";
 
-/// Removes what is left over among the children of `parent`.
+/// Removes stale cgroups among the children of `parent`.
 pub(super) fn remove(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let owner = entry.file_name().to_str().and_then(owner);
@@ -26,18 +25,18 @@ pub(super) fn remove(parent: &Path) {
             continue;
         }
         if let Ok(Some(held)) = hold(&entry.path()) {
-            // Nobody is hurt if it stays.
+            // A cgroup that stays is harmless.
             let _ = fs::remove_dir(entry.path());
-            // Not before: another might take it for his own.
+            // Unlock after the removal, so that no other process claims the directory meanwhile.
             drop(held);
         }
     }
 }
 
-/// Locks a directory. `None`: somebody else has, or it is there no more, or is another one by now.
+/// Locks a directory. `None`: another process holds it, or the path is gone or names another directory now.
 ///
 /// # Errors
-/// When it cannot be opened or locked for another reason.
+/// If it cannot be opened or locked for another reason.
 pub(super) fn hold(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -45,7 +44,7 @@ pub(super) fn hold(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The same, of a directory that was opened as `path`.
+/// Locks a directory that was opened as `path`.
 fn lock(directory: File, path: &Path) -> io::Result<Option<File>> {
     match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
@@ -65,8 +64,8 @@ fn owner(name: &str) -> Option<Pid> {
     attempt_is_good.then(|| i32::try_from(pid).ok().filter(|pid| *pid > 0).map(Pid::from_raw))?
 }
 
-/// Whoever lives with such an id, and is neither us nor PID 1, is left alone even without a lock: it may be a version that
-/// held none. Those two ids live in every namespace, and say nothing.
+/// Whether the owner may be dead. The cgroup of a living process is kept even without a lock: it may be a version that held
+/// none. Our own id and 1 exist in every PID namespace and prove nothing.
 fn may_be_gone(owner: Pid) -> bool {
     owner == Pid::this() || owner == INIT || kill(owner, None) == Err(nix::errno::Errno::ESRCH)
 }

@@ -1,5 +1,5 @@
-//! The guard's machine: whatever is ordered, or not ordered in time, SIGKILL for the whole tree is asked for at
-//! `kill_at`, or sooner.
+//! The guard's machine. It orders SIGKILL for the whole tree at `kill_at` or sooner, whatever other orders arrive or
+//! fail to arrive.
 //!
 //! ```text
 //!            Start              Stop, or stop_at came          by or kill_at came, or the command ended
@@ -7,12 +7,10 @@
 //!                        └───── Kill, kill_at, the command's end, a jump, no supervisor ────▲   TreeEmpty
 //! ```
 //!
-//! In a stop that was ordered, what the command leaves behind is given the signal, too, and the rest of the time.
+//! In an ordered stop, the processes that the command leaves behind get the stop signal, too, and the rest of the time.
 //!
-//! Time passes before an input is read: after a pause of the guard the first step is what the clock demands, whatever
-//! is queued. The cause of an ending is what began it.
-//!
-//! Never: I/O, a clock, an allocation.
+//! Deadlines are checked before the input: after a pause of the guard, the first steps are those that are overdue. The
+//! cause of an ending is the event that began it. The machine does no I/O, reads no clock and does not allocate.
 
 mod steps;
 #[cfg(test)]
@@ -25,22 +23,21 @@ use crate::core::time::Timestamp;
 
 pub use steps::Steps;
 
-/// The guard looks at the clock at least this often while a tree lives: its timer runs on BOOTTIME, which is slewed.
+/// The guard checks the clock at least this often while a tree lives: its timer runs on BOOTTIME, which is slewed.
 const SLICE: Duration = Duration::from_millis(250);
-/// G is at most this, and a fortieth of the lease; see [`Life::slack`].
+/// The limit of G, which is a fortieth of the lease; see [`Life::slack`].
 const SLACK_LONGEST: Duration = Duration::from_millis(100);
 const SLACK_PER_RUNWAY: u32 = 40;
-/// A guard that kills, and takes no step for so long, is itself killed, so that the supervisor finishes its work.
+/// A guard that kills and takes no step for this long is itself killed, so that the supervisor ends the tree.
 const KILLING_STEP_LONGEST: Duration = Duration::from_secs(1);
-/// After SIGKILL, survivors are reported this often.
+/// How often survivors of SIGKILL are reported.
 const STUCK_REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// A fact for the guard's machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// Time passed; perhaps a deadline was reached.
+    /// Time passed; a deadline may have been reached.
     Ticked,
-    /// BOOTTIME − MONOTONIC jumped: the host was suspended, and the lease is forfeit.
+    /// BOOTTIME − MONOTONIC jumped: the host was suspended, and the lease is over.
     ClockJumped,
     /// The supervisor closed its end, or died.
     SupervisorGone,
@@ -49,11 +46,11 @@ pub enum Input {
     Executed {
         pid: i32,
     },
-    /// `execve(2)` failed, or a step before it, in the new process; its end will follow.
+    /// `execve(2)` or an earlier step failed in the new process, which will end.
     NotExecuted {
         errno: i32,
     },
-    /// No process could be made at all.
+    /// No process could be created.
     NotSpawned {
         errno: i32,
     },
@@ -67,26 +64,26 @@ pub enum Input {
     TreeEmpty,
 }
 
-/// One thing for the guard to do.
+/// A step for the guard to carry out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     Spawn(Grant),
     Signal(CommandSignal),
-    /// The stop signal to all that the command has left behind.
+    /// The stop signal to every process that the command left behind.
     StopRest,
-    /// SIGKILL to the whole tree, and again until it is empty.
+    /// SIGKILL to the whole tree, repeated until it is empty.
     KillTree,
     Freeze,
     Thaw,
     Report(Report),
     /// End the guard. Always the last step.
     Quit {
-        /// The supervisor died in this term, whose tree is empty: its record may be freed.
+        /// The supervisor died in this term and the tree is empty: the record may be freed.
         release: Option<Grant>,
     },
 }
 
-/// What is sent to the command alone.
+/// A signal to the command alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommandSignal {
     /// `--stop-signal`.
@@ -97,7 +94,7 @@ pub enum CommandSignal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Supervisor {
     Running,
-    /// The stop signal was sent. `lapsed`: for lack of a lease, which no renewal takes back (I5).
+    /// The stop signal was sent. `lapsed`: for lack of a lease, which a renewal does not undo (I5).
     Stopping {
         by: Timestamp,
         lapsed: bool,
@@ -113,7 +110,7 @@ struct Life {
     run: RunId,
     grant: Grant,
     deadlines: Deadlines,
-    /// G, or less: the longest runway that was ever left is shorter than L, so a fortieth of it is safe to add.
+    /// At most G: it is a fortieth of the longest runway so far, which is shorter than L, so it is safe to add.
     slack: Duration,
     stage: Supervisor,
     frozen: bool,
@@ -123,12 +120,12 @@ struct Life {
     survivors: u32,
 }
 
-/// See the module.
+/// See the module page.
 #[derive(Debug, Default)]
 pub struct Policy {
     life: Option<Life>,
     last_run: Option<RunId>,
-    /// The term of the last tree, which is gone; until the supervisor says that the term is over, too.
+    /// The term of the last tree, which is gone, until the supervisor reports that the term is over.
     rests: Option<Grant>,
     is_supervisor_gone: bool,
 }
@@ -146,7 +143,7 @@ impl Policy {
         steps
     }
 
-    /// When something is to be done even if nothing happens; `None` without a tree.
+    /// When to call `handle` with `Ticked`, unless an input comes first; `None` without a tree.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.life.as_ref().map(|life| match life.stage {
             Supervisor::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
@@ -155,15 +152,15 @@ impl Policy {
         })
     }
 
-    /// How long the guard may sleep on a clock that runs up to 10 % fast or slow; `None`: until something happens.
-    /// The last sleep is short, so that the kernel timer that is armed before it leaves nearly all of G for waking up.
+    /// How long the guard may sleep on a clock that runs up to 10 % fast or slow; `None`: until an input. The last
+    /// sleep is short, so that the kernel timer, armed before it, leaves nearly all of G for waking up.
     pub fn sleep(&self, now: Timestamp) -> Option<Duration> {
         let life = self.life.as_ref()?;
         let left = now.until(self.next_deadline()?);
         Some(if left > life.slack / 4 { SLICE.min(left / 2) } else { left })
     }
 
-    /// When the kernel is to kill the guard itself unless it moves this by then: `kill_at` + G, less the 10 % by which
+    /// When the kernel is to kill the guard itself, unless the guard moves this: `kill_at` + G, less the 10 % by which
     /// the kernel's timer may be slewed. `None` without a tree.
     pub fn lethal_in(&self, now: Timestamp) -> Option<Duration> {
         let life = self.life.as_ref()?;
@@ -175,7 +172,7 @@ impl Policy {
         Some(left.saturating_mul(9) / 10)
     }
 
-    /// What the clock demands.
+    /// Handles the deadlines that have passed.
     fn pass_time(&mut self, now: Timestamp, steps: &mut Steps) {
         let Some(life) = self.life.as_mut() else { return };
         match life.stage {
@@ -255,8 +252,8 @@ impl Policy {
                 steps.push(Step::Freeze);
             }
             (Order::Thaw { .. }, _) => life.thaw(steps),
-            // Too late, or done already: a renewal after a lapse (I5), a freeze of what is being stopped,
-            // anything for what is being killed. (`Start` and `Retire` were taken above.)
+            // Too late or already done: a renewal after a lapse (I5), a freeze during a stop, any order during a kill.
+            // (`Start` and `Retire` were handled above.)
             (
                 Order::Start { .. }
                 | Order::Extend { .. }

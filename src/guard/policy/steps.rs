@@ -1,10 +1,8 @@
-//! A short list that lives on the stack: the kill path allocates nothing.
-//!
-//! Never: more than [`Steps::CAPACITY`] steps; one input asks for at most six.
+//! A short list on the stack: the kill path does not allocate. One input causes at most six steps.
 
 use super::Step;
 
-/// What one input asks for, in order.
+/// The steps for one input, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Steps {
     steps: [Option<Step>; Self::CAPACITY],

@@ -338,7 +338,7 @@ fn a_guard_that_stops_in_the_middle_of_killing_is_killed_itself() {
     assert_eq!(guard.0.lethal_in(at(60_000)), Some(step_longest));
 }
 
-/// Anything that may reach a guard, at any time, for three runs.
+/// Inputs that may reach a guard at any time, for three runs.
 fn inputs() -> impl Strategy<Value = (u64, Input)> {
     let run = || (6_u64..9).prop_map(RunId);
     let deadlines = || (0_u64..9_000, 0_u64..3_000).prop_map(|(stop, reserve)| lease(stop, reserve));
@@ -370,11 +370,11 @@ fn lease(stop: u64, reserve: u64) -> Deadlines {
     Deadlines { stop_at: at(stop), kill_at: at(stop + reserve) }
 }
 
-/// What an onlooker knows who sees only what goes in and what comes out.
+/// An observer that sees only inputs and steps.
 #[derive(Default)]
 struct Onlooker {
     alive: Option<RunId>,
-    /// The latest `kill_at` that any order gave the run that lives.
+    /// The latest `kill_at` that any order gave to the living run.
     granted: u64,
     is_killed: bool,
     rest_is_stopped: bool,
@@ -424,7 +424,7 @@ proptest! {
         let mut millis = 0;
         for (pause, input) in inputs {
             millis += pause;
-            // Only a tree that lives has news.
+            // Only a living tree has news.
             let is_news = !matches!(input, Input::Ordered(_) | Input::Ticked | Input::ClockJumped | Input::SupervisorGone);
             let is_early = input == Input::TreeEmpty && !onlooker.is_killed && !onlooker.rest_is_stopped;
             if is_news && (onlooker.alive.is_none() || is_early) {
@@ -435,9 +435,9 @@ proptest! {
                 onlooker.sees_step(step);
             }
             onlooker.alive = policy.life.map(|life| life.run);
-            // I1: once the last kill_at that was ever granted has come, the tree is being killed.
+            // I1: once the last `kill_at` has come, the tree is being killed.
             prop_assert!(onlooker.alive.is_none() || onlooker.is_killed || at(millis).as_nanos() < onlooker.granted);
-            // I7: a tree has a deadline, a bounded sleep and a kernel timer behind it.
+            // I7: a tree has a deadline, a bounded sleep and a kernel timer.
             prop_assert_eq!(onlooker.alive.is_some(), policy.next_deadline().is_some());
             prop_assert!(policy.sleep(at(millis)).is_none_or(|sleep| sleep <= SLICE));
             prop_assert_eq!(onlooker.alive.is_some(), policy.lethal_in(at(millis)).is_some());

@@ -1,18 +1,16 @@
-//! The children of this process, the adopted ones included. As long as nobody but the caller reaps, every id that is
-//! listed belongs to a child of ours, dead or alive, and to no stranger (T38).
-//!
-//! Never: a `/proc` of another PID namespace, whose numbers are not ours; an allocation, while a list is read.
+//! The children of this process, including adopted ones. While only the caller reaps, every listed id belongs to our
+//! own child, dead or alive (T38). `/proc` must belong to our PID namespace. Reading a list does not allocate.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A source of the ids of our children (`proc_pid_task(5)`), opened once.
+/// A source of our children's ids (`proc_pid_task(5)`), opened once.
 #[derive(Debug)]
 pub enum Children {
     /// `children` of the only thread.
     OfThread(File),
-    /// `children` of every thread: an orphan may be given to any of them.
+    /// `children` of every thread: the kernel may give an orphan to any of them.
     OfProcess,
 }
 
@@ -28,7 +26,7 @@ impl Children {
             Self::OfThread(file) => read_ids(file, &mut visit),
             Self::OfProcess => {
                 for thread in fs::read_dir("/proc/self/task")? {
-                    // A thread that has ended meanwhile has given its children to another one.
+                    // The thread has ended, and its children went to another thread.
                     match File::open(thread?.path().join("children")) {
                         Ok(file) => read_ids(&file, &mut visit)?,
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -47,7 +45,7 @@ impl Children {
     }
 }
 
-/// Numbers with a blank after each.
+/// Numbers, each followed by a blank.
 fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
     let mut buffer = [0; 4096];
     let (mut offset, mut id) = (0, 0);
@@ -55,7 +53,7 @@ fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
         let length = match file.read_at(&mut buffer, offset) {
             Ok(0) => return Ok(()),
             Ok(length) => length,
-            // The thread whose children these were has ended.
+            // The thread that had these children has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -70,7 +68,7 @@ fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
     }
 }
 
-/// The parent of a process: the second field after the name, which stands in brackets and may hold anything.
+/// The parent of a process: the second field after the name, which is in parentheses and may contain anything.
 pub fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let name_ends = stat.iter().rposition(|&byte| byte == b')')?;

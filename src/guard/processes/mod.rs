@@ -1,8 +1,7 @@
-//! The guard and the sentinel as the supervisor sees them, and what is to be done when they are gone.
+//! The guard and the sentinel as the supervisor sees them, and the sweep after their death.
 //!
-//! The tree's orphans are the sentinel's to end. Only if that was killed, too, are they ours, and so is the guard.
-//!
-//! Never: a signal to a process that has merely inherited an id; a wait.
+//! The sentinel ends the tree's orphans. Only if it was killed, too, do the orphans and the guard become our children.
+//! Nothing here waits.
 
 pub mod children;
 pub(crate) mod sweep;
@@ -21,25 +20,25 @@ use crate::guard::contain::Containment;
 use crate::guard::processes::children::Children;
 use crate::guard::sys;
 
-/// See the module.
+/// See the module page.
 #[derive(Debug)]
 pub struct Processes {
     pub guard: i32,
     guard_pidfd: OwnedFd,
-    /// Our child, reaped by nobody else.
+    /// Our child, which only we reap.
     sentinel: i32,
-    /// How it ended, once it has.
+    /// The exit status of the sentinel, once it has ended.
     sentinel_end: Option<ChildStatus>,
 }
 
-/// The status of a sentinel that has seen the last process of the tree go.
+/// The exit status of a sentinel that saw the last process of the tree end.
 const DONE: ChildStatus = ChildStatus::Exited(0);
 
 impl Processes {
-    /// Waits for the sentinel to tell the guard's id, which stays the guard's for as long as the sentinel lives.
+    /// Waits for the sentinel to send the guard's id, which is valid while the sentinel lives.
     ///
     /// # Errors
-    /// When the sentinel ends instead.
+    /// If the sentinel ends instead.
     pub fn told(sentinel: i32, tells: &OwnedFd) -> io::Result<Self> {
         let mut guard = [0; 4];
         if read(tells, &mut guard)? != guard.len() {
@@ -59,25 +58,25 @@ impl Processes {
         let _ = pidfd_send_signal(&self.guard_pidfd, Signal::KILL);
     }
 
-    /// Both, and reaped.
+    /// Whether both have ended and are reaped.
     pub fn have_ended(&mut self) -> bool {
         match self.sentinel_end() {
             None => false,
             Some(DONE) => true,
-            // Where we are no subreaper, it is not ours to reap.
+            // If we are not a subreaper, it is not our child.
             Some(_) => self.guard_has_ended() && !matches!(sys::reap(self.guard), Ok(None)),
         }
     }
 
-    /// One blow and one look, when the guard is dead.
+    /// One sweep after the guard's death. Returns whether the tree is empty.
     ///
     /// # Errors
-    /// When our children cannot be listed: then nothing is known about the tree.
+    /// If our children cannot be listed: then the state of the tree is unknown.
     pub fn have_left_nothing(&mut self, containment: &Containment, spared: &[i32]) -> io::Result<bool> {
         containment.kill();
         match self.sentinel_end() {
             None => {
-                // It is at work, unless it is stopped.
+                // The sentinel is working, unless it is stopped.
                 let _ = sys::kill(self.sentinel, libc::SIGCONT);
                 Ok(false)
             }
@@ -89,7 +88,7 @@ impl Processes {
     fn sentinel_end(&mut self) -> Option<ChildStatus> {
         self.sentinel_end = self.sentinel_end.or_else(|| match sys::reap(self.sentinel) {
             Ok(ended) => ended.map(|(_, status)| status),
-            // Somebody else has reaped it: how it ended is not known.
+            // Another process has reaped it: its status is unknown.
             Err(_) => Some(ChildStatus::Signaled(9)),
         });
         self.sentinel_end
@@ -102,8 +101,7 @@ impl Processes {
     }
 }
 
-/// Nothing else reaps while the list is read, so nothing is missing from it; and a tree with a process in it has one among
-/// our children.
+/// Only we reap, so the list is complete; and a tree that is not empty has a process among our children.
 fn sweep_our_own(containment: &Containment, spared: &[i32]) -> io::Result<bool> {
     let children = Children::OfProcess;
     sweep::pass(&children, None, spared);

@@ -1,33 +1,31 @@
-//! One pass over the children of this process: SIGKILL to each and to the group that it leads, then reap what is dead.
-//! Orphans become children, level by level, so passes that are repeated until there is no child end every descendant.
+//! One pass over the children of this process: SIGKILL to each and to the group that it leads, then reap the dead.
+//! Orphans become children, level by level, so repeated passes end every descendant. A pass does not allocate.
 //!
-//! Only ids of unreaped children are signalled, and only this code reaps: no stranger can have them (T38). A group is
-//! named by the id of a child of ours, so it is neither our own nor the supervisor's (T12).
-//!
-//! Never: an allocation.
+//! Only ids of unreaped children are signalled, and only this code reaps, so no id can belong to another process (T38).
+//! A group is named by the id of our child, so it is neither our own nor the supervisor's (T12).
 
 use nix::errno::Errno;
 
 use crate::guard::processes::children::Children;
 use crate::guard::sys::{self, Child};
 
-/// Reaped in one pass at most; more are left for the next one.
+/// The maximum to reap in one pass; the next pass continues.
 const BATCH: usize = 256;
 
-/// What one pass found.
+/// The result of one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pass {
-    /// Children that were there, the kept ones not counted.
+    /// Children that were found, except the kept one.
     pub found: u32,
     pub reaped: u32,
 }
 
-/// Kills every child but the `spared`, and reaps it if it is dead, but for `kept`: its id goes on naming its group.
+/// Kills every child except the `spared`, and reaps the dead except `kept`, whose id continues to name its group.
 pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
     let mut batch = [0; BATCH];
     let mut places = batch.iter_mut();
     let mut pass = Pass::default();
-    // A list that cannot be read is no proof of anything: the caller asks `has_none`.
+    // An unreadable list proves nothing: the caller checks `has_none`.
     let _ = children.for_each(|pid| {
         if spared.contains(&pid) {
             return;
@@ -48,14 +46,14 @@ pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
     pass
 }
 
-/// SIGKILL to an unreaped child, and to the group it leads if it leads one.
+/// SIGKILL to an unreaped child, and to the group that it leads, if any.
 pub fn kill(pid: i32) {
-    // ESRCH: leads no group. EPERM: another user's, and then it is still there, and reported as surviving.
+    // ESRCH: it leads no group. EPERM: another user's process; it is then reported as surviving.
     let _ = sys::kill(-pid, libc::SIGKILL);
     let _ = sys::kill(pid, libc::SIGKILL);
 }
 
-/// The kernel's word that there is no child at all, dead or alive.
+/// Whether there is no child at all, dead or alive.
 pub fn has_none() -> bool {
     sys::peek(Child::Any) == Err(Errno::ECHILD)
 }

@@ -1,8 +1,6 @@
-//! The dead among our children that nobody waits for. PID 1 of a container is given every process that is orphaned there, also
-//! what never belonged to the command's tree (`docker exec`); any supervisor, as a subreaper, what a child leaves behind that it
-//! was started with. Nobody else can reap these (`pid_namespaces(7)`).
-//!
-//! Never: a signal; a guard, whose end its handle reads.
+//! Reaps zombies that no other code waits for. PID 1 of a container adopts every orphan there, even one outside of the
+//! command's tree (`docker exec`). Any supervisor, as a subreaper, adopts the orphans of a child that it was started
+//! with. No other process can reap these (`pid_namespaces(7)`). Guards are excluded; their handles read their status.
 
 use std::io;
 
@@ -10,23 +8,23 @@ use crate::core::order::ChildStatus;
 use crate::guard::processes::children::Children;
 use crate::guard::sys::{self, Child};
 
-/// Reaps every dead child that is no guard.
+/// Reaps every dead child except guards.
 ///
 /// # Errors
-/// When `/proc` cannot be read.
+/// If `/proc` cannot be read.
 pub fn reap(guards: &[i32]) -> io::Result<()> {
     reap_of(&Children::OfProcess.list()?, guards);
     Ok(())
 }
 
-/// Whether this child of ours, if it is one and is still unreaped, was killed: a sentinel that has done its work was not.
+/// Whether this unreaped child was killed. A sentinel that has finished its work exits instead.
 pub fn was_killed(pid: i32) -> bool {
     matches!(sys::peek(Child::Pid(pid)), Ok(Some((_, ChildStatus::Signaled(_)))))
 }
 
 fn reap_of(children: &[i32], guards: &[i32]) {
     for &pid in children.iter().filter(|pid| !guards.contains(pid)) {
-        // It lives, or somebody was faster.
+        // The child lives, or was reaped already.
         let _ = sys::reap(pid);
     }
 }

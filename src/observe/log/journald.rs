@@ -1,6 +1,5 @@
-//! journald's own protocol (`systemd.io/JOURNAL_NATIVE_PROTOCOL`): one datagram for each event, with its fields.
-//!
-//! Never: a write that may block; an event that is lost because journald is gone: then it goes to standard error.
+//! journald's native protocol (`systemd.io/JOURNAL_NATIVE_PROTOCOL`): one datagram per event, with its fields. A write
+//! never blocks. If journald does not take an entry, it goes to standard error.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
@@ -14,12 +13,12 @@ use crate::observe::console::Stderr;
 const SOCKET: &str = "/run/systemd/journal/socket";
 const MESSAGE: &str = "MESSAGE=";
 
-/// Whether journald is there.
+/// Whether journald runs.
 pub fn is_there() -> bool {
     Path::new(SOCKET).exists()
 }
 
-/// An event as journald reads it. `message` and the values hold no line break.
+/// An event in journald's format. `message` and the values contain no line break.
 pub(super) fn entry<'a>(priority: u8, message: &str, fields: impl Iterator<Item = (&'a str, String)>) -> String {
     let mut entry = format!("SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY={priority}\n{MESSAGE}{message}\n");
     for (name, value) in fields {
@@ -34,7 +33,7 @@ pub(super) fn entry<'a>(priority: u8, message: &str, fields: impl Iterator<Item 
     entry
 }
 
-/// Makes the writers of entries; each is given one whole entry.
+/// Creates the writers; each writes one whole entry.
 pub(super) struct Journal;
 
 impl<'a> MakeWriter<'a> for Journal {
@@ -58,7 +57,7 @@ impl Write for Journal {
     }
 }
 
-/// Whether the entry is on its way, without waiting for room.
+/// Sends the entry without waiting for room; returns whether it was sent.
 fn send(entry: &[u8], to: &Path) -> bool {
     static SOCKET: OnceLock<Option<UnixDatagram>> = OnceLock::new();
     let socket = SOCKET.get_or_init(|| {
@@ -69,7 +68,7 @@ fn send(entry: &[u8], to: &Path) -> bool {
     socket.as_ref().is_some_and(|socket| socket.send_to(entry, to).is_ok())
 }
 
-/// An entry's message, as a line.
+/// The message of an entry, as a line of text.
 fn for_people(entry: &[u8]) -> Vec<u8> {
     let entry = String::from_utf8_lossy(entry);
     let message = entry.lines().find_map(|line| line.strip_prefix(MESSAGE)).unwrap_or_default();

@@ -1,6 +1,4 @@
-//! Counters and the one histogram: what has passed through the loop since we were started.
-//!
-//! Never: a count of what did not pass.
+//! Counters and the histogram of the events and actions since the start of this process.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -17,14 +15,13 @@ use crate::observe::words;
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// Seconds: from a server on this host to the longest lease.
+/// Buckets in seconds: from a server on this host to the longest lease.
 const LATENCIES: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
 const ACKNOWLEDGED: Labels<1> = [("outcome", "acknowledged")];
 const DENIED: Labels<1> = [("outcome", "denied")];
 const UNANSWERED: Labels<1> = [("outcome", "unanswered")];
 
-/// The usual ones.
 const AUXILIARY_OUTCOMES: [&str; 3] = ["succeeded", "failed", "timed-out"];
 
 #[derive(Debug)]
@@ -41,7 +38,7 @@ pub(super) struct Counters {
     ends: Family<Labels<1>, Counter>,
     stuck_reports: Counter,
     auxiliary: Family<Labels<2>, Counter>,
-    /// The token of the last start: another one of the same term is a restart.
+    /// The token of the last start: a second start with the same token is a restart.
     last_token: AtomicI64,
 }
 
@@ -84,7 +81,7 @@ impl Counters {
         counters
     }
 
-    /// A series that begins with its first event hides it from `increase()`.
+    /// Starts every series at zero: `increase()` misses the first event of a series that begins with it.
     fn begin_at_zero(&self) {
         for outcome in [ACKNOWLEDGED, DENIED, UNANSWERED] {
             drop(self.renewals.get_or_create(&outcome));
@@ -94,7 +91,7 @@ impl Counters {
         }
     }
 
-    /// An auxiliary command will be run from time to time.
+    /// Starts the series of this auxiliary command.
     pub fn expect_auxiliary(&self, command: &'static str) {
         for outcome in AUXILIARY_OUTCOMES {
             drop(self.auxiliary.get_or_create(&[("command", command), ("outcome", outcome)]));

@@ -1,6 +1,4 @@
-//! Gauges: set from a status at the moment of reading, and meaningless between two readings.
-//!
-//! Never: a value that is older than the question.
+//! Gauges: computed from the status at the moment of reading.
 
 use std::sync::atomic::AtomicU64;
 

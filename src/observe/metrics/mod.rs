@@ -1,9 +1,7 @@
 //! Counters of events and gauges of the present state, for Prometheus in the `OpenMetrics` text format.
 //!
-//! Counters are fed with the very events and actions that pass through the supervisor's loop. Gauges are judged at the moment
-//! of reading, as [`super::status`] says.
-//!
-//! Never: a label whose values come from outside, but for the two that say who we are.
+//! Counters take the events and actions of the supervisor's loop. Gauges are computed at the moment of reading, see
+//! [`super::status`]. Only the labels `election` and `participant` have values from outside.
 
 mod counters;
 mod gauges;
@@ -23,7 +21,7 @@ pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf
 
 const PREFIX: &str = "zk_leader_run";
 
-/// See the module's page.
+/// See the module page.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -32,7 +30,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of one participant in the election `name`: labels of every metric.
+    /// The metrics of one participant in the election `name`; both are labels of every metric.
     pub fn new(name: &str, participant: &str) -> Self {
         let labels = [("election", name), ("participant", participant)];
         let labels = labels.map(|(label, value)| (label.into(), value.to_owned().into()));
@@ -41,27 +39,27 @@ impl Metrics {
         Self { registry, counters, gauges }
     }
 
-    /// Takes note of an event that the machine is about to hear.
+    /// Counts an event before the machine handles it.
     pub fn hear(&self, now: Now, event: &Event) {
         self.counters.hear(now, event);
     }
 
-    /// Takes note of what the machine has decided.
+    /// Counts an action of the machine.
     pub fn heed(&self, action: &Action) {
         self.counters.heed(action);
     }
 
-    /// The auxiliary command of the option `command` will be run from time to time.
+    /// Announces that the auxiliary command of the option `command` will run.
     pub fn expect_auxiliary(&self, command: &'static str) {
         self.counters.expect_auxiliary(command.trim_start_matches('-'));
     }
 
-    /// One run of it has ended, in one word.
+    /// Counts a run of it by its outcome.
     pub fn auxiliary_ended(&self, command: &'static str, outcome: &'static str) {
         self.counters.auxiliary_ended(command.trim_start_matches('-'), outcome);
     }
 
-    /// All of them, at this moment.
+    /// The text of all metrics now.
     pub fn text(&self, status: &Status, now: Now) -> String {
         self.gauges.read(status, now);
         let mut text = String::new();

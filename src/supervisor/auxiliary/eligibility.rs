@@ -1,6 +1,5 @@
-//! `--eligible-cmd`: asked before this host contends, until it agrees once.
-//!
-//! Never: an answer that counts after the first *yes*; whoever must be asked again and again is `--health-cmd`.
+//! `--eligible-cmd`: asked before this host contends, until it agrees once. A condition that may change later belongs
+//! to `--health-cmd`.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::guard::command::environment::{self, Identity};
 pub(super) struct Eligibility {
     runner: Runner,
     timeout: Duration,
-    /// From a refusal to the next question.
+    /// From a refusal to the next attempt.
     pause: Duration,
     identity: Identity,
     state: State,
@@ -35,7 +34,7 @@ impl Eligibility {
         &mut self.runner
     }
 
-    /// A verdict that the machine has to hear. Cancel-safe.
+    /// A changed verdict for the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {
             let now = clock::now().lease;

@@ -1,6 +1,5 @@
-//! `--fence-cmd`: run once for each earlier leader that may still be doing harm, before the command starts.
-//!
-//! Never: a *yes* without every one of them fenced; a run that goes on when nobody waits for it.
+//! `--fence-cmd`: runs once for each earlier leader that may still be active, before the command starts. It succeeds
+//! only if each of them was fenced. A run whose answer is no longer needed is killed.
 
 use std::collections::VecDeque;
 use std::ffi::CString;
@@ -21,11 +20,11 @@ pub(super) struct Fence {
     timeout: Duration,
     identity: Identity,
     wanted: Option<Wanted>,
-    /// Whom the present run fences; `None`: nobody, or the run is being ended.
+    /// The leader that the present run fences; `None`: no run, or the run is being killed.
     fencing: Option<PendingFence>,
 }
 
-/// What the machine waits for.
+/// The request of the machine.
 struct Wanted {
     grant: Grant,
     left: VecDeque<PendingFence>,
@@ -40,12 +39,12 @@ impl Fence {
         &mut self.runner
     }
 
-    /// The machine waits for all of these to be fenced.
+    /// Fences all of these leaders for the machine.
     pub(super) fn begin(&mut self, grant: Grant, unfenced: Vec<PendingFence>) {
         self.wanted = Some(Wanted { grant, left: unfenced.into() });
     }
 
-    /// Nobody waits any more.
+    /// The machine no longer needs the answer.
     pub(super) fn end(&mut self) {
         self.wanted = None;
         if self.fencing.take().is_some() {

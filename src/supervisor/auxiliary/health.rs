@@ -1,6 +1,5 @@
-//! `--health-cmd`: asked again and again whether this host may lead.
-//!
-//! Never: a check that holds up anything; one that hangs is killed in time, and has failed.
+//! `--health-cmd`: checks periodically whether this host may lead. A check that hangs is killed at its timeout, and has
+//! failed.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -43,7 +42,7 @@ impl HealthWatch {
         self.term = None;
     }
 
-    /// A verdict that the machine has to hear. Cancel-safe.
+    /// A changed verdict for the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {
             let now = clock::now().lease;
@@ -70,7 +69,7 @@ impl HealthWatch {
         match (changed, complaint(outcome, self.timeout)) {
             (Some(true), _) => tracing::info!("Healthy: the health command succeeded"),
             (Some(false), Some(why)) => tracing::warn!(failures, "Unhealthy: the health command failed: {why}"),
-            // The first one says why this host does not even begin.
+            // The first failure tells why this host does not contend.
             (_, Some(why)) if self.health.is_healthy() || failures == 1 => {
                 tracing::warn!(failures, "The health command failed: {why}");
             }

@@ -1,6 +1,5 @@
-//! `--hook`: told of every transition, one after the other, while the machine goes on.
-//!
-//! Never: anything that waits for a hook, except the end of this process, for as long as one hook may take.
+//! `--hook`: runs at every transition, one hook after the other, while the machine goes on. Only the end of this
+//! process waits for hooks, as long as one hook may take.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -22,7 +21,7 @@ pub(super) struct Hooks {
     timeout: Duration,
     identity: Identity,
     running: Option<Running>,
-    /// At the end of this process: no hook runs longer than this.
+    /// At the end of this process, no hook runs longer than this.
     finish_by: Timestamp,
 }
 
@@ -31,7 +30,7 @@ struct Running {
     allowed: Duration,
 }
 
-/// A hook is not begun with less than this part of its time.
+/// A hook is not started with less than this part of its time.
 const SHORTEST_PART: u32 = 10;
 
 impl Hooks {
@@ -57,14 +56,14 @@ impl Hooks {
         self.queue.fenced();
     }
 
-    /// One after the other, for ever. Cancel-safe.
+    /// Runs hooks one after the other; does not return. Cancel-safe.
     pub(super) async fn turns(&mut self) -> Event {
         loop {
             self.turn().await;
         }
     }
 
-    /// Starts the next one if none runs.
+    /// Starts the next hook if none runs.
     pub(super) fn run_next(&mut self, now: Timestamp) {
         let allowed = now.until(self.finish_by).min(self.timeout);
         if !self.runner.is_idle() || allowed < self.timeout / SHORTEST_PART {
@@ -72,14 +71,14 @@ impl Hooks {
         }
         let Some(hook) = self.queue.take() else { return };
         if hook.missed > 0 {
-            tracing::warn!(missed = hook.missed, "Hooks were left out: they come faster than they are done");
+            tracing::warn!(missed = hook.missed, "Hooks were left out: events come faster than hooks finish");
         }
         if self.runner.start(now, self.finish_by, self.briefing(hook)) {
             self.running = Some(Running { hook, allowed });
         }
     }
 
-    /// Waits for the end of one, and starts the next; while none runs, for ever. Cancel-safe.
+    /// Waits for the end of a hook and starts the next; waits for ever while none runs. Cancel-safe.
     async fn turn(&mut self) {
         let outcome = self.runner.ended().await;
         if let Some(Running { hook, allowed }) = self.running.take() {
@@ -92,7 +91,7 @@ impl Hooks {
         self.run_next(clock::now().lease);
     }
 
-    /// Runs what is left, for as long as one hook may take.
+    /// Runs the remaining hooks, for as long as one hook may take.
     pub(super) async fn finish(&mut self) {
         let now = clock::now().lease;
         self.finish_by = now.after(self.timeout);

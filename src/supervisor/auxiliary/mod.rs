@@ -1,7 +1,5 @@
-//! Auxiliary commands, each with a guard of its own: its tree is contained, ended at its deadline and dies with us, as the
-//! command's does, and none can hold up the machine.
-//!
-//! Never: a wait in the loop's way; a decision about leadership. What an errand says becomes an event of the machine.
+//! Auxiliary commands. Each has its own guard, so its tree is contained, killed at its deadline and dies with this
+//! process, like the command's. They do not delay the machine; their results become events of it.
 
 mod eligibility;
 mod fence;
@@ -31,19 +29,18 @@ use health::HealthWatch;
 use hooks::Hooks;
 use runner::Runner;
 
-/// One auxiliary command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuxiliaryCommand {
     /// For `/bin/sh -c`.
     pub command: String,
-    /// Of one run, SIGKILL to its whole tree included.
+    /// For one run, including SIGKILL to its whole tree.
     pub timeout: Duration,
 }
 
-/// Which there are.
+/// The configured auxiliary commands.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What each is told about us.
+    /// Our identity, for their environment.
     pub identity: Identity,
     pub hook: Option<AuxiliaryCommand>,
     pub health: Option<(AuxiliaryCommand, HealthSettings)>,
@@ -52,7 +49,7 @@ pub struct Settings {
     pub fence: Option<AuxiliaryCommand>,
 }
 
-/// Every guard of this process, before there is a runtime.
+/// Every guard of this process, before the runtime exists.
 #[derive(Debug)]
 pub struct Guards {
     pub command: Spawned,
@@ -62,10 +59,10 @@ pub struct Guards {
     fence: Option<Spawned>,
 }
 
-/// Forks the guard of the command, and one for each errand. To be called as the first act of `main`.
+/// Forks the guard of the command and one for each auxiliary command. Call it first in `main`.
 ///
 /// # Errors
-/// As [`handle::fork`]; the guards that were forked already end by themselves.
+/// See [`handle::fork`]. The guards that were forked already end by themselves.
 pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, handle::Error> {
     let mut forked = vec![Some(handle::fork(command)?)];
     fork_next(&mut forked, errands.hook.as_ref())?;
@@ -85,22 +82,22 @@ fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&AuxiliaryCommand
     Ok(())
 }
 
-/// See the module.
+/// See the module page.
 pub struct AuxiliaryCommands {
     hooks: Option<Hooks>,
     health: Option<HealthWatch>,
     eligibility: Option<Eligibility>,
     fence: Option<Fence>,
-    /// Of the term that the command was started in last.
+    /// The term of the last start of the command.
     grant: Option<Grant>,
     guards: Vec<i32>,
 }
 
 impl AuxiliaryCommands {
-    /// Together with the guard of the command. Inside of a runtime.
+    /// Also returns the handle of the command's guard. Call it inside a runtime.
     ///
     /// # Errors
-    /// When a guard's socket cannot be listened to, or, as PID 1, SIGCHLD cannot be caught.
+    /// If a guard's socket cannot be registered, or SIGCHLD cannot be caught.
     pub fn new(settings: Settings, guards: Guards, metrics: &Arc<Metrics>) -> io::Result<(Self, Handle)> {
         let command = guards.command.into_handle()?;
         let identity = || settings.identity.clone();
@@ -138,18 +135,18 @@ impl AuxiliaryCommands {
         hooks.chain(health).chain(eligibility).chain(fence)
     }
 
-    /// The processes that are ours, and nobody's orphans.
+    /// The processes of our guards, which are not orphans of a tree.
     pub fn guards(&self) -> &[i32] {
         &self.guards
     }
 
-    /// What the machine has to know before it begins: who was not asked yet may not lead.
+    /// Events before the first turn of the machine: until the first check, this host is ineligible.
     pub fn opening(&self) -> impl Iterator<Item = Event> + use<> {
         let health = self.health.as_ref().map(|_| health::barred(true));
         health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::barred(true)))
     }
 
-    /// Takes note of what the machine was told and has decided. `unfenced`: whom the record of our term says to fence.
+    /// Handles an event and the machine's actions. `unfenced`: the leaders to fence, from the record of our term.
     pub fn note(
         &mut self,
         now: Timestamp,
@@ -196,7 +193,7 @@ impl AuxiliaryCommands {
         }
     }
 
-    /// What an errand has to say to the machine. Cancel-safe.
+    /// The next event from an auxiliary command. Cancel-safe.
     pub async fn next(&mut self) -> Event {
         let Self { hooks, health, eligibility, fence, .. } = self;
         tokio::select! {
@@ -207,14 +204,14 @@ impl AuxiliaryCommands {
         }
     }
 
-    /// At the end of this process: the last hooks are run, for as long as one may take. To be cut short by dropping it.
+    /// At the end of this process: runs the last hooks, for as long as one may take. Drop it to cut them short.
     pub async fn finish(&mut self) {
         if let Some(hooks) = &mut self.hooks {
             hooks.finish().await;
         }
     }
 
-    /// Lets the guards go, for at most that time, and whatever still runs with them.
+    /// Ends the guards and their trees; waits at most for `limit`.
     pub async fn dismiss(self, limit: Duration) {
         let hooks = self.hooks.map(Hooks::into_runner);
         let health = self.health.map(HealthWatch::into_runner);
@@ -232,7 +229,7 @@ impl AuxiliaryCommands {
     }
 }
 
-/// What is not there says nothing.
+/// Waits for ever if the auxiliary command is not configured.
 async fn told(errand: Option<impl Future<Output = Event>>) -> Event {
     match errand {
         Some(errand) => errand.await,
@@ -240,7 +237,7 @@ async fn told(errand: Option<impl Future<Output = Event>>) -> Event {
     }
 }
 
-/// A value with a NUL byte is none.
+/// `None` if the value contains a NUL byte.
 fn variable(name: &str, value: &str) -> Option<CString> {
     CString::new(format!("{name}={value}")).ok()
 }

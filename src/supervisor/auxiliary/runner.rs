@@ -1,7 +1,5 @@
-//! One auxiliary command with its own guard: at most one run of it at a time, each with an absolute deadline that the guard
-//! keeps by itself, whatever becomes of us.
-//!
-//! Never: a wait that holds up the machine; a run without a deadline.
+//! Runs one auxiliary command with its own guard: one run at a time, each with an absolute deadline that the guard
+//! keeps even if this process dies.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,19 +12,19 @@ use crate::guard::handle::Handle;
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
 
-/// SIGTERM comes so long before SIGKILL, but at most a tenth of the whole time.
+/// SIGTERM comes this long before SIGKILL, but at most a tenth of the whole time.
 const NOTICE_LONGEST: Duration = Duration::from_secs(1);
 const NOTICE_PER_TIMEOUT: u32 = 10;
 
-/// See the module.
+/// See the module page.
 pub(super) struct Runner {
-    /// The option that it comes from.
+    /// The option of the command.
     name: &'static str,
     guard: Handle,
     timeout: Duration,
     last: RunId,
     state: State,
-    /// Our children that are none of its tree: every guard.
+    /// Our children outside of its tree: every guard.
     guards: Vec<i32>,
     metrics: Option<Arc<Metrics>>,
 }
@@ -35,12 +33,11 @@ pub(super) struct Runner {
 enum State {
     Idle,
     Running,
-    /// The guard is gone, and what it left is being killed.
+    /// The guard is gone, and the processes that it left are being killed.
     EndingOrphans,
     Gone,
 }
 
-/// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Succeeded,
@@ -48,7 +45,7 @@ pub(super) enum Outcome {
     TimedOut,
     /// By [`Runner::stop`].
     Stopped,
-    /// Nothing is known about it, and no other will be run.
+    /// Its outcome is unknown, and the command will not be run again.
     GuardGone,
 }
 
@@ -69,12 +66,12 @@ impl Runner {
         Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards: Vec::new(), metrics: None }
     }
 
-    /// Of its guard.
+    /// The processes of its guard.
     pub(super) fn pids(&self) -> [i32; 2] {
         self.guard.pids()
     }
 
-    /// Whoever these are, their trees are not ours to end.
+    /// Sets the guards whose trees are not to be killed.
     pub(super) fn spare(&mut self, guards: &[i32]) {
         self.guards = guards.to_vec();
     }
@@ -89,13 +86,13 @@ impl Runner {
         self.state == State::Idle
     }
 
-    /// Its guard is gone, and nothing will be run again.
+    /// Its guard is gone; it will not be run again.
     pub(super) fn is_gone(&self) -> bool {
         self.state == State::Gone
     }
 
-    /// Starts one run that ends within the timeout, and before `by`. Whether that will be told by
-    /// [`Runner::ended`]: not while another one runs, without a guard, or if the briefing is too long.
+    /// Starts one run that ends within the timeout, and before `by`. Returns whether [`Runner::ended`] will report its
+    /// end: not while another run is active, without a guard, or if the briefing is too long.
     pub(super) fn start(&mut self, now: Timestamp, by: Timestamp, briefing: Briefing) -> bool {
         if self.state != State::Idle {
             return false;
@@ -108,11 +105,11 @@ impl Runner {
         self.state = match sent {
             Ok(()) => State::Running,
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                tracing::error!("{} could not be run: what it is told is too long", self.name);
+                tracing::error!("{} cannot be run: its variables and input are too long", self.name);
                 return false;
             }
             Err(error) => {
-                tracing::error!(%error, "The guard of {} takes no orders, and is killed", self.name);
+                tracing::error!(%error, "The guard of {} does not accept orders; killing it", self.name);
                 self.guard.kill();
                 State::EndingOrphans
             }
@@ -120,15 +117,15 @@ impl Runner {
         true
     }
 
-    /// SIGKILL to the whole tree of the present run, if there is one; its end is told as ever.
+    /// SIGKILL to the whole tree of the present run, if there is one. Its end is reported as usual.
     pub(super) fn stop(&self) {
         if let Err(error) = self.guard.send(&Order::Kill { run: self.last }) {
-            // If its guard is gone, that is told, too.
+            // If its guard is gone, that is reported, too.
             tracing::debug!(%error, "The guard of {} took no order", self.name);
         }
     }
 
-    /// The end of the present run; while there is none, nothing. Cancel-safe.
+    /// The end of the present run; waits for ever if there is none. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Outcome {
         let outcome = self.end().await;
         self.metrics.iter().for_each(|metrics| metrics.auxiliary_ended(self.name, outcome.word()));
@@ -152,7 +149,7 @@ impl Runner {
                     tracing::error!("The guard of {} died; it will not be run again", self.name);
                     let name = self.name;
                     let complain = |error| {
-                        tracing::error!(%error, "What {name} left behind cannot be looked for yet");
+                        tracing::error!(%error, "Cannot list the processes that {name} left behind; retrying");
                     };
                     self.guard.end_orphans(&self.guards, complain).await;
                     self.state = State::Gone;
@@ -182,14 +179,14 @@ impl Runner {
         }
     }
 
-    /// Lets the guard go, and with it whatever still runs.
+    /// Ends the guard and the present run.
     pub(super) async fn dismiss(self) {
         self.guard.dismiss().await;
         tracing::debug!("Guard of {} was dismissed", self.name);
     }
 }
 
-/// What went wrong, for people; nothing if nothing did.
+/// The failure as text; `None` if the run succeeded.
 pub(super) fn complaint(outcome: Outcome, timeout: Duration) -> Option<String> {
     match outcome {
         Outcome::Succeeded => None,
