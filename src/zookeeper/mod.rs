@@ -281,7 +281,7 @@ fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, Fault>) {
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
         Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
-        Err(Fault::Forbidden(refusal)) => tracing::error!(candidacy, ?request, "Forbidden by ZooKeeper: {refusal}"),
+        Err(Fault::Forbidden(refusal)) => tracing::error!("Forbidden by ZooKeeper: {refusal}"),
         Err(Fault::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
         Err(Fault::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }

@@ -8,12 +8,19 @@ use crate::zookeeper::client::acl::Acl;
 use crate::zookeeper::client::error::{Fault, Right};
 
 /// Creates what is missing of a path that elections of others may share.
-pub(crate) async fn create_ancestors(client: &Connection, path: &str, acl: &Acl) -> Result<(), Fault> {
+pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
     let mut end = path.len();
     // Upwards to the first that is there, and down again. Most often all are there already.
     while end > 0 {
         let (step, _) = path.split_at(end);
-        match client.create(step, &[], &acl.ancestor()).await {
+        let created = client.create(step, &[], &acl.ancestor()).await;
+        if created.is_ok() && step == chroot {
+            tracing::warn!(
+                "the chroot {chroot} did not exist and was created; if that is a typing mistake, other hosts use another \
+                 chroot and elect a leader of their own"
+            );
+        }
+        match created {
             Ok(_) | Err(Error::NodeExists) if end == path.len() => return Ok(()),
             Ok(_) | Err(Error::NodeExists) => end = next_step(path, end),
             Err(Error::NoNode) => end = parent(step).len(),
@@ -27,8 +34,8 @@ pub(crate) async fn create_ancestors(client: &Connection, path: &str, acl: &Acl)
 }
 
 /// Creates an election directory of ours.
-pub(crate) async fn create_election(client: &Connection, path: &str, acl: &Acl) -> Result<(), Fault> {
-    create_ancestors(client, parent(path), acl).await?;
+pub(crate) async fn create_election(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
+    create_ancestors(client, parent(path), chroot, acl).await?;
     match client.create(path, &[], &acl.persistent()).await {
         Ok(_) | Err(Error::NodeExists) => Ok(()),
         Err(error) => Err(Fault::from(error).without(Right::Create, parent(path))),

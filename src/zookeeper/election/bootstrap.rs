@@ -3,6 +3,7 @@
 //!
 //! Never: a free record under a base that had a record before; a delete.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
@@ -50,6 +51,20 @@ pub(crate) enum Creation {
     Term(Duration),
 }
 
+impl fmt::Display for Creation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base => f.write_str("base"),
+            Self::Election => f.write_str("election directory"),
+            Self::FreeRecord(_) => f.write_str("free lease record"),
+            Self::HeldRecord(lease) => {
+                write!(f, "lease record, held for {}", humantime::format_duration(*lease))
+            }
+            Self::Term(_) => f.write_str("term"),
+        }
+    }
+}
+
 /// What to create, all in one multi.
 pub(crate) fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
     // A free record comes only together with the term: the multi fails if a peer made that base meanwhile.
@@ -87,7 +102,7 @@ pub(crate) async fn repair(
         .into_iter()
         .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
     if found.base == Base::Missing {
-        create_ancestors(client, parent(&paths.base), &settings.acl).await?;
+        create_ancestors(client, parent(&paths.base), &settings.chroot, &settings.acl).await?;
     }
     if !creations.is_empty() {
         let held = |lease| of_several.clone().unwrap_or_else(|| lease::held_by_unknown(lease, settings));
@@ -95,7 +110,7 @@ pub(crate) async fn repair(
     }
     // Outside of the base it is nobody's in particular; and inside it, it must not come before the record.
     if !apart.is_empty() {
-        create_election(client, &paths.election, &settings.acl).await?;
+        create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
 }
@@ -166,7 +181,8 @@ async fn create(
     }
     match multi.commit().await {
         Ok(_) => {
-            tracing::info!(base = settings.base, created = ?creations, "Missing znodes were created");
+            let created: Vec<_> = creations.iter().map(Creation::to_string).collect();
+            tracing::info!(base = settings.base, "Missing znodes were created: {}", created.join(", "));
             Ok(())
         }
         // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
@@ -230,6 +246,13 @@ mod tests {
                 assert!(!free || creations.contains(&Creation::Term(OWN)));
             }
         }
+    }
+
+    #[test]
+    fn creations_are_told_in_words() {
+        let all =
+            [Creation::FreeRecord(OWN), Creation::HeldRecord(OWN), Creation::Term(OWN)].map(|one| one.to_string());
+        assert_eq!(all, ["free lease record", "lease record, held for 15s", "term"]);
     }
 
     #[test]

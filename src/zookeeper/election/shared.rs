@@ -263,11 +263,12 @@ impl Shared {
     /// Reports children of the election directory that are not called as candidates are, once.
     pub fn report_foreign(&self, children: &[String]) {
         if !children.is_empty() && !self.foreign_reported.swap(true, Ordering::Relaxed) {
-            let (path, count, first) = (&self.paths.election, children.len(), children.first());
+            let (path, count) = (&self.paths.election, children.len());
+            let first = children.first().map_or("", String::as_str);
             // Beside Curator they are contenders: it compares them by their whole names, and so do we.
             let curators = matches!(self.settings.recipe, Recipe::Sequential | Recipe::CuratorLock);
             let treated = if self.settings.is_shared && curators { "counted, as Curator does" } else { "ignored" };
-            tracing::warn!(path, count, ?first, "Foreign children of the election directory were {treated}");
+            tracing::warn!(path, count, first, "Foreign children of the election directory were {treated}");
         }
     }
 

@@ -45,11 +45,11 @@ pub(crate) async fn repair(
 ) -> Result<(), Fault> {
     let Some(seen) = look(client, paths, settings).await? else { return Ok(()) };
     if seen.base == Base::Missing {
-        create_ancestors(client, parent(&paths.base), &settings.acl).await?;
+        create_ancestors(client, parent(&paths.base), &settings.chroot, &settings.acl).await?;
     }
     create(client, paths, settings, &seen, own_lease).await?;
     if !seen.election && !paths.election_is_inside() {
-        create_election(client, &paths.election, &settings.acl).await?;
+        create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ async fn create(
     }
     match multi.commit().await {
         Ok(_) => {
-            tracing::info!(base = settings.base, leaders = settings.leaders, created, "Missing znodes were created");
+            tracing::info!(base = settings.base, leaders = settings.leaders, "{created} missing znodes were created");
             Ok(())
         }
         // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
