@@ -1,6 +1,4 @@
-//! How many may lead at once, and who goes first.
-//!
-//! Never: more leaders than the other settings allow.
+//! How many may lead at once, and in which order.
 
 use std::time::Duration;
 
@@ -16,7 +14,7 @@ const LEADERS_MOST: u16 = 64;
 /// It is a part of the candidate's name, whose length is limited.
 const PRIORITY_HIGHEST: i16 = 999;
 
-/// See the module's page.
+/// Number of leaders, priority and preemption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaders {
     /// How many may lead at once.
