@@ -17,7 +17,7 @@ pub(super) struct InForce {
     pub lapses_in: Option<Duration>,
 }
 
-/// Removes lapsed orders. If the time is not known, every order counts in full from now.
+/// Removes lapsed orders. If the time is not known, every order stays in force.
 pub(super) async fn judge(contact: &Contact, mut orders: Orders, stat: &Stat) -> InForce {
     orders.date(stat.mtime);
     if !orders.has_limit() {
