@@ -16,7 +16,6 @@ use crate::observe::words::printable;
 use crate::observe::words::{length, signal};
 use crate::zookeeper::schema::recipe;
 
-/// The whole page.
 pub fn text(config: &Config) -> String {
     let sections = [
         ("Election", election(config)),

@@ -98,7 +98,6 @@ pub struct Config {
     pub notices: Vec<String>,
 }
 
-/// A configuration file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileRead {
     pub path: String,

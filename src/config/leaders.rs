@@ -17,7 +17,6 @@ const PRIORITY_HIGHEST: i16 = 999;
 /// Number of leaders, priority and preemption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaders {
-    /// How many may lead at once.
     pub count: u16,
     pub priority: i16,
     /// When to ask a leader of lower priority to hand over; `None`: never.

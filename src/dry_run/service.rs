@@ -8,7 +8,6 @@ use crate::core::settings::{OnExit, Service};
 use crate::observe::words::length;
 use crate::zookeeper::schema::once::{Once, Per};
 
-/// Names and values.
 pub(super) type Rows = Vec<(&'static str, String)>;
 
 /// The effect of `--on-exit restart`.

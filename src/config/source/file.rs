@@ -18,7 +18,6 @@ use crate::config::source::trust::{Holder, Trust};
 /// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
 
-/// The result.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
     /// `None`: there is no file.

@@ -47,7 +47,6 @@ pub fn keys(grammar: &Command) -> Vec<Key> {
     options.map(key).collect()
 }
 
-/// A line of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     pub file: Arc<str>,

@@ -19,7 +19,6 @@ pub struct Layers<'a> {
     pub file: &'a FileSettings,
 }
 
-/// Where a value came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer<'a> {
     Option,

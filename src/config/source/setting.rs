@@ -7,7 +7,6 @@ use crate::config::error::{ConfigError, quoted, suggestion};
 use crate::config::source::file_settings::Location;
 use crate::exit::Status;
 
-/// Where a value came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// `--<option>` on the command line.

@@ -15,7 +15,6 @@ pub const CREDENTIALS: [(&str, &str); 4] = [
     ("tls-key", "zk-leader-run.tls-key"),
 ];
 
-/// What surrounds this process, read once.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub variables: Vec<(OsString, OsString)>,

@@ -16,7 +16,6 @@ use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
 
-/// The writer of a record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Holder {
@@ -28,7 +27,6 @@ pub struct Holder {
     pub candidate: Option<String>,
 }
 
-/// The lease record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Lease {
@@ -113,7 +111,6 @@ fn is_election(children: &[String]) -> bool {
 /// The children of a root.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Below {
-    /// The names of the elections.
     pub names: Vec<String>,
     /// Znodes that we have no right to read.
     pub closed: Vec<String>,

@@ -350,7 +350,6 @@ impl<'a> Multi<'a> {
         self.operations.push(Operation::Delete { path: path.to_owned(), version });
     }
 
-    /// Sends it.
     pub fn commit(self) -> PendingMulti<'a> {
         let Self { connection, operations } = self;
         let reply: PendingMulti<'a> = match &connection.link {

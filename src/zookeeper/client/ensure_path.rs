@@ -32,7 +32,7 @@ pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &s
     Ok(())
 }
 
-/// Creates an election directory of ours.
+/// Creates our election directory and its ancestors.
 pub(crate) async fn create_election(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
     create_ancestors(client, parent(path), chroot, acl).await?;
     match client.create(path, &[], &acl.persistent()).await {

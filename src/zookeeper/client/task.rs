@@ -77,7 +77,7 @@ impl Task {
         Self(Kind::Simulated { link: Arc::downgrade(link), states: link.states() })
     }
 
-    /// Stops the task as soon as the connection is lost. Then somebody must [`Task::end`] it.
+    /// Stops the task as soon as the connection is lost. The caller must then [`Task::end`] it.
     pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
         match &self.0 {
             Kind::Spawned { leash, .. } => {

@@ -28,9 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Orphaned {
     pub slot: Slot,
-    /// Its fencing token.
     pub token: i64,
-    /// The name of its candidate.
     pub candidate: String,
     /// The server's id of the session that owns the candidate.
     pub session: i64,

@@ -87,7 +87,7 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
                 Err(MultiError::RequestFailed { source }) => {
                     return tracing::debug!(%source, "The end of the run was perhaps not written down");
                 }
-                // Its version is another: an earlier attempt without a reply wrote it, or somebody else did.
+                // Its version is another: an earlier attempt without a reply wrote it, or another program did.
                 Err(error) => tracing::debug!(%error, "The end of the run was not written down now"),
             },
         }

@@ -26,7 +26,6 @@ use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
 
-/// Shared by all sessions.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub settings: Settings,
@@ -71,7 +70,7 @@ pub(crate) struct Candidate {
 /// Late creates come within a round or two; this only bounds the memory.
 const FORMER_MOST: usize = 16;
 
-/// A znode of ours.
+/// Our candidate's znode.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Znode {
     pub name: String,
@@ -191,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// A candidate of ours was created; the first one tells when we joined.
+    /// Our candidate was created; the first one tells when we joined.
     pub fn joined(&self, created: &Stat) {
         self.joined_ms.get_or_init(|| created.ctime);
     }

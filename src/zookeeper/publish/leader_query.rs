@@ -20,11 +20,9 @@ use crate::zookeeper::schema::queue::{self, Holder};
 /// Without an answer within this time we count as disconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Reads when asked.
 #[derive(Clone, Debug)]
 pub struct LeaderQuery(Arc<Shared>, Arc<Companion>);
 
-/// The result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaderReport {
     /// Our place in the queue, from 1; `None` if we are not in it, or the recipe has none.

@@ -112,7 +112,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     while let Some(present) = contact.upgrade() {
         let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
         let shared = Arc::clone(&present.shared);
-        // Whatever the failure, the election goes on without the orders.
+        // The election goes on even if the orders could not be read.
         present.brief();
         drop(present);
         match read {

@@ -56,7 +56,6 @@ pub struct Handover {
     pub stop: bool,
     #[serde(default)]
     pub by: String,
-    /// For how long.
     pub for_ms: u64,
     /// As in `Disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +112,7 @@ impl Orders {
     ///
     /// # Errors
     ///
-    /// What is wrong with it; then it orders nothing.
+    /// The reason why it cannot be parsed; then it orders nothing.
     pub fn read(data: &[u8]) -> Result<Self, String> {
         if data.is_empty() {
             return Ok(Self::default());

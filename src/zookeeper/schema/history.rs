@@ -15,7 +15,6 @@ const KILLED: &str = "killed, released";
 /// Number of terms kept.
 pub(crate) const KEPT: usize = 50;
 
-/// One term.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Term {
@@ -48,7 +47,7 @@ pub struct History {
 
 impl History {
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it cannot be parsed.
     pub fn read(data: &[u8]) -> Result<Self, String> {
         let history: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
         if history.v == VERSION { Ok(history) } else { Err(format!("its format is version {}", history.v)) }

@@ -42,7 +42,7 @@ pub struct Member {
 
 impl Member {
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it cannot be parsed.
     pub fn read(data: &[u8]) -> Result<Self, String> {
         let member: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
         if member.v == VERSION { Ok(member) } else { Err(format!("its format is version {}", member.v)) }

@@ -31,7 +31,6 @@ pub struct PendingFence {
     pub pid: u32,
     #[serde(default)]
     pub nonce: String,
-    /// Its fencing token.
     #[serde(default)]
     pub token: i64,
 }

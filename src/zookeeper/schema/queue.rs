@@ -47,7 +47,7 @@ pub(crate) struct Standing {
     pub before: Vec<String>,
     /// Children that are not named like candidates. Most are ignored; Curator's recipes count them all.
     pub foreign: Vec<String>,
-    /// Other candidates of ours: from a create whose reply was lost, or from an earlier candidacy.
+    /// Our other candidates: from a create whose reply was lost, or from an earlier candidacy.
     pub doubles: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn standing(
     let watched = if rank < holders.len() + WATCHED { rank } else { WATCHED };
     let before = line.iter().take(rank).rev().take(watched).map(|candidate| candidate.name.to_owned());
     let mut before: Vec<_> = if slot.is_some() { Vec::new() } else { before.collect() };
-    // Whoever comes after one that knows no priorities is the next without one, however many stand before it.
+    // The successor of a holder without priorities is the next without a priority, however many stand before it.
     let supposed = seated.first().copied().flatten().filter(|_| holders == [Holder::Unknown] && slot.is_none());
     if let Some(name) = supposed.filter(|name| names.priority(own) == 0 && !before.iter().any(|known| known == name)) {
         before.push(name.to_owned());

@@ -58,10 +58,9 @@ struct MarkerJson {
     earlier: Vec<Run>,
 }
 
-/// A marker as it was found.
+/// A marker as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Marker {
-    /// There is none.
     Missing,
     Readable {
         version: i32,
@@ -69,8 +68,12 @@ pub(crate) enum Marker {
         run: Option<Run>,
         earlier: Vec<Run>,
     },
-    /// What is wrong with it, and when it was written.
-    Unreadable { version: i32, written_ms: i64, complaint: String },
+    /// The reason why it cannot be parsed, and when it was written.
+    Unreadable {
+        version: i32,
+        written_ms: i64,
+        complaint: String,
+    },
 }
 
 /// What to do about a run.
@@ -80,7 +83,6 @@ pub(crate) enum Verdict {
     Go,
     /// The marker is ours: the reply to its write was lost.
     Ours,
-    /// It has run already.
     Duplicate,
 }
 
@@ -189,7 +191,6 @@ pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
     if counts { Verdict::Duplicate } else { Verdict::Go }
 }
 
-/// The data of a marker.
 pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
     let json = MarkerJson { v: VERSION, run: run.cloned(), earlier: earlier.to_vec() };
     // Plain structs of numbers and strings always serialize.

@@ -90,7 +90,7 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
     }
 }
 
-/// Creates the candidate and reads everything in one round. `None`: a znode of ours is missing.
+/// Creates the candidate and reads everything in one round. `None`: one of our znodes is missing.
 async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     candidate.tried = true;

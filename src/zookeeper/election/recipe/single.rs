@@ -59,7 +59,7 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
     Err(read::too_many_rounds())
 }
 
-/// `None`: a znode of ours is missing.
+/// `None`: one of our znodes is missing.
 async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, Fault> {
     let found = contact.client.check_stat(&contact.shared.paths.candidate(SINGLE));
     let books = read::books(contact);
@@ -72,7 +72,7 @@ async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<
     Ok(books.map(|books| seen(contact, candidate, Place::First, Some(seat.czxid), books)))
 }
 
-/// `None`: a znode of ours is missing, or the single recipe's candidate has just changed.
+/// `None`: one of our znodes is missing, or the single recipe's candidate has just changed.
 async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
     let (client, path) = (&contact.client, contact.shared.paths.candidate(SINGLE));
     candidate.tried = true;

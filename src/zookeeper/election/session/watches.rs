@@ -56,7 +56,6 @@ impl Watch {
     }
 }
 
-/// The watches of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches(Mutex<Armed>);
 
