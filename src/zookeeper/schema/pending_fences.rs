@@ -3,7 +3,7 @@
 //!
 //! The machine need not know them: a record that lists any is held, and taking over a held record is unclean.
 //!
-//! A record's contents are not trusted: at most [`MOST`] entries and [`LONGEST_TEXT`] bytes for each text; nonsense is
+//! A record's contents are not trusted: at most `MOST` entries and `LONGEST_TEXT` bytes for each text; nonsense is
 //! ignored.
 
 use crate::zookeeper::client::connection::Stat;

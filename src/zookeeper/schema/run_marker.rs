@@ -61,6 +61,7 @@ struct MarkerJson {
 /// A marker as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Marker {
+    /// The marker does not exist.
     Missing,
     Readable {
         version: i32,
@@ -69,11 +70,7 @@ pub(crate) enum Marker {
         earlier: Vec<Run>,
     },
     /// The reason why it cannot be parsed, and when it was written.
-    Unreadable {
-        version: i32,
-        written_ms: i64,
-        complaint: String,
-    },
+    Unreadable { version: i32, written_ms: i64, complaint: String },
 }
 
 /// What to do about a run.
