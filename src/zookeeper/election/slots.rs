@@ -1,7 +1,7 @@
 //! The znodes of an election with several leaders: `<base>/slots/<k>/{lease,term}` for each slot, and their number,
 //! which stays for the life of the base.
 //!
-//! `<base>/lease` states the number as a record that is held for ever: a participant with one leader reads it, differs,
+//! `<base>/lease` states the number as a held record without a holder: a participant with one leader reads it, differs,
 //! and never takes it. `<base>/slots` states it too, in case that record is lost.
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Operator orders in `<base>/control`: the election is disabled, or the leader is to hand over. Each order has an id.
 //!
-//! An order's time counts from the write that gave it, by `ZooKeeper`'s clock (`mtime`). Whoever writes the znode again
-//! for another order keeps that time in `since`.
+//! An order's time counts from the write that gave it, by `ZooKeeper`'s clock (`mtime`). A later write for another order
+//! keeps that time in `since`.
 //!
 //! Orders only stop and delay; none can let a second command run.
 

@@ -1,4 +1,4 @@
-//! A connection within a session: its client, its watches, and when it last got an answer.
+//! A connection within a session: its client, its watches, and whether the orders are known.
 
 use std::sync::Arc;
 use std::time::Duration;
