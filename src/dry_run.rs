@@ -1,6 +1,5 @@
 //! The page of `--dry-run`: every name and every margin that follow from the settings, and their effect in an outage.
-//!
-//! Never: anything touched.
+//! Nothing is connected or written.
 
 mod service;
 
@@ -17,7 +16,6 @@ use crate::observe::words::printable;
 use crate::observe::words::{length, signal};
 use crate::zookeeper::schema::recipe;
 
-/// The whole page.
 pub fn text(config: &Config) -> String {
     let sections = [
         ("Election", election(config)),
@@ -244,7 +242,7 @@ fn errands(config: &Config) -> Rows {
     rows
 }
 
-/// A word as one would type it.
+/// A word quoted for a shell.
 fn shell_word(word: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "-_./:=,@%+".contains(character);
     if !word.is_empty() && word.chars().all(plain) {

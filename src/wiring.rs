@@ -1,6 +1,4 @@
-//! From a [`Config`] to what each part is told of it.
-//!
-//! Never: a check or a default; the configuration has been through both.
+//! Passes each part its settings from a [`Config`]. Checks and defaults are in `config`.
 
 use std::ffi::OsString;
 use std::io;
@@ -32,8 +30,9 @@ use crate::zookeeper;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::election::release_orphaned::Orphaned;
 
-/// While secrets are in our memory, nobody but root may look into it: neither by a core dump nor in `/proc`, where the
-/// variables are, too (`PR_SET_DUMPABLE(2const)`). Children inherit it until they execute something, so the command keeps its own.
+/// Once secrets are in our memory, only root may read it: no core dump, and no access to `/proc`, which shows the
+/// variables too (`PR_SET_DUMPABLE(2const)`). Children inherit this until they execute a program, so the command is not
+/// affected.
 pub fn keep_secrets(access: &Access) {
     if access.holds_secrets() {
         if let Err(error) = set_dumpable(false) {
@@ -53,7 +52,7 @@ pub fn guard(config: &Config) -> handle::Settings {
     }
 }
 
-/// Whose lines the log has.
+/// The identity in the log's lines.
 pub fn log_owner(config: &Config) -> Owner {
     Owner { election: config.name.clone(), id: config.id.clone() }
 }
@@ -68,17 +67,17 @@ pub fn errands(config: &Config) -> auxiliary::Settings {
     auxiliary::Settings { identity: identity(config), hook, health, eligible, fence }
 }
 
-/// Under at-least-once a tree is no proof that the wait was over, so its record is not the releaser's to free.
+/// Under at-least-one, a process tree does not prove that the wait was over, so the releaser must not free the record.
 fn releaser(config: &Config) -> Option<Vec<OsString>> {
-    // What is typed comes after what the file says, and so wins.
+    // Typed options come after those of the file, and override them.
     let from_file = config.file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
     let arguments = from_file.into_iter().chain(std::env::args_os().skip(1));
     let safe = config.guarantee == Guarantee::AtMostOne;
     safe.then(|| once(OsString::from(RELEASER)).chain(arguments).collect())
 }
 
-/// The term that we are the releaser of, if that is what we were started as: by a guard, under this name and with the
-/// environment of its command.
+/// The orphaned term, if this process was started as a releaser: by a guard, under this name and with the environment
+/// of its command.
 pub fn orphaned() -> Option<Orphaned> {
     let name = std::env::args_os().next()?;
     let variable = |name| std::env::var(name).ok();
@@ -89,17 +88,17 @@ pub fn orphaned() -> Option<Orphaned> {
     (name == RELEASER).then_some(Orphaned { slot, token, candidate, session })
 }
 
-/// Whether we have led under this process id already, and lost leadership with our guard.
+/// Whether this process id has led before, and lost leadership together with its guard.
 pub fn has_rejoined() -> bool {
     std::env::args_os().next().is_some_and(|name| name == REJOINED)
 }
 
-/// Starts this program anew in this process, as it was called. Returns only what went wrong.
+/// Executes this program again in this process, with the same arguments. Returns only on failure.
 pub fn start_anew() -> io::Error {
     Command::new("/proc/self/exe").arg0(REJOINED).args(std::env::args_os().skip(1)).exec()
 }
 
-/// What `/proc/self/exe` is called, instead of `exe`.
+/// Replaces `exe`, the name that `/proc/self/exe` gives the process.
 pub fn keep_name() {
     if has_rejoined() {
         if let Err(error) = set_name(c"zk-leader-run") {
@@ -116,7 +115,7 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         on_pause: config.on_pause,
         on_exit: config.on_exit,
         on_loss: config.on_loss,
-        // They were limits on the first election.
+        // They limit only the first election.
         wait: config.wait.filter(|_| is_first),
         connect_timeout: config.connect_timeout.filter(|_| is_first),
         stop_timeout: config.stop_timeout,
@@ -153,10 +152,11 @@ fn host() -> String {
     gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default()
 }
 
-/// Opens what others watch us through: after the guard was forked, which must not keep it open, and before we contend.
+/// Opens the sockets for monitoring: after the fork of the guard, which must not inherit them, and before we contend.
 ///
 /// # Errors
-/// When an address cannot be listened at.
+///
+/// An address cannot be listened at.
 pub fn onlookers(config: &Config) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
@@ -178,7 +178,7 @@ pub fn onlookers(config: &Config) -> Result<Observers, ConfigError> {
     Ok(Observers { identity, manner, http: http.transpose()?, systemd: systemd(config) })
 }
 
-/// As systemd asks for it in our environment (`sd_notify(3)`, `sd_watchdog_enabled(3)`).
+/// The settings that systemd passes in our environment (`sd_notify(3)`, `sd_watchdog_enabled(3)`).
 fn systemd(config: &Config) -> Option<systemd::Settings> {
     let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -199,7 +199,7 @@ fn systemd(config: &Config) -> Option<systemd::Settings> {
     }
 }
 
-/// Marks the records of this process; zero is nobody's.
+/// Marks the records of this process; never zero.
 pub fn instance() -> u64 {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     (high ^ low).max(1)

@@ -1,6 +1,4 @@
-//! The command line of `zk-leaderctl`: every option and subcommand with its help.
-//!
-//! Never: a check of a value.
+//! The command line of `zk-leaderctl`: every option and subcommand with its help. Values are checked in `config`.
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 use std::ffi::OsString;
@@ -36,7 +34,7 @@ pub struct CtlOptions {
     pub command: Verb,
 }
 
-/// What every subcommand takes.
+/// Options of every subcommand.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// Servers, as host:port,.../chroot
@@ -205,7 +203,7 @@ pub enum Verb {
     },
 }
 
-/// Which election.
+/// The election that is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Which {
     /// Name of the election [default: the only one]
@@ -219,7 +217,7 @@ that is an answer that is not known (2).
 
 `zk-leaderctl COMMAND --help` tells more about one command.";
 
-/// The command line's grammar with all of its help.
+/// The command line's grammar with its help.
 pub fn command() -> clap::Command {
     CtlOptions::command().after_help(AFTER_HELP)
 }

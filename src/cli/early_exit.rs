@@ -1,9 +1,9 @@
-//! A text that ends the program before it begins: help, the version, or what is wrong.
+//! A text that ends the program before it begins: help, the version, or an error.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-/// A text that ends the program before it has begun.
+/// A text that ends the program before it begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EarlyExit {
     pub text: String,
@@ -18,13 +18,13 @@ pub enum Stream {
 }
 
 impl EarlyExit {
-    /// Something that was asked for.
+    /// The answer to a question such as `--help`.
     pub fn answer(text: impl Into<String>) -> Self {
         let text: String = text.into().lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
         Self { text, stream: Stream::Stdout, status: 0 }
     }
 
-    /// Prints the text. A reader that is gone is no reason to fail.
+    /// Prints the text. A closed output is no failure.
     pub fn print(&self) -> ExitCode {
         let text = self.text.as_bytes();
         let _ = match self.stream {

@@ -1,6 +1,4 @@
-//! The reference pages, made from the same declarations as `--help`: options, environment variables, exit statuses.
-//!
-//! Never: a fact about an option that is written down twice.
+//! The reference pages, generated from the declarations behind `--help`: options, environment variables, exit statuses.
 
 use std::fmt::Write as _;
 
@@ -70,7 +68,7 @@ Generated from `src/exit.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
 |---|---|---|
 ";
 
-/// What `--help` says after the options.
+/// The text after the options in `--help`.
 pub fn after_help() -> String {
     let mut text = format!("{ENVIRONMENT}\n\n{SIGNALS}\n\nExit status:\n");
     for row in status_meanings() {
@@ -118,13 +116,13 @@ pub fn has_variable(argument: &Arg) -> bool {
     argument.get_long().is_some() && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
 }
 
-/// What makes a setting: neither where settings are, nor a question about them.
+/// A setting is neither a question nor the place of other settings.
 pub fn is_setting(argument: &Arg) -> bool {
     const NO_SETTINGS: [&str; 3] = ["config", "print-config", "dry-run"];
     has_variable(argument) && argument.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
 }
 
-/// The default of an option that has none to show, as its help says it.
+/// The default that the help states in words.
 pub fn default_in_words(argument: &Arg) -> String {
     let (_, default) = summary_and_default(argument);
     if default.is_empty() { "none".to_owned() } else { default }
@@ -143,7 +141,7 @@ fn row(argument: &Arg) -> String {
     format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", environment_variable(long))
 }
 
-/// The summary and what follows it, and the default if the summary ends with `[default: words]`.
+/// The summary with the text after it, and the default if the summary ends with `[default: words]`.
 fn meaning_and_default(argument: &Arg) -> (String, String) {
     let summary = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let whole = argument.get_long_help().map(ToString::to_string).unwrap_or_default();
@@ -161,7 +159,7 @@ fn summary_and_default(argument: &Arg) -> (String, String) {
     }
 }
 
-/// A cell takes neither `|` nor a bare `<`.
+/// A table cell must not contain `|` or a bare `<`.
 fn in_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

@@ -1,6 +1,4 @@
 //! The auxiliary commands: hook, health, eligibility and fencing.
-//!
-//! Never: a command that is run here.
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
@@ -9,7 +7,7 @@ use crate::config::value::duration::{self, Zero};
 use crate::core::health;
 use crate::supervisor::auxiliary::AuxiliaryCommand;
 
-/// The auxiliary commands that there are.
+/// The configured auxiliary commands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Auxiliary {
     /// `--hook`.
@@ -88,7 +86,7 @@ fn errand(
     }
 }
 
-/// A notice on a setting of a command that is not given.
+/// Adds a notice if a setting is given whose command is not.
 fn unless_default(notices: &mut Vec<String>, setting: &Setting, option: &'static str) {
     if !matches!(setting.origin, Origin::Default(_)) {
         notices.push(format!("{} has no effect without {option}", setting.origin));

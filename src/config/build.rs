@@ -1,6 +1,5 @@
-//! The [`Config`], and how it is made: every value, then the values together, then the command.
-//!
-//! Never: a default that is not in the option's help.
+//! The [`Config`] and its construction: every value, then the values together, then the command. Every default is in
+//! the option's help.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -42,7 +41,7 @@ const LEVELS: [(&str, LevelFilter); 5] = [
     ("trace", LevelFilter::TRACE),
 ];
 
-/// Everything that the rest of the program needs to know of its user's wishes.
+/// All settings that the rest of the program needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// `h1:2181,[::1]:2181`: every server with its port, without a chroot.
@@ -52,24 +51,24 @@ pub struct Config {
     pub name: String,
     /// Within the chroot.
     pub base: ZnodePath,
-    /// Where the candidates are, within the chroot: below the base, unless `--election-path` says otherwise.
+    /// The directory of the candidates, within the chroot: below the base, unless `--election-path` says otherwise.
     pub election: ZnodePath,
     pub id: String,
-    /// Of every znode that we create.
+    /// For every znode that we create.
     pub acl: Acl,
     pub recipe: Recipe,
     pub leaders: Leaders,
-    /// How long to contend; `None`: for ever, zero: only if the lease is free now.
+    /// How long to contend; `None`: for ever; zero: only if the lease is free now.
     pub wait: Option<Duration>,
-    /// The status of not being elected.
+    /// Exit status if not elected.
     pub conflict_exit_code: u8,
     /// `None`: for ever.
     pub connect_timeout: Option<Duration>,
 
-    /// T, as it will be requested.
+    /// T as requested.
     pub session_timeout: Duration,
     pub wishes: Wishes,
-    /// The margins, if the ensemble grants that T. Once it has granted another, only `Timing::new` of that one counts.
+    /// The margins if the ensemble grants that T. If it grants another, `Timing::new` of that one counts.
     pub requested_timing: Timing,
     pub guarantee: Guarantee,
     pub on_pause: OnPause,
@@ -77,7 +76,7 @@ pub struct Config {
     pub contain: Contain,
     pub foreground: bool,
     pub stop_signal: i32,
-    /// How long a requested stop may take until SIGKILL; zero: SIGKILL at once.
+    /// Time between a requested stop and SIGKILL; zero: SIGKILL at once.
     pub stop_timeout: Duration,
     pub on_exit: OnExit,
     pub on_loss: OnLoss,
@@ -99,25 +98,25 @@ pub struct Config {
     pub notices: Vec<String>,
 }
 
-/// A configuration file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileRead {
     pub path: String,
-    /// Those of its settings that count, as options: for a process that must not depend on what the file says later.
+    /// Its effective settings as options, for a process that must not depend on later changes of the file.
     pub options: Vec<OsString>,
 }
 
 impl Config {
-    /// What the exit status depends on.
+    /// The settings that the exit status depends on.
     pub fn exit_choices(&self) -> Choices {
         Choices { not_elected: self.conflict_exit_code, stop_signal: self.stop_signal }
     }
 }
 
-/// Gives every value its meaning.
+/// Parses every value.
 ///
 /// # Errors
-/// The first value, or the first sum of values, that cannot work.
+///
+/// The first value, or the first combination of values, that cannot work.
 pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, ConfigError> {
     let mut config = values(program, command, layers)?;
     config.notices.append(&mut config.auxiliary.notices);
@@ -176,14 +175,14 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
     })
 }
 
-/// How the servers know us, and what of ours they let us do.
+/// Our credentials, and the ACL of our znodes.
 fn access(layers: &Layers, election: &ElectionSettings) -> Result<(access::Credentials, Acl), ConfigError> {
     let found = access::read(layers, election.ensemble.uses_tls)?;
     let acl = acl::parse(&layers.required("acl")?, found.access.is_anonymous())?;
     Ok((found, acl))
 }
 
-/// `--wait` and `--connect-timeout`: who will not wait for leadership for ever need not wait for the ensemble either.
+/// `--wait` and `--connect-timeout`. A limit on the wait for leadership also bounds the wait for the ensemble.
 fn patience(layers: &Layers, session_timeout: Duration) -> Result<(Option<Duration>, Option<Duration>), ConfigError> {
     let wait = duration::optional(layers, "wait", Zero::Meaningful)?;
     let no_zero = Zero::Senseless("write a duration like 30s, or leave it out to try for ever");

@@ -1,6 +1,4 @@
-//! What the command line of `zk-leaderctl` means: plain, validated values.
-//!
-//! Never: anything connected.
+//! The command line of `zk-leaderctl` as validated values. Connects to nothing.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -24,7 +22,7 @@ use crate::cli::{self, EarlyExit, Stream};
 use crate::config::source::surroundings::Surroundings;
 use crate::zookeeper::client::connect::Access;
 
-/// What was asked, and of whom.
+/// The request and its destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// Every server with its port, without a chroot.
@@ -35,16 +33,16 @@ pub struct Asked {
     /// For the connection, and again for each answer.
     pub limit: Duration,
     pub format: Format,
-    /// Who asks, for people.
+    /// The operator, for display.
     pub by: String,
     pub question: Question,
 }
 
-/// Which election.
+/// The election that is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     Base(ZnodePath),
-    /// Nobody said: the only one below this root, if there is only one.
+    /// None was named: the only election below this root, if there is only one.
     OnlyOneBelow(ZnodePath),
 }
 
@@ -69,7 +67,7 @@ pub enum Question {
     Doctor,
 }
 
-/// What `put` writes.
+/// The value that `put` writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     Given(Vec<u8>),
@@ -78,9 +76,10 @@ pub enum Value {
 
 const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format::Json), ("plain", Format::Plain)];
 
-/// Reads the command line (with the program's name first) and the environment.
+/// Parses the command line (with the program's name first) and the environment.
 ///
 /// # Errors
+///
 /// Help or version was asked for, or something is wrong.
 pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, EarlyExit> {
     let matches = ctl::command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
@@ -88,7 +87,7 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
     with_file(&typed, &matches, surroundings).map_err(|error| refused(&error))
 }
 
-/// Where the ensemble and the election are may stand in the configuration file of zk-leader-run.
+/// Servers and election may be set in the configuration file of zk-leader-run.
 fn with_file(typed: &CtlOptions, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, ConfigError> {
     let layers = Layers { matches, surroundings, file: &FileSettings::default() };
     layers::check_variables(surroundings)?;
@@ -100,7 +99,7 @@ fn with_file(typed: &CtlOptions, matches: &ArgMatches, surroundings: &Surroundin
     read(typed, &Layers { file: &found.settings.of_election(&name), ..layers })
 }
 
-/// Gives every value its meaning.
+/// Parses every value.
 fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     let common = &typed.common;
     let ensemble = ensemble::read(layers)?;
@@ -143,7 +142,7 @@ fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
         None => None,
     };
     match (path, named) {
-        // As zk-leader-run does it with this file: the path says where, the name whose section counts.
+        // As in zk-leader-run with this file: the path gives the place, the name gives the section.
         (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Place::Base(znode::path(&path)?)),
         (Some(path), Some(name)) if !matches!(path.origin, Origin::Environment(_)) => {
             Err(name.refused("cannot be combined with --path, which names the whole znode; leave one of them out"))
@@ -154,7 +153,7 @@ fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
     }
 }
 
-/// Run by the command of a leader, `put` and `token-check` know their election.
+/// The election of the leader whose command runs `put` or `token-check`.
 fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
     let own = layers.surroundings.variable("ZK_LEADER_PATH").map(OsString::from);
     match own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. })) {
@@ -203,7 +202,7 @@ fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
     setting.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, NO_ZERO))
 }
 
-/// Who finds the election disabled at three in the morning must learn why.
+/// An operator who finds the election disabled must learn why, so a reason is required.
 fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
     let missing = || ConfigError::usage("--reason", "is missing; write --reason 'upgrade of the database', or so");
     let setting = text("--reason", reason)?.ok_or_else(missing)?;
@@ -218,7 +217,7 @@ fn by(layers: &Layers) -> String {
     format!("{user}@{}", layers.surroundings.host)
 }
 
-/// By the user database; its number for a user that is not in it.
+/// From the user database; the number of a user that is not in it.
 fn own_name() -> String {
     let own = User::from_uid(getuid()).ok().flatten();
     own.map_or_else(|| format!("uid {}", getuid()), |user| user.name)
@@ -258,7 +257,7 @@ fn given(what: &'static str, value: &OsString) -> Result<Setting, ConfigError> {
     Ok(Setting { origin: Origin::Argument(what), text: text.to_owned() })
 }
 
-/// The one line that ends the program before it has begun.
+/// The one line that ends the program before it begins.
 fn refused(error: &ConfigError) -> EarlyExit {
     let text = format!("{PROGRAM}: {}\n", error.sentence);
     EarlyExit { text, stream: Stream::Stderr, status: error.status.code() }

@@ -1,4 +1,4 @@
-//! Where the election is, who takes part, and how candidates line up.
+//! The election's place, our identity, and the order of candidates.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn default_id(layers: &Layers) -> Result<String, ConfigError> {
     znode::as_name(&id).ok_or_else(|| ConfigError::usage("--id", complaint))
 }
 
-/// Programs that run another program or a script: their file name does not tell one job from another.
+/// Programs that run another program or a script: their file name does not identify a job.
 const INTERPRETERS: &str = "sh bash dash ash ksh zsh fish csh tcsh busybox python perl ruby node php lua Rscript java pwsh env \
     nice ionice nohup timeout setsid stdbuf sudo su chroot taskset systemd-run docker podman";
 
@@ -59,8 +59,8 @@ fn is_interpreter(name: &str) -> bool {
     INTERPRETERS.split(' ').any(|interpreter| interpreter == plain)
 }
 
-/// The command's file name, if a znode may be called that. Two jobs of one interpreter would share an election, and the
-/// second would wait for ever; with a path of its own, the name is only shown.
+/// The command's file name, if it is a valid znode name. Two jobs of one interpreter would share an election, and the
+/// second would wait for ever. With `--path`, the name is only for display.
 fn default_name(program: &OsStr, has_path: bool) -> Result<String, ConfigError> {
     let name = Path::new(program).file_name().unwrap_or_default();
     if !has_path && name.to_str().is_some_and(is_interpreter) {

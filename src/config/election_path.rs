@@ -1,20 +1,19 @@
-//! `--election-path`: an election shared with other libraries.
-//!
-//! Never: a znode among the candidates that is not a candidate.
+//! `--election-path`: an election shared with other libraries. Only candidates are created there.
 
 use crate::config::error::ConfigError;
 use crate::config::source::setting::Setting;
 use crate::config::value::znode::{self, ZnodePath};
 use crate::core::settings::Recipe;
 
-/// Where `<base>` keeps candidates of its own.
+/// The directory of our own candidates below `<base>`.
 pub const OWN: &str = "election";
 
-/// What `--election-path` costs.
+/// The cost of `--election-path`.
 pub const BEST_EFFORT: &str = "--election-path: contenders of other libraries do not wait until the command is dead; it is \
                                stopped half of a session timeout early, which is best effort and no proof";
 
-/// The directory of `--election-path`. Other libraries would take our other znodes for contenders, so these lie apart.
+/// The directory of `--election-path`. Other libraries would take our other znodes for candidates, so those are
+/// elsewhere.
 pub fn election(setting: &Setting, base: &ZnodePath, recipe: Recipe) -> Result<ZnodePath, ConfigError> {
     let election = znode::path(setting)?;
     if recipe == Recipe::Single {

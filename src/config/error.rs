@@ -1,6 +1,4 @@
-//! One sentence for bad input: the value, what is wrong with it, and the remedy.
-//!
-//! Never: more than one line; a control character of the input.
+//! One sentence for bad input: the value, the error, and the remedy. It is one line without control characters.
 
 use std::fmt::Display;
 
@@ -17,12 +15,12 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// What was typed cannot be understood, or contradicts itself.
+    /// The command line cannot be parsed, or contradicts itself.
     pub fn usage(subject: impl Display, complaint: impl Display) -> Self {
         Self::new(Status::Usage, subject, complaint)
     }
 
-    /// Every value can be understood, but together they cannot work.
+    /// Every value is valid, but together they cannot work.
     pub fn configuration(subject: impl Display, complaint: impl Display) -> Self {
         Self::new(Status::Configuration, subject, complaint)
     }
@@ -32,7 +30,7 @@ impl ConfigError {
     }
 }
 
-/// What is wrong with a value, as the end of a sentence that begins with it.
+/// The error in a value, as the end of a sentence that begins with the value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(String);
@@ -49,7 +47,7 @@ impl From<&str> for ValueError {
     }
 }
 
-/// The input as it can be shown: on one line, at a readable length.
+/// The input on one line, at a readable length.
 pub fn quoted(text: &str) -> String {
     const LONGEST: usize = 200;
     let shown = printable(text);
@@ -71,7 +69,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// The known word that differs from this one by a slip of one or two letters.
+/// The known word that differs from this one in one or two letters.
 pub fn misspelt<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = if word.len() < 6 { 1 } else { 2 };
     let distances = known.into_iter().map(|known| (strsim::osa_distance(word, known), known));

@@ -1,6 +1,4 @@
-//! How many may lead at once, and who goes first.
-//!
-//! Never: more leaders than the other settings allow.
+//! How many may lead at once, and in which order.
 
 use std::time::Duration;
 
@@ -16,10 +14,9 @@ const LEADERS_MOST: u16 = 64;
 /// It is a part of the candidate's name, whose length is limited.
 const PRIORITY_HIGHEST: i16 = 999;
 
-/// See the module's page.
+/// Number of leaders, priority and preemption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaders {
-    /// How many may lead at once.
     pub count: u16,
     pub priority: i16,
     /// When to ask a leader of lower priority to hand over; `None`: never.

@@ -1,4 +1,4 @@
-//! The lease, and what happens while contact with `ZooKeeper` is lost.
+//! The lease, and the behaviour while `ZooKeeper` is not reached.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::core::settings::{Guarantee, OnPause};
 use crate::observe::words;
 
 const LONGEST_SESSION: Duration = Duration::from_secs(24 * 3600);
-/// `--max-pause` is this many session timeouts.
+/// The default of `--max-pause`, in session timeouts.
 const SESSIONS_PER_PAUSE: u32 = 10;
 
 const GUARANTEES: [(&str, Guarantee); 2] =

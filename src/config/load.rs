@@ -1,6 +1,5 @@
-//! From the arguments, the environment and the configuration file to a [`Config`], or to the one text that ends the program.
-//!
-//! Never: anything connected, written or started.
+//! Reads the arguments, the environment and the configuration file. Returns a [`Config`], or the text that ends the
+//! program. Connects to nothing, writes and starts nothing.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,15 +22,17 @@ impl From<ConfigError> for EarlyExit {
     }
 }
 
-/// The program name of a releaser, which is told by options what the file said when its supervisor started.
+/// The program name of a releaser. It gets the settings of the file as options, as they were when its supervisor
+/// started.
 pub const RELEASER: &str = "zk-leader-run-releaser";
 
-/// The program name of a process that led, stood still for longer than its lease, and started itself anew to contend again.
+/// The program name of a process that led, was stopped for longer than its lease, and executed itself again to contend.
 pub const REJOINED: &str = "zk-leader-run-rejoined";
 
 /// Reads the command line (with the program's name first), the environment and the configuration file.
 ///
 /// # Errors
+///
 /// Help, the version or the settings were asked for, or something is wrong.
 pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, EarlyExit> {
     let mut arguments = arguments.into_iter().peekable();
@@ -58,7 +59,7 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
     Ok(config)
 }
 
-/// Which section of the file is ours, as far as that is known yet.
+/// The election whose section of the file counts, before all values are parsed.
 fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, ConfigError> {
     let named = layers.given("name")?.map(|setting| setting.text);
     let program = || program.and_then(|program| Path::new(program).file_name());

@@ -1,7 +1,5 @@
-//! What the command line, the environment and the configuration file mean: plain, validated values.
-//! A [`Config`] can work.
-//!
-//! Never: a check that is made again later.
+//! The command line, the environment and the configuration file as validated values. No later code checks a [`Config`]
+//! again.
 
 pub mod access;
 pub mod auxiliary;

@@ -1,6 +1,4 @@
-//! How others monitor us: HTTP and systemd.
-//!
-//! Never: a socket that is opened here.
+//! Monitoring: HTTP and systemd. Opens no socket.
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
@@ -9,7 +7,7 @@ use crate::observe::systemd::ReadyOn;
 
 const READY_ON: [(&str, ReadyOn); 2] = [("contending", ReadyOn::Contending), ("leading", ReadyOn::Leading)];
 
-/// See the module's page.
+/// The HTTP address and what systemd is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Monitoring {
     pub http: Option<Address>,

@@ -1,6 +1,5 @@
-//! Jobs that run once on all hosts, and the options that they cannot be combined with.
-//!
-//! Never: a combination that could run a slot twice, or that would wait for a run that never comes.
+//! Jobs that run once on all hosts, and the options that cannot be combined with them: those that could run a slot
+//! twice, or wait for a run that never comes.
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
@@ -12,7 +11,7 @@ use crate::zookeeper::schema::once::{Once, Per};
 const LONGEST_KEY: usize = 128;
 const MOST_SLOTS: usize = 10_000;
 
-/// The settings that a job that runs once must agree with.
+/// The other settings that must agree with it.
 pub struct Others {
     pub guarantee: Guarantee,
     pub leaders: u16,
@@ -21,7 +20,7 @@ pub struct Others {
     pub on_loss: OnLoss,
 }
 
-/// What runs once, if anything does, and what follows when leadership is lost.
+/// The unit that runs once, if any, and the behaviour when leadership is lost.
 pub fn read(
     layers: &Layers,
     others: &Others,
@@ -57,7 +56,7 @@ pub fn read(
     Ok((Some(once), on_loss))
 }
 
-/// Refuses what does not go together.
+/// Refuses options that cannot be combined.
 fn agree(setting: &Setting, once: &Once, others: &Others, on_exit: &Setting) -> Result<(), ConfigError> {
     if others.guarantee == Guarantee::AtLeastOne {
         return Err(setting.refused(
@@ -81,7 +80,7 @@ fn agree(setting: &Setting, once: &Once, others: &Others, on_exit: &Setting) -> 
     Ok(())
 }
 
-/// At most once, a run that was lost is not repeated, so there is nothing to stay for.
+/// At most once, a lost run is not repeated, so rejoining would be useless.
 fn on_loss(setting: &Setting, once: &Once, chosen: OnLoss, typed: &Setting) -> Result<OnLoss, ConfigError> {
     match chosen {
         _ if once.retry_failed => Ok(chosen),

@@ -1,6 +1,4 @@
-//! Services that are restarted, and limits on time.
-//!
-//! Never: a default that is not in the option's help.
+//! Services that are restarted, and time limits.
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
@@ -69,7 +67,7 @@ fn takeover_delay(layers: &Layers, guarantee: Guarantee) -> Result<std::time::Du
     Ok(delay)
 }
 
-/// Settings of restarts that are not made.
+/// Restart settings without restarts.
 fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, ConfigError> {
     const TUNING: [&str; 5] =
         ["restart-delay", "restart-max-delay", "max-restarts", "restart-window", "no-restart-status"];

@@ -1,6 +1,5 @@
-//! Whether the timings fit each other, before anything is connected; if not, the sum and the remedy.
-//!
-//! Never: arithmetic of the lease itself, which is `core::lease`'s.
+//! Whether the timings fit each other, before anything is connected; if not, the sum and the remedy. The arithmetic is
+//! in `core::lease`.
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use crate::config::error::ConfigError;
 use crate::core::lease::{LEASE_LONGEST, Timing, TimingError, Wishes};
 use crate::observe::words;
 
-/// What to call an option: the option, or the variable that its value came from.
+/// The name of an option in an error: the option, or the variable of its value.
 type NameOf<'a> = &'a dyn Fn(&'static str) -> String;
 
 /// The margins, if the ensemble grants the session timeout that we ask for.
@@ -62,14 +61,14 @@ fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_
     }
 }
 
-/// The option that was set on purpose: the first of reserve, lease, session timeout.
+/// The option that the user probably set: the first of reserve, lease, session timeout.
 fn culprit(session_timeout: Duration, wishes: &Wishes) -> (&'static str, Duration) {
     let reserve = wishes.reserve.map(|reserve| ("stop-reserve", reserve));
     let lease = wishes.lease.map(|lease| ("lease", lease));
     reserve.or(lease).unwrap_or(("session-timeout", session_timeout))
 }
 
-/// What would fit, each found by trying, the other settings unchanged.
+/// Values that would fit, each found by trying with the other settings unchanged.
 fn remedies(session_timeout: Duration, wishes: &Wishes) -> String {
     let fits = |session_timeout, wishes: Wishes| Timing::new(session_timeout, &wishes).is_ok();
     let reserve = wishes.reserve.and_then(|setting| {

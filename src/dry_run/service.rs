@@ -1,6 +1,4 @@
-//! Restarts and limits on time, in words.
-//!
-//! Never: a row on a limit that is not set.
+//! Restarts and time limits in words. Only limits that are set have a row.
 
 use std::time::Duration;
 
@@ -10,10 +8,9 @@ use crate::core::settings::{OnExit, Service};
 use crate::observe::words::length;
 use crate::zookeeper::schema::once::{Once, Per};
 
-/// Names and values.
 pub(super) type Rows = Vec<(&'static str, String)>;
 
-/// What `--on-exit restart` does.
+/// The effect of `--on-exit restart`.
 pub(super) fn restarts(rules: &Rules) -> String {
     let when = match rules.on {
         RestartOn::Failure => "go on leading, and start it again unless its status is 0",

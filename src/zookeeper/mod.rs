@@ -1,14 +1,11 @@
-//! The supervisor's desk at `ZooKeeper`: carries out what the machine asks for, and answers each request with one event.
+//! The supervisor's interface to `ZooKeeper`: carries out the machine's requests and answers each with one event.
 //!
-//! ```text
-//! Desk ──request──▶ candidate | seat ──▶ reading (one round) ──▶ layout (what is missing)
-//!   │                    writes (one multi)                         │
-//!   └── session ──hints──▶ Event ◀──────── one answer ──────────────┘      watches ──hints──▶ Event
-//! ```
+//! A request reads in one round (`election::read`) or writes in one multi (`election::transactions`). The session and
+//! the watches report changes as events of their own.
 //!
-//! The pure parts are `line` (who stands where), `records` (what a record says), `layout::missing` and `fault`.
-//!
-//! Never: a decision about leadership; a write that nobody ordered; a request without an answer.
+//! It does not decide about leadership, and writes only what the machine ordered. The pure parts are `schema::queue`
+//! (order of the candidates), `schema::lease` (the lease record), `bootstrap::missing` (what to create) and
+//! `client::error`.
 
 pub mod admin;
 pub mod client;
@@ -52,7 +49,7 @@ use schema::pending_fences::PendingFence;
 
 pub use schema::settings::Settings;
 
-/// See the module's page. Every method but [`Election::close`] returns at once; it must be called on a tokio runtime.
+/// Every method but [`Election::close`] returns at once. It must be called on a tokio runtime.
 #[derive(Debug)]
 pub struct Election {
     shared: Arc<Shared>,
@@ -72,13 +69,13 @@ impl Election {
         Self { shared, publisher, companion: Arc::new(companion), session: None, closing: Vec::new() }
     }
 
-    /// Opens a session, after giving up the one before. Answer: `Connected`, `Unreachable` or `Rejected`.
+    /// Gives up the present session and opens another. Answer: `Connected`, `Unreachable` or `Rejected`.
     pub fn connect(&mut self, session: SessionNumber) {
         self.retire();
         self.session = Some(Session::open(Arc::clone(&self.shared), Arc::clone(&self.companion), session));
     }
 
-    /// For people who wait: it reads whatever session is open when it is asked.
+    /// Reads for status reports; uses the session that is open at the time of the query.
     pub fn surveyor(&self) -> LeaderQuery {
         LeaderQuery::new(Arc::clone(&self.shared), Arc::clone(&self.companion))
     }
@@ -91,7 +88,7 @@ impl Election {
         }
     }
 
-    /// Reads the line, the term and the record. Answer: `Seen`.
+    /// Reads the queue, the term and the record. Answer: `Seen`.
     pub fn look(&self, candidacy: Candidacy) {
         match self.shared.settings.recipe {
             Recipe::Single => self.ask(candidacy, Request::Look, move |contact| single::look(contact, candidacy)),
@@ -99,17 +96,17 @@ impl Election {
         }
     }
 
-    /// Reads the record of a slot, and watches it. Answer: `Observed`.
+    /// Reads the record of a slot and watches it. Answer: `Observed`.
     pub fn observe(&self, candidacy: Candidacy, slot: Slot) {
         self.ask(candidacy, Request::Observe, move |contact| read::observe(contact, candidacy, slot));
     }
 
-    /// Whom the record of our term says to fence.
+    /// The earlier leaders that must be fenced in our term.
     pub fn unfenced(&self) -> Vec<PendingFence> {
         self.shared.ledger.ours()
     }
 
-    /// A command is started in our term: whoever was to be fenced has been.
+    /// A command is started in our term: all pending fences are done.
     pub fn settle(&self) {
         self.shared.ledger.settle();
     }
@@ -125,13 +122,13 @@ impl Election {
         self.ask(candidacy, Request::Renew, move |contact| transactions::renew(contact, candidacy, conditions, entry));
     }
 
-    /// Writes the marker of the run that is to start, unless it has run already. Answer: `Marked`.
+    /// Writes the marker of the run before it starts, unless it has run already. Answer: `Marked`.
     pub fn mark(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool) {
         let work = move |contact| run_once::mark(contact, candidacy, conditions, entry, is_first);
         self.ask(candidacy, Request::Mark, work);
     }
 
-    /// How the marked run ended, for the marker that is completed with the release.
+    /// How the marked run ended. The release writes it into the marker.
     pub fn end_run(&self, status: ChildStatus, ok: bool) {
         self.shared.end_run(status, ok);
     }
@@ -142,23 +139,23 @@ impl Election {
         self.ask(candidacy, Request::Release, work);
     }
 
-    /// What others shall read about us, soon.
+    /// Publishes this status in our member znode soon.
     pub fn describe(&self, status: MemberStatus) {
         self.publisher.describe(status);
     }
 
-    /// What shall be written into the history, soon.
+    /// Writes this term into the history soon.
     pub fn write_down(&self, term: Term) {
         let settings = &self.shared.settings;
         self.publisher.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
     }
 
-    /// The orders of operators, as they come.
+    /// The operators' orders, as they change.
     pub fn orders(&self) -> watch::Receiver<Orders> {
         self.shared.orders()
     }
 
-    /// Asks the leader, whose priority is lower, to hand over. What becomes of it is seen in the line.
+    /// Asks the leader, whose priority is lower, to hand over. The queue shows whether it does.
     pub fn preempt(&self) {
         if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
             let asking = preempt::ask(Arc::clone(&contact));
@@ -172,10 +169,10 @@ impl Election {
         }
     }
 
-    /// Closes all sessions. Whether the servers have confirmed it within that time; if not, they will expire.
+    /// Closes all sessions. `false`: the servers did not confirm it within that time; then the sessions expire.
     pub async fn close(&mut self, within: Duration) -> bool {
         if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
-            // The end of a term, if one has just ended; the record is free already.
+            // A term that has just ended is written into the history; its record is free already.
             if self.publisher.has_terms() {
                 sleep(COURTESY).await;
             }
@@ -198,7 +195,7 @@ impl Election {
         self.closing.extend(self.session.take().and_then(Session::retire));
     }
 
-    /// Does `work` in the present session; without an answer within the session timeout the outcome counts as unknown.
+    /// Does `work` in the present session. Without an answer within the session timeout the outcome is unknown.
     fn ask<F>(&self, candidacy: Candidacy, request: Request, work: impl FnOnce(Arc<Contact>) -> F + Send + 'static)
     where
         F: Future<Output = Result<Answer, Fault>> + Send + 'static,
@@ -236,12 +233,13 @@ impl Election {
     }
 }
 
-/// The successor's requests go first: ours would stand before them in the server's queue, each with a write to its disk.
+/// A pause that lets the successor's requests go first: ours would stand before them in the server's queue, and each
+/// writes to its disk.
 const COURTESY: Duration = Duration::from_millis(5);
-/// Closing a session waits no longer than this for the history.
+/// Closing a session waits at most this long for the history.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// What becomes of it is nobody's business any more.
+/// Best effort: errors during shutdown are ignored.
 async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     if !matches!(done, Ok(Ok(()))) {
@@ -249,7 +247,7 @@ async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
     }
 }
 
-/// Puts a request to whom there is contact with, once there is.
+/// Does `work` as soon as there is a connection.
 async fn put<F>(line: Line, work: impl FnOnce(Arc<Contact>) -> F) -> (Option<Arc<Contact>>, Result<Answer, Fault>)
 where
     F: Future<Output = Result<Answer, Fault>>,
@@ -259,12 +257,13 @@ where
     (Some(contact), answer)
 }
 
-/// The client library panics on replies that are too short: that is no answer, and no reason to wait for ever.
+/// The client library panics on replies that are too short. Such a reply is no answer.
 async fn in_one_piece(work: impl Future<Output = Result<Answer, Fault>>) -> Result<Answer, Fault> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Fault::unknown("the reply made no sense")))
 }
 
-/// Tells the answer first, and arms the watches after what follows from it was sent: a take-over need not wait for them.
+/// Tells the answer first. The watches are armed after the requests that follow from it, so a take-over does not wait
+/// for them.
 async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: Result<Answer, Fault>) {
     let (event, watching) = match answer {
         Ok(Answer { event, watches }) => (event, watches),
@@ -289,7 +288,7 @@ fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, Fault>) {
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
         Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
-        Err(Fault::Forbidden(refusal)) => tracing::error!(candidacy, ?request, "Forbidden by ZooKeeper: {refusal}"),
+        Err(Fault::Forbidden(refusal)) => tracing::error!("Forbidden by ZooKeeper: {refusal}"),
         Err(Fault::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
         Err(Fault::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }

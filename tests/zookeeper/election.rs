@@ -172,11 +172,16 @@ fn elections_of_different_names_know_nothing_of_each_other() {
 }
 
 #[test]
-fn a_chroot_that_does_not_exist_is_created() {
+fn a_chroot_that_does_not_exist_is_created_with_a_warning() {
     let election = election();
     let servers = format!("{}/made/by/the-test", super::server().connect_string());
     let mut host = Subject::new(&servers, &election.name, "a").command(&["true"]).spawn();
     assert_eq!(host.code(), 0, "{}", host.log());
     let base = format!("/made/by/the-test/zk-leader-run/{}", election.name);
     assert!(election.admin.read(&format!("{base}/lease")).contains("free"));
+    let warning = "the chroot /made/by/the-test did not exist and was created";
+    assert_eq!(host.log().matches(warning).count(), 1, "{}", host.log());
+    let mut next = Subject::new(&servers, &format!("{}-next", election.name), "b").command(&["true"]).spawn();
+    assert_eq!(next.code(), 0, "{}", next.log());
+    assert!(!next.log().contains(warning), "{}", next.log());
 }

@@ -1,6 +1,5 @@
-//! How we prove to the servers who we are: the same for both programs.
-//!
-//! Never: an option that holds a secret; everybody can see those.
+//! Options for credentials, the same for both programs. No option holds a secret, because every user can see the
+//! command line.
 
 use std::ffi::OsString;
 

@@ -8,7 +8,7 @@ const HEALTH: &str = "Health";
 const FENCING: &str = "Fencing";
 const HOOKS: &str = "Hooks";
 
-/// What tells others of our part in the election.
+/// Options of the hook.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HookOptions {
     /// Shell command to run at every change of our role
@@ -29,7 +29,7 @@ pub struct HookOptions {
     pub hook_timeout: Option<OsString>,
 }
 
-/// What says whether this host may lead.
+/// Options that decide whether this host may lead.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HealthOptions {
     /// Shell command; exit status 0: this host may lead
@@ -76,7 +76,7 @@ pub struct HealthOptions {
     pub eligible_timeout: Option<OsString>,
 }
 
-/// What makes sure that an earlier leader does no more harm.
+/// Options of fencing.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FenceOptions {
     /// Shell command that fences a leader that did not release

@@ -1,6 +1,4 @@
-//! Where settings come from besides the command line.
-//!
-//! Never: a check of a value.
+//! Options for the configuration file.
 
 use std::ffi::OsString;
 

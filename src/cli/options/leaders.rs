@@ -1,4 +1,4 @@
-//! How many may lead at once, and who goes first.
+//! How many may lead at once, and in which order.
 
 use std::ffi::OsString;
 

@@ -1,7 +1,5 @@
-//! Every option with its help: the only place where one is declared. The fields are never read:
-//! `config` asks for a value by the option's name, and gives it meaning.
-//!
-//! Never: a check of a value.
+//! Every option with its help, declared here only. The fields are never read: `config` asks for a value by the option's
+//! name and checks it.
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 mod access;

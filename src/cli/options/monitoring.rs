@@ -1,4 +1,4 @@
-//! How others may watch: HTTP, systemd.
+//! Monitoring options: HTTP, systemd.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! Who may do what with our znodes.
+//! The ACL option.
 
 use std::ffi::OsString;
 

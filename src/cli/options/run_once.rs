@@ -1,4 +1,4 @@
-//! Options of jobs that are to run once, whichever host runs them.
+//! Options of jobs that run once, whichever host runs them.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 const RUNS: &str = "Once on all hosts";
 
-/// What a run counts for, and when it counts.
+/// The unit of a run, and when it counts.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RunOptions {
     /// Run at most once for this key, whichever host runs it

@@ -1,4 +1,4 @@
-//! Options of services, and of jobs with limits on their time.
+//! Options of services, and time limits of jobs.
 
 use std::ffi::OsString;
 

@@ -1,6 +1,5 @@
-//! The three files of TLS: which are given, whether they fit each other, and which option is wrong.
-//!
-//! Never: a key that others may read.
+//! The three files of TLS: which are given, whether they fit each other, and which option is wrong. A key that
+//! everybody may read is refused.
 
 use std::path::PathBuf;
 
@@ -10,14 +9,14 @@ use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
 use crate::zookeeper::client::tls::{Certificates, Files, Flaw, Identity, Part};
 
-/// What was given, and where.
+/// The options as given.
 struct Options {
     ca: Setting,
     identity: Option<(Setting, Setting)>,
     any_name: bool,
 }
 
-/// `None`: no server speaks TLS. Warnings go to `notices`.
+/// `None`: no server speaks TLS. Adds warnings to `notices`.
 pub fn read(layers: &Layers, uses_tls: bool, notices: &mut Vec<String>) -> Result<Option<Certificates>, ConfigError> {
     let ca = layers.given("tls-ca")?;
     let certificate = layers.given("tls-cert")?;

@@ -1,13 +1,12 @@
-//! The identities in `--auth-file`: a line for each, in the form that Hadoop uses, too.
-//!
-//! Never: a word of a line in a complaint; it may be a secret.
+//! The identities in `--auth-file`: one line each, in the format that Hadoop uses too. No part of a line appears in an
+//! error, because it may be a secret.
 
 use crate::config::error::ConfigError;
 use crate::zookeeper::client::connect::{Access, Login, Secret};
 
 const EXAMPLE: &str = "write lines like digest:USER:PASSWORD or sasl:USER:PASSWORD";
 
-/// Reads the text of the file (or variable) that is called `source`.
+/// Parses the text of the file or variable named `source`.
 pub fn read(source: &str, text: &str) -> Result<Access, ConfigError> {
     let mut access = Access::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {

@@ -1,6 +1,5 @@
-//! Logins by Kerberos: whether, and to which principal. MIT's library finds our own principal by its variables.
-//!
-//! Never: the keys of a keytab; only its owner and mode are read.
+//! Logins by Kerberos: whether, and to which principal. MIT's library finds our own principal by its variables. Of a
+//! keytab only owner and mode are read.
 
 use super::secret_file;
 use crate::config::error::ConfigError;
@@ -8,10 +7,10 @@ use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Origin, Setting};
 use crate::zookeeper::client::kerberos::Principal;
 
-/// Names the keys of a client (`kerberos(7)`).
+/// The keytab of a client (`kerberos(7)`).
 const KEYTAB: &str = "KRB5_CLIENT_KTNAME";
 
-/// `None`: not wanted. Warnings go to `notices`.
+/// `None`: not wanted. Adds warnings to `notices`.
 pub fn read(layers: &Layers, notices: &mut Vec<String>) -> Result<Option<Principal>, ConfigError> {
     let is_wanted = layers.flag("kerberos")?;
     let servers = layers.given("kerberos-server")?;
@@ -42,8 +41,8 @@ fn principal(setting: &Setting) -> Result<Principal, ConfigError> {
     Ok(Principal { service: service.to_owned(), host: host.map(str::to_owned) })
 }
 
-/// Checks who may read the keys. A name that is not a file, or has parts that only the library can fill in, is not checked. The
-/// library ignores keys that it cannot read, because tickets may do without them, so that is only a notice.
+/// Checks who may read the keytab. A name that is not a file, or has parts that only the library can expand, is not
+/// checked. An unreadable keytab gives only a notice, because the library ignores it and tickets may be enough.
 fn keytab(layers: &Layers) -> Result<Option<String>, ConfigError> {
     let Some(name) = layers.surroundings.variable(KEYTAB).and_then(|name| name.to_str()) else { return Ok(None) };
     let path = name.strip_prefix("FILE:").unwrap_or(name);

@@ -1,7 +1,5 @@
-//! How we prove to the servers who we are: identities from a secret file, a variable or a systemd credential, and the files
-//! of TLS.
-//!
-//! Never: a secret in a complaint; a secret from the command line.
+//! Our credentials: identities from a secret file, a variable or a systemd credential, and the files of TLS. No secret
+//! comes from the command line or appears in an error.
 
 mod certificates;
 mod identities;
@@ -23,7 +21,8 @@ pub struct Credentials {
 /// Reads every secret, once. `uses_tls`: whether any server speaks TLS.
 ///
 /// # Errors
-/// The first that cannot be read, is open to others, or makes no sense.
+///
+/// The first that cannot be read, is open to others, or is malformed.
 pub fn read(layers: &Layers, uses_tls: bool) -> Result<Credentials, ConfigError> {
     let mut notices = Vec::new();
     let tls = certificates::read(layers, uses_tls, &mut notices)?;

@@ -1,6 +1,5 @@
-//! A file that holds a secret: read once, through one descriptor, and refused if others may read it.
-//!
-//! Never: a file that is checked by its name, which may mean another file by now.
+//! A file with a secret: read once, through one descriptor, and refused if everybody may read it. The descriptor is
+//! checked, because the name may mean another file later.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,11 +11,11 @@ use nix::unistd::{getegid, geteuid};
 use crate::config::error::{ConfigError, quoted};
 use crate::config::source::setting::Setting;
 
-/// No secret is longer.
+/// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
 const ROOT: u32 = 0;
 const READABLE_BY_GROUP: u32 = 0o040;
-/// Read or written by everybody.
+/// Read or write permission for everybody.
 const OPEN_TO_ALL: u32 = 0o006;
 
 /// Its text, and perhaps a notice.
@@ -33,12 +32,12 @@ pub fn read(setting: &Setting) -> Result<Contents, ConfigError> {
     Ok(Contents { text, notice })
 }
 
-/// Only whose it is, and whether it can be read.
+/// Checks only owner, mode and readability.
 pub fn judge(setting: &Setting) -> Result<Option<String>, ConfigError> {
     open_judged(setting).map(|(_, notice)| notice)
 }
 
-/// A file that may be everybody's to read.
+/// Opens a file that everybody may read.
 pub fn open(setting: &Setting) -> Result<File, ConfigError> {
     File::open(&setting.text).map_err(|error| broken(setting, &error))
 }
@@ -47,7 +46,7 @@ fn open_judged(setting: &Setting) -> Result<(File, Option<String>), ConfigError>
     let file = open(setting)?;
     let stat = file.metadata().map_err(|error| broken(setting, &error))?;
     let rights = Rights { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
-    // A pipe is whose it is by other means.
+    // The mode of a pipe says nothing.
     let notice = if stat.is_file() { rights.judge(setting)? } else { None };
     Ok((file, notice))
 }
@@ -57,12 +56,12 @@ fn broken(setting: &Setting, error: &io::Error) -> ConfigError {
     unusable(setting, format_args!("cannot be read: {reason}; write the path of a file that this user may read"))
 }
 
-/// Whatever is wrong with a file is wrong with the configuration.
+/// An unusable file is a configuration error.
 fn unusable(setting: &Setting, complaint: impl std::fmt::Display) -> ConfigError {
     ConfigError::configuration(&setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
 }
 
-/// Whose a file is, and who may do what with it (`stat(2)`).
+/// Owner and mode of a file (`stat(2)`).
 #[derive(Clone, Copy)]
 struct Rights {
     user: u32,
@@ -71,8 +70,8 @@ struct Rights {
 }
 
 impl Rights {
-    /// A file that everybody can read is refused. A group is usual where secrets are mounted (Kubernetes); a foreign one gives a
-    /// notice.
+    /// Refuses a file that everybody may read. Group access is usual where secrets are mounted (Kubernetes); a foreign
+    /// group or owner gives a notice.
     fn judge(self, setting: &Setting) -> Result<Option<String>, ConfigError> {
         if self.mode & OPEN_TO_ALL != 0 {
             let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", setting.text);

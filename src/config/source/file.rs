@@ -1,6 +1,5 @@
-//! The configuration file: found, checked and read once, before anything else.
-//!
-//! Never: a file that is read twice, or checked by its name, which may mean another file by now.
+//! The configuration file: found, checked and read once, before everything else. The open descriptor is checked,
+//! because the name may mean another file later.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -16,10 +15,9 @@ use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
 use crate::config::source::trust::{Holder, Trust};
 
-/// No configuration is longer.
+/// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
     /// `None`: there is no file.
@@ -47,7 +45,7 @@ pub fn read(layers: &Layers, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
 
 fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
     let stat = file.metadata().map_err(|error| broken(path, &error))?;
-    // A pipe, or /dev/null, is whose it is by other means.
+    // The mode of a pipe or of /dev/null says nothing.
     let notice = if stat.is_file() {
         let trust = Trust { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
         trust.judge(path, Holder { user: geteuid().as_raw(), group: getegid().as_raw() })?

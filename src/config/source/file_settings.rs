@@ -1,6 +1,5 @@
-//! What a TOML file says: the text of each setting with its line, or one sentence on the first mistake.
-//!
-//! Never: a file that counts in part; the meaning of a value, which does not depend on its origin.
+//! Parses a TOML file: the text of each setting with its line, or one sentence on the first mistake. A file with a
+//! mistake is refused as a whole. The meaning of a value does not depend on its origin.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -13,10 +12,10 @@ use toml::de::{DeTable, DeValue};
 use crate::cli::reference;
 use crate::config::error::{ConfigError, nearest, quoted};
 
-/// Where the settings of one election stand: `[election.<name>]`.
+/// Settings of one election: `[election.<name>]`.
 const ELECTIONS: &str = "election";
 
-/// What the file may say about one option.
+/// A key for one option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Key {
     /// The option's long name.
@@ -28,13 +27,13 @@ pub struct Key {
 pub enum Kind {
     /// `true` or `false`.
     Flag,
-    /// Text or a whole number, called by the name that the help gives it.
+    /// Text or a whole number, with the value's name in the help.
     Value(String),
-    /// Asked on the command line, and no setting.
+    /// Asked on the command line; not a setting.
     Question,
 }
 
-/// What a configuration file may say.
+/// The keys of a configuration file.
 pub fn keys(grammar: &Command) -> Vec<Key> {
     let options = grammar.get_arguments().filter(|argument| argument.get_long().is_some());
     let key = |argument: &Arg| {
@@ -48,7 +47,6 @@ pub fn keys(grammar: &Command) -> Vec<Key> {
     options.map(key).collect()
 }
 
-/// A line of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     pub file: Arc<str>,
@@ -71,7 +69,7 @@ pub struct FileValue {
 
 type Section = BTreeMap<String, FileValue>;
 
-/// All that one file says.
+/// The settings of one file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FileSettings {
     general: Section,
@@ -79,10 +77,11 @@ pub struct FileSettings {
 }
 
 impl FileSettings {
-    /// Reads the text of the file that is called `file`.
+    /// Parses the text of the file named `file`.
     ///
     /// # Errors
-    /// It is not TOML, or contains something that is not a setting.
+    ///
+    /// It is not TOML, or contains a key that is not a setting.
     pub fn read(file: &str, text: &str, keys: &[Key]) -> Result<Self, ConfigError> {
         let source = Source { file: file.into(), text, keys };
         let table = DeTable::parse(text).map_err(|error| source.not_toml(&error))?;
@@ -98,12 +97,12 @@ impl FileSettings {
         Ok(settings)
     }
 
-    /// What holds for all elections.
+    /// The value for all elections.
     pub fn general(&self, option: &str) -> Option<&FileValue> {
         self.general.get(option)
     }
 
-    /// What counts for the election of that name: what its own section says, else what holds for all.
+    /// The settings for this election: its own section wins over the general ones.
     #[must_use]
     pub fn of_election(mut self, name: &str) -> Self {
         self.general.extend(self.elections.remove(name).unwrap_or_default());
@@ -167,7 +166,7 @@ impl Source<'_> {
 
     fn unknown(&self, key: &KeyOf, value: &Spanned<DeValue>) -> ConfigError {
         let name = key.get_ref();
-        // Options are written with dashes everywhere else, too.
+        // Options are written with dashes everywhere else.
         let known = self.keys.iter().filter(|key| key.kind != Kind::Question).map(|key| key.name.as_str());
         let remedy = match nearest(&name.replace('_', "-"), known) {
             Some(meant) => format!("did you mean {meant}?"),
@@ -185,7 +184,7 @@ impl Source<'_> {
         ConfigError::configuration(place, format_args!("{} {complaint}", quoted(key.get_ref())))
     }
 
-    /// The parser's own words may have several lines.
+    /// The parser's own message may have several lines.
     fn not_toml(&self, error: &toml::de::Error) -> ConfigError {
         let at = error.span().map_or(self.text.len(), |span| span.start);
         let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -193,7 +192,7 @@ impl Source<'_> {
         ConfigError::configuration(self.place(at), format_args!("this is not TOML: {what}{hint}"))
     }
 
-    /// The commonest slip: `session-timeout = 15s`.
+    /// The commonest mistake: `session-timeout = 15s`.
     fn lacks_quotes(&self, at: usize) -> bool {
         let line = self.text.lines().nth(self.place(at).line.saturating_sub(1)).unwrap_or_default();
         let value = line.split_once('=').map(|(_, value)| value.trim_start());
@@ -202,14 +201,14 @@ impl Source<'_> {
 
     fn place(&self, at: usize) -> Location {
         let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
-        // What is found missing at the very end is missing in the last line that says something.
+        // An error at the end of the file is on the last line that is not blank.
         let before = if at >= self.text.len() { before.trim_ascii_end() } else { before };
         let line = before.split(|byte| *byte == b'\n').count();
         Location { file: Arc::clone(&self.file), line }
     }
 }
 
-/// What stands where something else should.
+/// The kind of the value that was found.
 fn kind_of(value: &DeValue) -> String {
     match value {
         DeValue::String(text) => format!("the text {}", quoted(text)),

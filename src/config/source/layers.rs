@@ -1,6 +1,5 @@
-//! The value of an option: from the command line, else its variable, else its key in the file, else its default.
-//!
-//! Never: a value without its origin.
+//! The value of an option with its origin: from the command line, else its variable, else its key in the file, else its
+//! default.
 
 use std::ffi::OsStr;
 
@@ -20,13 +19,12 @@ pub struct Layers<'a> {
     pub file: &'a FileSettings,
 }
 
-/// Where a value came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer<'a> {
     Option,
     Environment,
     File(&'a Location),
-    /// A default that systemd gave us.
+    /// A systemd credential that is the option's default.
     Credential,
     Default,
 }
@@ -51,7 +49,7 @@ impl Layers<'_> {
         }
     }
 
-    /// The value that counts, and the layer that it is from.
+    /// The effective value and its layer.
     pub fn effective<'a>(&'a self, option: &str) -> Option<(Layer<'a>, &'a OsStr)> {
         let parsed = self.parsed(option);
         match (parsed, self.variable(option), self.file.general(option)) {
@@ -84,7 +82,7 @@ impl Layers<'_> {
         self.given(option)?.map_or(Ok(false), |setting| setting.one_of(&WORDS))
     }
 
-    /// What to call an option in a complaint: by where its value came from.
+    /// The name of an option in an error: that of the value's origin.
     pub fn name_of(&self, option: &'static str) -> String {
         match self.effective(option) {
             Some((Layer::Environment, _)) => Origin::Environment(option),
@@ -104,7 +102,7 @@ impl Layers<'_> {
         self.surroundings.variable(&environment_variable(option)).filter(|value| !value.is_empty())
     }
 
-    /// What the parser says, a default included. Not every grammar has every option that a layer is asked for.
+    /// The parser's value, defaults included. Not every grammar has every option that is asked for.
     fn parsed(&self, option: &str) -> Option<(ValueSource, &OsStr)> {
         let id = option.replace('-', "_");
         let value = self.matches.try_get_raw(&id).ok()??.next_back()?;
@@ -112,8 +110,8 @@ impl Layers<'_> {
     }
 }
 
-/// Refuses a misspelt variable, because the setting that was meant would be missing; any other unknown variable gives a
-/// notice only (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
+/// Refuses a misspelt variable, because the intended setting would be missing. Any other unknown variable gives only a
+/// notice (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
 pub fn check_variables(surroundings: &Surroundings) -> Result<Vec<String>, ConfigError> {
     let command = cli::command();
     let options = command.get_arguments().filter(|argument| reference::has_variable(argument));

@@ -1,6 +1,4 @@
-//! The errors of the command-line parser, each as one sentence.
-//!
-//! Never: the parser's own text, which has several lines and a usage.
+//! The errors of the command-line parser, each as one sentence; the parser's own text has several lines.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -8,10 +6,10 @@ use clap::{Arg, ArgMatches, Command, Error};
 
 use crate::config::error::{ConfigError, quoted};
 
-/// The error, if it is not a request for help.
+/// The error, unless it is a request for help.
 pub fn error_of(error: &Error, program: &str) -> ConfigError {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
-    // `--wait <DURATION>`: the parser adds the value's name.
+    // `--wait <DURATION>`: the parser appends the value's name.
     let option = argument.split([' ', '=']).next().unwrap_or_default();
     match error.kind() {
         ErrorKind::UnknownArgument => ConfigError::usage(plain(&argument), unknown(&argument, error, program)),
@@ -58,7 +56,7 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
 
 const RUN: &str = "zk-leader-run";
 
-/// What people try who know other programs, flock(1) above all.
+/// Options of similar programs, above all flock(1).
 const FOREIGN: [(&str, &str); 8] = [
     ("-v", "--log-level debug"),
     ("--verbose", "--log-level debug"),
@@ -70,7 +68,7 @@ const FOREIGN: [(&str, &str); 8] = [
     ("-E", "--conflict-exit-code and a status"),
 ];
 
-/// The last option may have taken the command for its value.
+/// No command was given; the last option may have taken it for its value.
 pub fn no_command(grammar: &Command, matches: &ArgMatches) -> ConfigError {
     let typed = |argument: &&Arg| matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
     let options = grammar.get_arguments().filter(|argument| argument.get_action().takes_values()).filter(typed);
@@ -83,7 +81,7 @@ pub fn no_command(grammar: &Command, matches: &ArgMatches) -> ConfigError {
     ConfigError::usage("COMMAND", format_args!("no command{taken}; write {RUN} [OPTIONS] -- COMMAND [ARGS]..."))
 }
 
-/// An unknown word names itself; its control characters are shown, not obeyed.
+/// An unknown word is quoted with its control characters escaped.
 fn plain(argument: &str) -> String {
     quoted(argument).trim_matches('\'').to_owned()
 }

@@ -1,6 +1,4 @@
-//! `--print-config`: every setting as a line of TOML, with where it came from behind it.
-//!
-//! Never: a secret; a value that another one overrides.
+//! `--print-config`: every effective setting as a line of TOML, followed by its origin. Secrets are masked.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -11,7 +9,7 @@ use crate::cli::environment_variable;
 use crate::cli::reference::{default_in_words, is_setting};
 use crate::config::source::layers::{Layer, Layers};
 
-/// Where the origins stand, if the values leave room.
+/// The column of the origins, if the values leave room.
 const COLUMN: usize = 40;
 const MASKED: &str = "********";
 
@@ -37,8 +35,8 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
         return (format!("# {option}"), format!("default: {}", default_in_words(argument)));
     };
     let setting = format!("{option} = {}", in_toml(argument, &value.to_string_lossy()));
-    // Where to look: the key stands in the same line already. A default stays one when the page is used as a file: some
-    // options may not be given without another.
+    // The origin; the key is on the same line. A default stays a comment: some options may not be given without
+    // another.
     let origin = match layer {
         Layer::Default => return (format!("# {setting}"), "default".to_owned()),
         Layer::Credential => "systemd credential".to_owned(),
@@ -49,7 +47,7 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
     (setting, origin)
 }
 
-/// The settings that are from the file, as options.
+/// The settings from the file, as options.
 pub fn from_file(command: &Command, layers: &Layers) -> Vec<OsString> {
     let settings = command.get_arguments().filter(|argument| is_setting(argument));
     let from_file = settings.filter_map(|argument| match layers.effective(argument.get_long().unwrap_or_default()) {
@@ -72,7 +70,7 @@ fn as_option(argument: &Arg, value: &OsStr) -> Option<OsString> {
 
 fn in_toml(argument: &Arg, text: &str) -> String {
     match text {
-        // The mark of an option whose value nobody should see.
+        // Marks an option whose value is secret.
         _ if argument.is_hide_env_values_set() => quoted(MASKED),
         text if argument.get_action().takes_values() => quoted(text),
         "true" | "1" | "yes" | "on" => "true".to_owned(),

@@ -7,7 +7,6 @@ use crate::config::error::{ConfigError, quoted, suggestion};
 use crate::config::source::file_settings::Location;
 use crate::exit::Status;
 
-/// Where a value came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// `--<option>` on the command line.
@@ -16,11 +15,11 @@ pub enum Origin {
     Environment(&'static str),
     /// The key of that option in the configuration file.
     File(&'static str, Location),
-    /// Nobody gave it; systemd passed a credential that is the default of that option.
+    /// A systemd credential that is the default of that option.
     Credential(&'static str),
-    /// Nobody gave it; `--<option>` has a default.
+    /// The default of `--<option>`.
     Default(&'static str),
-    /// By another name: an argument, or a variable that belongs to no option.
+    /// Another name: an argument, or a variable that belongs to no option.
     Argument(&'static str),
 }
 
@@ -36,7 +35,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One value as it was given.
+/// One value as given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub origin: Origin,
@@ -44,7 +43,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// `<origin>: '<text>' <complaint>`. A mistake in a file is a mistake of the configuration.
+    /// `<origin>: '<text>' <complaint>`. A mistake in a file is a configuration error.
     pub fn refused(&self, complaint: impl fmt::Display) -> ConfigError {
         self.refused_unseen(format_args!("{} {complaint}", quoted(&self.text)))
     }

@@ -1,10 +1,10 @@
-//! What surrounds this process: environment, host, credentials of systemd. Read once.
+//! The environment of this process: variables, host name, systemd credentials. Read once.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// Holds what a line of `--auth-file` says, for who has secrets in variables anyway. Not an option: those can be seen by all.
+/// Holds a line of `--auth-file`, for deployments with secrets in variables. Not an option: every user can see those.
 pub const SECRET_VARIABLE: &str = "ZK_LEADER_RUN_AUTH";
 
 /// Names of systemd credentials (`LoadCredential=` in `systemd.exec(5)`), each the default of an option.
@@ -15,15 +15,14 @@ pub const CREDENTIALS: [(&str, &str); 4] = [
     ("tls-key", "zk-leader-run.tls-key"),
 ];
 
-/// What surrounds this process, read once.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub variables: Vec<(OsString, OsString)>,
     pub host: String,
     pub pid: u32,
-    /// The configuration file that is read if it exists and no other one is named; empty: none.
+    /// The default configuration file, read if it exists and no other one is named; empty: none.
     pub usual_file: PathBuf,
-    /// Options whose default is a credential that systemd gave us, each with the path of that.
+    /// Options whose default is a systemd credential, each with the path of the credential.
     pub credentials: Vec<(&'static str, OsString)>,
 }
 
@@ -45,7 +44,8 @@ impl Surroundings {
     }
 }
 
-/// Those that there are (`systemd.exec(5)`). Where that is not to be seen, what is wrong shall be said, not done without.
+/// The systemd credentials that exist (`systemd.exec(5)`). If the directory cannot be read, they count as existing, so
+/// that reading them reports the error.
 fn credentials() -> Vec<(&'static str, OsString)> {
     let Some(directory) = env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty()) else {
         return Vec::new();

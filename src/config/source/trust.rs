@@ -1,17 +1,15 @@
-//! Who may write the configuration file: it may name commands that we run.
-//!
-//! Never: a look at the file itself; its mode and owner are arguments.
+//! Who may write the configuration file: it may name commands that we run. Mode and owner are arguments.
 
 use crate::config::error::ConfigError;
 
-/// Who runs this process.
+/// The user and group of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder {
     pub user: u32,
     pub group: u32,
 }
 
-/// Whom a file belongs to, and who may write it (`stat(2)`).
+/// Owner and mode of a file (`stat(2)`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trust {
     pub user: u32,
@@ -24,10 +22,12 @@ const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 impl Trust {
-    /// Who may write the file besides us and root: everybody is one too many; a group or another owner is worth a notice,
-    /// because a deployment's user is a usual owner, in a container under another number than outside.
+    /// Judges who may write the file besides us and root. A file that everybody may write is refused. A group or
+    /// another owner gives a notice, because a deployment's user is a usual owner, and has another number inside a
+    /// container.
     ///
     /// # Errors
+    ///
     /// Everybody may write it.
     pub fn judge(self, file: &str, us: Holder) -> Result<Option<String>, ConfigError> {
         if self.mode & WRITABLE_BY_ALL != 0 {

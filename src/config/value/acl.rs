@@ -1,6 +1,4 @@
-//! `--acl`: who may do what with the znodes that we create.
-//!
-//! Never: a list that lets no host take part; a password in an error.
+//! `--acl`: the ACL of the znodes that we create. It must let a host take part, and an error contains no password.
 
 use crate::config::error::{ConfigError, quoted};
 use crate::config::source::setting::Setting;
@@ -10,13 +8,13 @@ const CHOICES: &str = "write open, or a list like creator,world:anyone:r or dige
 const RIGHTS: &str = "rights are letters of cdrwa: create, delete, read, write, administer";
 const HASH: &str = "HASH is made by: printf %s USER:PASSWORD | openssl dgst -sha1 -binary | base64";
 
-/// Of a SHA-1 in base64.
+/// Length of a SHA-1 in base64.
 const HASH_LENGTH: usize = 28;
 
 const CREDENTIALS: &str =
     "needs an identity that the servers know us by; add --auth-file, or name the owners of the znodes";
 
-/// Reads `--acl`; `is_anonymous`: the servers will know us by nothing.
+/// Parses `--acl`. `is_anonymous`: we have no credentials.
 pub fn parse(setting: &Setting, is_anonymous: bool) -> Result<Acl, ConfigError> {
     if setting.text == "open" {
         return Ok(Acl::open());
@@ -50,7 +48,7 @@ fn entry(setting: &Setting, text: &str) -> Result<Entry, ConfigError> {
         ["sasl", user] => Ok(Entry::new("sasl", named(setting, user)?, Rights::ALL)),
         ["sasl", user, letters] => Ok(Entry::new("sasl", named(setting, user)?, rights(setting, letters)?)),
         ["world", "anyone", letters] => Ok(Entry::anyone(rights(setting, letters)?)),
-        // Who confuses hash and password has written a secret there.
+        // A user who confuses hash and password has written a secret here.
         ["digest", ..] => {
             Err(setting.refused_unseen(format_args!("has a digest that is not digest:USER:HASH; {HASH}")))
         }

@@ -1,6 +1,4 @@
-//! Lengths of time as people write them.
-//!
-//! Never: a number without a unit, except a plain `0` where that means something.
+//! Durations as people write them. A number needs a unit; a plain `0` is allowed where zero has a meaning.
 
 use std::time::Duration;
 
@@ -12,20 +10,20 @@ use crate::observe::words;
 const EXAMPLES: &str = "write it like 1500ms, 5s or 1m30s";
 const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// What `0` means to an option.
+/// The meaning of `0` for an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Zero {
     Meaningful,
-    /// What would be right instead.
+    /// What to write instead.
     Senseless(&'static str),
 }
 
-/// A length of time of at most a year.
+/// A duration of at most a year.
 pub fn parse(setting: &Setting, zero: Zero) -> Result<Duration, ConfigError> {
     parse_up_to(YEAR, setting, zero)
 }
 
-/// A length of time of at most `longest`.
+/// A duration of at most `longest`.
 pub fn parse_up_to(longest: Duration, setting: &Setting, zero: Zero) -> Result<Duration, ConfigError> {
     let length = read(&setting.text).map_err(|complaint| setting.refused(complaint))?;
     match zero {
@@ -39,12 +37,12 @@ pub fn parse_up_to(longest: Duration, setting: &Setting, zero: Zero) -> Result<D
     }
 }
 
-/// The length of time of an option that has a default.
+/// The duration of an option that has a default.
 pub fn required(layers: &Layers, option: &'static str, zero: Zero) -> Result<Duration, ConfigError> {
     parse(&layers.required(option)?, zero)
 }
 
-/// The length of time of an option that may be left out.
+/// The duration of an option that may be left out.
 pub fn optional(layers: &Layers, option: &'static str, zero: Zero) -> Result<Option<Duration>, ConfigError> {
     layers.given(option)?.map(|setting| parse(&setting, zero)).transpose()
 }

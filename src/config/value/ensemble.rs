@@ -1,6 +1,5 @@
-//! The ensemble: `host:port,[v6]:port/chroot`, with `tcp+tls://` in front of servers that speak TLS.
-//!
-//! Never: a server that is guessed at; a host name is resolved only when it is connected to.
+//! The ensemble: `host:port,[v6]:port/chroot`, with `tcp+tls://` in front of servers that speak TLS. Host names are
+//! resolved when they are connected to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,24 +12,24 @@ use crate::zookeeper::client::tls;
 const DEFAULT_PORT: u16 = 2181;
 const EXAMPLE: &str = "write it like h1:2181,h2:2181,[2001:db8::3]:2181/chroot";
 
-/// Where the ensemble is, and what of it is ours.
+/// The servers and the chroot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ensemble {
-    /// `host:port` of every server, separated by commas; each with its port, IPv6 addresses in brackets.
+    /// `host:port` of every server, separated by commas; IPv6 addresses in brackets.
     pub servers: String,
     pub chroot: Option<ZnodePath>,
     /// Whether any of them speaks TLS.
     pub uses_tls: bool,
 }
 
-/// Reads `--connect`, and `--tls`.
+/// Reads `--connect` and `--tls`.
 pub fn read(layers: &Layers) -> Result<Ensemble, ConfigError> {
     let tls = layers.flag("tls")?;
     let setting = layers.required("connect")?;
     parse(&setting.text, tls).map_err(|complaint| setting.refused(complaint))
 }
 
-/// `tls`: whether a server speaks TLS that does not say it.
+/// `tls`: whether servers without a scheme speak TLS.
 fn parse(text: &str, tls: bool) -> Result<Ensemble, ValueError> {
     if text.is_empty() {
         return Err(ValueError::from(format!("names no server; {EXAMPLE}")));
@@ -44,7 +43,7 @@ fn parse(text: &str, tls: bool) -> Result<Ensemble, ValueError> {
     Ok(Ensemble { servers: servers.join(","), chroot: read_chroot(chroot)?, uses_tls })
 }
 
-/// The first slash that belongs to no `://`.
+/// The first slash that is not part of `://`.
 fn start_of_chroot(text: &str) -> usize {
     let mut from = 0;
     while let Some(at) = text.get(from..).and_then(|rest| rest.find('/')).map(|at| from + at) {

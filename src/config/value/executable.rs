@@ -1,6 +1,5 @@
-//! Whether the command can be found and executed, before anything is connected: looked up as `execvp(3)` does it.
-//!
-//! Never: the final decision, which `execve(2)` makes.
+//! Whether the command can be found and executed, before anything is connected: looked up like `execvp(3)`. `execve(2)`
+//! decides in the end.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +11,7 @@ use nix::unistd::{AccessFlags, eaccess};
 use crate::config::error::{ConfigError, quoted};
 use crate::exit::not_executed;
 
-/// Where `execvp(3)` looks when there is no PATH.
+/// The path that `execvp(3)` searches without PATH.
 const PATH_WITHOUT_PATH: &str = "/bin:/usr/bin";
 
 /// Refuses a command that cannot be executed.
@@ -57,7 +56,7 @@ fn find(command: &OsStr, path: &OsStr) -> Result<(), Errno> {
     }
     let mut failure = Errno::ENOENT;
     for directory in path.as_bytes().split(|byte| *byte == b':') {
-        // An empty place in PATH is the current directory.
+        // An empty entry in PATH is the current directory.
         let directory = if directory.is_empty() { b"." } else { directory };
         match executable(&PathBuf::from(OsStr::from_bytes(directory)).join(command)) {
             Ok(()) => return Ok(()),

@@ -1,4 +1,4 @@
-//! The values of options, one module for each kind: from text to something that is known to be valid.
+//! The values of options, one module for each kind: from text to a validated value.
 
 pub mod acl;
 pub mod duration;

@@ -1,6 +1,5 @@
-//! Signals by name (with or without `SIG`, in any case) or by number.
-//!
-//! Never: signal 0, and none that the C library keeps for itself.
+//! Signals by name (with or without `SIG`, in any case) or by number. Refused: 0 and the signals that the C library
+//! reserves.
 
 use nix::sys::signal::Signal;
 
@@ -12,7 +11,7 @@ pub fn parse(setting: &Setting) -> Result<i32, ConfigError> {
     parse_or(setting, &[])
 }
 
-/// The number of a signal, where the option also takes `words`.
+/// The number of a signal, where the option also accepts `words`.
 pub fn parse_or(setting: &Setting, words: &[&'static str]) -> Result<i32, ConfigError> {
     let name = setting.text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);

@@ -1,6 +1,4 @@
-//! Paths and names of znodes that every server and client library accepts.
-//!
-//! Never: a relative path, an empty step, a character that `ZooKeeper` refuses (`PathUtils.validatePath`).
+//! Paths and names of znodes that every server and client library accepts (`PathUtils.validatePath`).
 
 use std::fmt;
 
@@ -36,7 +34,7 @@ impl fmt::Display for ZnodePath {
     }
 }
 
-/// `/zk-leader-run`, under which elections lie unless `--path` says otherwise.
+/// `/zk-leader-run`, the parent of elections unless `--path` says otherwise.
 pub fn default_root() -> ZnodePath {
     ZnodePath("/zk-leader-run".to_owned())
 }
@@ -47,19 +45,19 @@ pub fn path(setting: &Setting) -> Result<ZnodePath, ConfigError> {
     Ok(ZnodePath(setting.text.clone()))
 }
 
-/// A path within a longer text: what is wrong with it, as the end of a sentence.
+/// A path within a longer text; the error is the end of a sentence.
 pub fn part_of(text: &str) -> Result<ZnodePath, ValueError> {
     check_path(text)?;
     Ok(ZnodePath(text.to_owned()))
 }
 
-/// One step of a path, for `--name` and `--id`.
+/// One path element, for `--name` and `--id`.
 pub fn name(setting: &Setting) -> Result<String, ConfigError> {
     check_name(&setting.text).map_err(|complaint| setting.refused(complaint))?;
     Ok(setting.text.clone())
 }
 
-/// A name that nobody gave, if a znode may be called that.
+/// The text as a default name, if it is a valid znode name.
 pub fn as_name(text: &str) -> Option<String> {
     check_name(text).is_ok().then(|| text.to_owned())
 }
@@ -111,7 +109,7 @@ fn check_name(name: &str) -> Result<(), ValueError> {
     }
 }
 
-/// As `PathUtils.validatePath`, and U+FFFD, which stands for bytes that were no text.
+/// As `PathUtils.validatePath`, and U+FFFD, which replaces invalid UTF-8.
 fn is_refused(character: char) -> bool {
     matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
 }

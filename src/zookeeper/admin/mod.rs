@@ -1,8 +1,5 @@
-//! A client with a short session of its own: for `zk-leaderctl`, which reads, and writes only what it was told to.
-//!
-//! Every request is bounded by one limit, and a reply that makes no sense is no answer.
-//!
-//! Never: a candidate; a znode created or changed by a method that only reads; a wait without a limit.
+//! The client of `zk-leaderctl`, with a short session of its own. Methods that only read change nothing; it never joins
+//! an election. One time limit bounds every request.
 
 pub mod view;
 
@@ -20,17 +17,17 @@ use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{self, Fault, Part, Refusal, Right, Step};
 
-/// Where to go, and how long to try.
+/// The ensemble, and how long to try.
 #[derive(Clone, Debug)]
 pub struct Destination {
     /// `host:port,…`, without a chroot.
     pub servers: String,
-    /// Empty, or an absolute path, put in front of every path.
+    /// Empty, or an absolute path in front of every path.
     pub chroot: String,
     pub access: Access,
     /// For the connection, and again for each request.
     pub limit: Duration,
-    /// T as it will be requested; the session ends with the client.
+    /// T as requested; the session ends with the client.
     pub session_timeout: Duration,
 }
 
@@ -39,9 +36,9 @@ pub struct Destination {
 pub enum Failure {
     /// No server could be reached within the limit.
     Unreachable(String),
-    /// Authentication or an ACL forbids it: what, and the remedy.
+    /// Authentication or an ACL forbids the request: the reason and the remedy.
     Forbidden(String),
-    /// The connection was lost, or the answer did not come within the limit; a write may have been applied.
+    /// The connection was lost, or no answer came within the limit. A write may have been applied.
     Unknown(String),
 }
 
@@ -63,7 +60,7 @@ pub struct Facts {
     pub mzxid: i64,
     pub created_at: i64,
     pub changed_at: i64,
-    /// The session that it goes with; 0 for a persistent one.
+    /// The session that owns it; 0 for a persistent one.
     pub owner: i64,
 }
 
@@ -91,15 +88,15 @@ pub struct Znode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     Done,
-    /// A version was another one, or a znode exists or not against what was expected. Nothing was written.
+    /// A version differs, or a znode exists or is missing against the expectation. Nothing was written.
     Conflict,
 }
 
-/// How a znode must be found that is to be written.
+/// The expected state of a znode to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before {
     Missing,
-    /// In this version, or in any.
+    /// It exists with this version, or with any.
     There(Option<i32>),
 }
 
@@ -115,6 +112,7 @@ impl AdminClient {
     /// Opens a session, trying each server once.
     ///
     /// # Errors
+    ///
     /// No server answered within the limit, or the ensemble refuses us.
     pub async fn open(destination: &Destination) -> Result<Self, Failure> {
         let Destination { servers, chroot, access, limit, session_timeout } = destination;
@@ -137,7 +135,7 @@ impl AdminClient {
         Ok(Self { client, chroot: chroot.clone(), limit: *limit })
     }
 
-    /// T as the ensemble granted it.
+    /// T as negotiated.
     pub fn session_timeout(&self) -> Duration {
         self.client.session_timeout()
     }
@@ -150,6 +148,7 @@ impl AdminClient {
     /// `None`: it does not exist.
     ///
     /// # Errors
+    ///
     /// There is no answer.
     pub async fn read(&self, path: &str) -> Result<Option<Znode>, Failure> {
         let path = self.full(path);
@@ -167,9 +166,10 @@ impl AdminClient {
         Ok(found.map(|(children, _)| children))
     }
 
-    /// Lets the server that we ask catch up with `ZooKeeper`'s leader.
+    /// Lets the connected server catch up with `ZooKeeper`'s leader.
     ///
     /// # Errors
+    ///
     /// There is no answer.
     pub async fn catch_up(&self, path: &str) -> Result<(), Failure> {
         let path = self.full(path);
@@ -185,9 +185,11 @@ impl AdminClient {
         self.ask((Right::Read, &path), self.client.get_acl(&path)).await
     }
 
-    /// Whether it has this data version, by the word of a quorum: a check that is committed like a write and writes nothing.
+    /// Whether it has this data version, confirmed by a quorum: a check that is committed like a write and writes
+    /// nothing.
     ///
     /// # Errors
+    ///
     /// There is no answer.
     pub async fn has_version(&self, path: &str, version: i32) -> Result<bool, Failure> {
         let path = self.full(path);
@@ -196,9 +198,10 @@ impl AdminClient {
         self.commit(multi, &[Step(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
     }
 
-    /// Writes a znode on condition that `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
+    /// Writes a znode if `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
     ///
     /// # Errors
+    ///
     /// There is no answer, and it may have been written; or it is forbidden.
     pub async fn write_fenced(
         &self,
@@ -210,10 +213,11 @@ impl AdminClient {
         self.write_on(guard, path, data, if exists { Before::There(None) } else { Before::Missing }).await
     }
 
-    /// Writes one znode, if `under` exists: where `version` is given it must have that, else it must not exist, and is
+    /// Writes one znode if `under` exists. With `version` it must have that version; without, it must not exist, and is
     /// created with the ACL of `under`.
     ///
     /// # Errors
+    ///
     /// There is no answer, and it may have been written; or it is forbidden.
     pub async fn write(&self, under: &str, path: &str, data: &[u8], version: Option<i32>) -> Result<Written, Failure> {
         const ANY: i32 = -1;
@@ -236,14 +240,14 @@ impl AdminClient {
         self.commit(multi, &[Step(Part::Other, Right::Read, &guarding), written]).await
     }
 
-    /// The ACL of a znode, for a new one; `None`: it does not exist.
+    /// The ACL of a znode, for a new child; `None`: the znode does not exist.
     async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, Failure> {
         let found = self.ask((Right::Read, path), self.client.get_acl(path)).await?.map(Acl::of_znode);
         let masked = || format!("a znode like {path} takes the right to see its whole ACL (right a)");
         found.map(|acl| acl.ok_or_else(|| Failure::Forbidden(masked()))).transpose()
     }
 
-    /// Ends the session, and waits a little until the server knows.
+    /// Ends the session, and waits shortly for the server's confirmation.
     pub async fn close(self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let mut task = self.client.task.clone();

@@ -1,9 +1,7 @@
-//! One look at an election from outside: its records, its line, its members, the orders; what could not be read is kept as
-//! a complaint.
+//! A view of an election from outside: records, queue, members, orders. A znode that cannot be read is listed with the
+//! reason.
 //!
-//! The reads are one after the other, so the sight may be a moment blurred; the term is read before the record.
-//!
-//! Never: a write; a guess where a znode could not be read.
+//! The reads are sequential, so the view may mix two moments; the term is read before the record.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +16,6 @@ use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
 
-/// The writer of a record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Holder {
@@ -30,7 +27,6 @@ pub struct Holder {
     pub candidate: Option<String>,
 }
 
-/// The lease record.
 #[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Lease {
@@ -43,13 +39,13 @@ pub struct Lease {
     pub guarantee: Option<String>,
     pub recipe: Option<String>,
     pub leaders: Option<u32>,
-    /// The holder waits for the lease before its own.
+    /// The mzxid of the earlier lease that the holder waits for.
     pub waiting_on: Option<i64>,
-    /// Where the candidates are, if other libraries contend there, too.
+    /// Where the candidates are, in an election shared with other libraries.
     election: Option<String>,
 }
 
-/// One slot: a lease record and its term. An election has one, or one for each slot.
+/// One slot: a lease record and its term. An election with one leader has one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlotView {
     pub name: Option<String>,
@@ -57,11 +53,11 @@ pub struct SlotView {
     pub term_path: String,
     pub lease: Option<(Lease, Facts)>,
     pub term: Option<Facts>,
-    /// When the lease ran out, by `ZooKeeper`'s clock, set only after the record was watched.
+    /// When the lease ran out, by `ZooKeeper`'s clock; set only after the record was watched.
     pub overdue_since: Option<i64>,
 }
 
-/// A candidate, in its place.
+/// A candidate with its place in the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Candidate {
     pub name: String,
@@ -69,27 +65,27 @@ pub struct Candidate {
     pub facts: Facts,
 }
 
-/// An election as it was seen.
+/// The view of an election.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ElectionView {
     pub base: String,
-    /// Where the candidates are.
+    /// The directory of the candidates.
     pub directory: String,
-    /// Contenders of other libraries may be among the candidates.
+    /// Candidates of other libraries may be in it.
     pub is_shared: bool,
-    /// The first in line first.
+    /// In the order of the queue.
     pub line: Vec<Candidate>,
     pub slots: Vec<SlotView>,
     pub members: BTreeMap<String, (Member, Facts)>,
-    /// Those in force, by our clock.
+    /// The orders in force, by our clock.
     pub orders: Orders,
-    /// Those that are written there still.
+    /// Orders that have lapsed and still stand in the znode.
     pub lapsed: Orders,
-    /// Its version, if it exists, and when it was written by `ZooKeeper`'s clock.
+    /// Version and write time of the orders' znode, if it exists; the time is by `ZooKeeper`'s clock.
     pub orders_written: Option<Facts>,
-    /// Children of the election directory that are not called as candidates are.
+    /// Children of the election directory that are not named like candidates.
     pub foreign: Vec<String>,
-    /// Znodes that could not be read, with what is wrong with them.
+    /// Znodes that could not be read, with the reason.
     pub unreadable: Vec<(String, String)>,
 }
 
@@ -115,16 +111,16 @@ fn is_election(children: &[String]) -> bool {
 /// The children of a root.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Below {
-    /// The names of the elections.
     pub names: Vec<String>,
-    /// Znodes that we may not look into.
+    /// Znodes that we have no right to read.
     pub closed: Vec<String>,
 }
 
 /// The elections below `root`; `None`: it does not exist.
 ///
 /// # Errors
-/// There is no answer; or everything is closed to us.
+///
+/// There is no answer, or every znode is closed to us.
 pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, Failure> {
     let (mut below, mut refused) = (Below::default(), None);
     let Some(children) = client.children(root).await? else { return Ok(None) };
@@ -145,9 +141,10 @@ pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>
     refused.filter(|_| below.names.is_empty()).map_or(Ok(Some(below)), Err)
 }
 
-/// Looks at the election under `base`; `None`: there is none.
+/// Reads the election under `base`; `None`: there is none.
 ///
 /// # Errors
+///
 /// There is no answer.
 pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, Failure> {
     let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
@@ -177,9 +174,10 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
     Ok(Some(seen))
 }
 
-/// The last terms, newest last; `None`: nobody has written any.
+/// The last terms, newest last; `None`: there is no history.
 ///
 /// # Errors
+///
 /// There is no answer.
 pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, String>>, Failure> {
     let znode = client.read(&format!("{base}/{HISTORY}")).await?;
@@ -222,7 +220,7 @@ fn lease(znode: &Znode) -> Result<Lease, String> {
     }
 }
 
-/// Whether it can be asked for; anybody may have written it.
+/// Whether the text is a valid path; any program may have written it.
 fn is_path(text: &str) -> bool {
     let is_step = |step: &str| !matches!(step, "" | "." | "..") && !step.chars().any(char::is_control);
     text.strip_prefix('/').is_some_and(|steps| steps.split('/').all(is_step))
@@ -238,7 +236,7 @@ async fn queue(
     let (ordered, foreign) = queue::ordered(names, &client.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
     for name in ordered {
-        // It may leave between two reads.
+        // It may have left since the children were read.
         if let Some(Znode { data, facts }) = client.read(&format!("{directory}/{name}")).await? {
             queue.push(Candidate { id: id_of(&data), name, facts });
         }
@@ -246,7 +244,7 @@ async fn queue(
     Ok((queue, foreign))
 }
 
-/// A participant id is plain text; with the single recipe it stands in JSON.
+/// The participant id: plain text; with the single recipe, a field of JSON.
 fn id_of(data: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Seat {

@@ -1,24 +1,24 @@
-//! Who may do what with the znodes that we create: one list for all of them, another for their ancestors.
+//! The ACLs of the znodes that we create: one for all of them, another for their ancestors.
 //!
-//! The right to delete a znode is its parent's to give (`PrepRequestProcessor`), so everything below the base, and the base
-//! itself, carries the same list. An ancestor is shared with elections of others: everyone may read it and create below it,
-//! and only those of the list may do more.
+//! The right to delete a znode comes from its parent's ACL (`PrepRequestProcessor`), so the base and everything below
+//! it has the same ACL. An ancestor is shared with other elections: everyone may read it and create below it; the rest
+//! is for the identities of the ACL.
 //!
-//! Never: a znode created with any other list; no other file names the client library's `Acls`.
+//! No other file names the client library's `Acls`.
 
 use std::fmt;
 
 pub use zookeeper_client::CreateMode;
 use zookeeper_client::{Acl as Line, Acls, AuthId, CreateOptions, Permission};
 
-/// As the server masks the hash of a digest in an answer to those who may not change the list.
+/// The server puts this in the place of a digest's hash if the client may not change the ACL.
 const MASKED: &str = "x";
 
 /// A set of `ZooKeeper`'s five rights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rights(Permission);
 
-/// The letters as `zkCli.sh` writes them, in its order.
+/// The letters and their order are those of `zkCli.sh`.
 const LETTERS: [(char, Permission); 5] = [
     ('c', Permission::CREATE),
     ('d', Permission::DELETE),
@@ -37,7 +37,7 @@ impl Rights {
         rights.into_iter().reduce(|one, other| one | other).map(Self)
     }
 
-    /// Whether they are enough to take part: to read, write, create and delete.
+    /// Whether they include read, write, create and delete, which a participant needs.
     pub fn can_take_part(self) -> bool {
         [Permission::CREATE, Permission::DELETE, Permission::READ, Permission::WRITE].iter().all(|one| self.0.has(*one))
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Rights {
     }
 }
 
-/// One line of a list: who, and what they may do.
+/// One entry: an identity and its rights.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry(Line);
 
@@ -65,7 +65,7 @@ impl Entry {
         Self(Line::new(rights.0, AuthId::new(scheme, id)))
     }
 
-    /// Every identity of the session that creates, which must have one.
+    /// All identities of the session that creates; it must have one.
     pub fn creator() -> Self {
         Self(Line::new(Permission::ALL, AuthId::authed()))
     }
@@ -83,7 +83,7 @@ impl Entry {
         self.0.scheme()
     }
 
-    /// As the server keeps it, with the hash of a digest. Never for people.
+    /// As the server stores it, with the hash of a digest. Not for output.
     pub fn raw_id(&self) -> &str {
         self.0.id()
     }
@@ -96,7 +96,7 @@ impl Entry {
         self.0.scheme() == "world"
     }
 
-    /// Compared without the hash of a digest: the server may have masked it.
+    /// Compares without the hash of a digest: the server may have masked it.
     fn is_like(&self, other: &Self) -> bool {
         (self.0.permission(), self.0.scheme(), self.id()) == (other.0.permission(), other.0.scheme(), other.id())
     }
@@ -114,14 +114,14 @@ impl Entry {
     }
 }
 
-/// As `zkCli.sh` writes it, without a hash.
+/// As in `zkCli.sh`, without a hash.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.0.scheme(), self.id(), self.rights())
     }
 }
 
-/// See the module's page.
+/// The ACL of our znodes, and that of their ancestors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Acl {
     own: Vec<Line>,
@@ -134,7 +134,7 @@ impl Acl {
         Self::of(vec![Entry::anyone(Rights::ALL)])
     }
 
-    /// What everyone may do with an ancestor is added.
+    /// An ancestor's ACL adds what everyone may do there.
     pub fn of(entries: Vec<Entry>) -> Self {
         let is_open = entries.iter().any(|entry| entry.is_anyone() && entry.rights() == Rights::ALL);
         let shared = (!is_open).then(|| Entry::anyone(Rights(Permission::CREATE | Permission::READ)));
@@ -142,7 +142,7 @@ impl Acl {
         Self { own: acls(entries.clone()), ancestors: acls(entries.into_iter().chain(shared).collect()) }
     }
 
-    /// The list of a znode that exists. `None`: the server has masked a part of it.
+    /// The ACL of a znode that exists. `None`: the server has masked a part of it.
     pub(crate) fn of_znode(entries: Vec<Entry>) -> Option<Self> {
         (!entries.iter().any(Entry::is_masked)).then(|| Self::of(entries))
     }
@@ -159,12 +159,12 @@ impl Acl {
         self.own(CreateMode::EphemeralSequential)
     }
 
-    /// Znodes that outlive every session.
+    /// For znodes that outlive every session.
     pub(crate) fn persistent(&self) -> Create {
         self.own(CreateMode::Persistent)
     }
 
-    /// Znodes that elections of others may share.
+    /// For znodes that other elections may share.
     pub(crate) fn ancestor(&self) -> Create {
         Create { mode: CreateMode::Persistent, acl: self.ancestors.clone() }
     }
@@ -174,7 +174,7 @@ impl Acl {
     }
 }
 
-/// What kind of znode is created, and who may do what with it.
+/// Kind and ACL of a znode to create.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Create {
     pub mode: CreateMode,
@@ -191,7 +191,7 @@ impl Create {
     }
 }
 
-/// Those who may change what only those of `expected` should.
+/// The entries of `found` that may change a znode and have no right to by `expected`.
 pub fn intruders<'a>(found: &'a [Entry], expected: &[Entry]) -> Vec<&'a Entry> {
     let is_expected = |entry: &Entry| expected.iter().any(|known| known.is_like(entry));
     found.iter().filter(|entry| entry.rights().may_change_anything() && !is_expected(entry)).collect()
@@ -242,7 +242,7 @@ mod tests {
         let ours = [Entry::new("digest", "u:hash=", Rights::ALL), Entry::anyone(rights("r"))];
         let none: [&Entry; 0] = [];
         assert_eq!(intruders(&ours, &ours), none);
-        // As the server shows it to those without the right to change it.
+        // As the server shows it to a client that may not change it.
         assert_eq!(intruders(&[Entry::new("digest", "u:x", Rights::ALL)], &ours), none);
         assert_eq!(intruders(&[Entry::anyone(rights("r"))], &ours[..1]), none);
         for stranger in [Entry::anyone(rights("c")), Entry::new("sasl", "u", Rights::ALL), Entry::anyone(Rights::ALL)] {

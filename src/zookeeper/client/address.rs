@@ -1,10 +1,8 @@
-//! One server of a connect string that was checked before: `host:port`, `[v6]:port`, and `tcp+tls://` in front of either.
-//!
-//! Never: a complaint; `config` has made those.
+//! One server of a validated connect string: `host:port`, `[v6]:port`, and `tcp+tls://` in front of either.
 
 use std::fmt;
 
-/// The client library's word for a server that speaks TLS.
+/// The client library's prefix for a server that speaks TLS.
 pub const TLS: &str = "tcp+tls://";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,5 @@
-//! How we prove to the servers who we are, and the one place where a connection is opened.
-//!
-//! Never: a secret in a log, a message or a debug print.
+//! The credentials of a session, and the one place that opens a connection. No log, message or debug output contains a
+//! secret.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,18 +20,18 @@ use crate::zookeeper::client::socket;
 use crate::zookeeper::client::task::{self, Task};
 use crate::zookeeper::client::tls::Certificates;
 
-/// What every session of ours shows to the servers.
+/// What every session shows to the servers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Access {
-    /// Identities of the scheme `digest`: a server takes any, and ACLs say what each may do.
+    /// Identities of the scheme `digest`: a server accepts any, and ACLs say what each may do.
     pub digests: Vec<Login>,
-    /// Who logs in by SASL DIGEST-MD5; a server refuses a wrong password.
+    /// A login by SASL DIGEST-MD5; a server refuses a wrong password.
     pub sasl: Option<Login>,
-    /// Or by SASL GSSAPI, as whoever Kerberos says that we are: to servers that it calls so.
+    /// A login by SASL GSSAPI to servers with this principal; Kerberos knows our own.
     pub kerberos: Option<Principal>,
-    /// For servers with `tcp+tls://` in front of them.
+    /// For servers with the prefix `tcp+tls://`.
     pub tls: Option<Certificates>,
-    /// In the place of servers that are reached by sockets.
+    /// Replaces servers that are reached by sockets.
     pub simulated: Option<Simulated>,
 }
 
@@ -43,7 +42,7 @@ pub struct Login {
     pub password: Secret,
 }
 
-/// A text that nobody is shown.
+/// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -52,7 +51,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// For the library only.
+    /// Only for the client library.
     fn reveal(&self) -> &str {
         &self.0
     }
@@ -64,7 +63,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How long a client may take.
+/// Time limits of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// T as it is requested.
@@ -73,31 +72,31 @@ pub(crate) struct Pace {
     pub connection: Duration,
 }
 
-/// A server (with Netty, when it is busy) may answer what we show ahead of its own greeting. That makes no sense to the client
-/// library, which goes on to the next server; so nothing but another try helps, eight in about a second.
+/// A server (with Netty, when it is busy) may answer our credentials before its own greeting. The client library cannot
+/// parse that and goes on to the next server, so we try again: eight times in about a second.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(640);
-/// A try that took longer has failed in another way.
+/// An attempt that took longer failed for another reason.
 const QUICK: Duration = Duration::from_millis(500);
 
 impl Access {
-    /// Whether servers know us by nothing but our address.
+    /// Whether the servers know nothing of us but our address.
     pub fn is_anonymous(&self) -> bool {
         let has_key = self.tls.as_ref().is_some_and(Certificates::holds_key);
         self.digests.is_empty() && self.sasl.is_none() && self.kerberos.is_none() && !has_key
     }
 
-    /// Whether this process holds anything that must not leak.
+    /// Whether this process holds a secret.
     pub fn holds_secrets(&self) -> bool {
         !self.is_anonymous()
     }
 
-    /// What has changed on disk counts for the next connection, of an open session too.
+    /// Reads changed certificate files, for the next connection of an open session too.
     pub(crate) fn refresh(&self) {
         self.tls.iter().for_each(Certificates::refresh);
     }
 
-    /// Opens a session, or goes on with one through another connection: each server is tried once, in a random order.
+    /// Opens a session, or another connection of one. Each server is tried once, in a random order.
     pub(crate) async fn open(
         &self,
         servers: &str,
@@ -109,7 +108,7 @@ impl Access {
             (None, Some(Resumable::Network(session))) => Some(session),
             (None, _) => None,
         };
-        // A login by Kerberos is to a name.
+        // A login by Kerberos needs the server's name.
         let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
         let mut failure = Error::NoHosts;
         for server in shuffled(&spread) {
@@ -157,7 +156,7 @@ impl Access {
         kerberos::open(principal, server, move || async move { access.connect(&to, pace, session).await }).await
     }
 
-    /// Ahead of all requests, and before it is known that a server takes us.
+    /// Credentials are sent before all requests, and before it is known whether a server accepts us.
     fn shows_identities(&self) -> bool {
         self.sasl.is_some() || self.kerberos.is_some() || !self.digests.is_empty()
     }

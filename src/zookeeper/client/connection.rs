@@ -1,11 +1,11 @@
-//! One connection within one session: the requests that this program sends, and the state of the connection.
+//! One connection within one session: requests, and the state of the connection.
 //!
-//! A request is sent when its method is called, not when the returned future is first polled, so that several requests travel in
-//! one round. Each has one of three outcomes: the server's answer, the server's refusal, or "fate unknown"
+//! A request is sent when its method is called, not when the returned future is first polled, so that several requests
+//! travel in one round. Each has one of three outcomes: the server's answer, the server's refusal, or "fate unknown"
 //! ([`super::error::Fault::Unknown`]).
 //!
-//! There are two implementations: the `zookeeper-client` crate, and whatever implements [`super::ensemble::Ensemble`], which the tests use to run
-//! this program against an ensemble in memory, in virtual time.
+//! There are two implementations: the `zookeeper-client` crate, and any implementation of
+//! [`super::ensemble::Ensemble`], with which the tests run this program against an ensemble in memory, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::ensemble::{Link, Operation, Pending, Reply, Request, Sequence, Sessio
 use super::task::Task;
 use crate::core::lease::silence_limit;
 
-/// The same, whatever the connection is made of.
+/// A connection of either implementation.
 #[derive(Clone, Debug)]
 pub(crate) enum Resumable {
     Network(zookeeper_client::SessionInfo),
@@ -37,7 +37,7 @@ impl From<SessionState> for State {
     }
 }
 
-/// The states of a connection, as they come. Only the latest is kept, so a short one can be missed.
+/// The states of a connection. Only the latest is kept, so a short one can be missed.
 #[derive(Clone, Debug)]
 pub(crate) enum States {
     Network(StateWatcher),
@@ -52,7 +52,7 @@ impl States {
         }
     }
 
-    /// Waits for the next state; for ever after [`State::Over`].
+    /// Waits for the next state; never returns after [`State::Over`].
     pub async fn changed(&mut self) -> State {
         match self {
             Self::Network(states) => states.changed().await.into(),
@@ -70,13 +70,13 @@ impl From<zookeeper_client::OneshotWatcher> for Watcher {
     }
 }
 
-/// See the module's page.
+/// One connection within one session.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     link: Wire,
-    /// What keeps the connection alive.
+    /// The task that keeps the connection alive.
     pub task: Task,
-    /// Told when a request finds no answer in time.
+    /// Notified when a request found no answer in time.
     silent: Arc<Notify>,
 }
 
@@ -91,7 +91,7 @@ fn nonsense<T>(_: Reply) -> Result<T, Error> {
     Err(Error::UnexpectedError("the reply does not fit the request".to_owned()))
 }
 
-/// Sends `request` over a simulated link, and takes the one reply that fits.
+/// Sends `request` over a simulated link and converts the reply.
 fn sent<T: 'static>(
     link: &Arc<dyn Link>,
     request: Request,
@@ -258,7 +258,7 @@ impl Connection {
         self.limited(reply)
     }
 
-    /// Waits until the server that we are connected to knows all that was committed when the request reached its leader.
+    /// Waits until the connected server has all that was committed when the request reached `ZooKeeper`'s leader.
     pub fn sync<'a>(&'a self, path: &str) -> Pending<'a, ()> {
         let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => Box::pin(client.sync(path)),
@@ -267,7 +267,8 @@ impl Connection {
         self.limited(reply)
     }
 
-    /// A request without an answer in time has an unknown fate, and this connection is of no more use: replies come in order.
+    /// A request without an answer in time has an unknown fate. Replies come in order, so this connection is useless
+    /// then.
     fn limited<'a, T: Send + 'a>(&'a self, reply: Pending<'a, T>) -> Pending<'a, T> {
         let limit = silence_limit(self.session_timeout());
         Box::pin(async move {
@@ -278,12 +279,12 @@ impl Connection {
         })
     }
 
-    /// Told when a request has found no answer in time.
+    /// Notified when a request found no answer in time.
     pub fn silence(&self) -> Arc<Notify> {
         Arc::clone(&self.silent)
     }
 
-    /// Operations of which all are applied, or none.
+    /// A transaction: all its operations are applied, or none.
     pub fn multi(&self) -> Multi<'_> {
         Multi { connection: self, operations: Vec::new() }
     }
@@ -315,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// What a later connection needs to go on with this session.
+    /// What a later connection needs to resume this session.
     pub fn session(&self) -> Resumable {
         match &self.link {
             Wire::Network(client) => Resumable::Network(client.session().clone()),
@@ -324,7 +325,7 @@ impl Connection {
     }
 }
 
-/// A multi that is being put together.
+/// A multi that is being built.
 #[derive(Debug)]
 pub(crate) struct Multi<'a> {
     connection: &'a Connection,
@@ -349,7 +350,6 @@ impl<'a> Multi<'a> {
         self.operations.push(Operation::Delete { path: path.to_owned(), version });
     }
 
-    /// Sends it.
     pub fn commit(self) -> PendingMulti<'a> {
         let Self { connection, operations } = self;
         let reply: PendingMulti<'a> = match &connection.link {

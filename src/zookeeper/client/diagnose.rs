@@ -1,6 +1,5 @@
-//! Why no server took us, asked of each in a connection of its own: the client library says no more than that none did.
-//!
-//! Never: a part in opening a session; what is found out here is for people, and for the decision not to try for ever.
+//! Asks each server in a connection of its own why it refused us: the client library only says that no server accepted.
+//! The result is for messages, and for the decision not to try for ever.
 
 use std::time::Duration;
 
@@ -14,10 +13,10 @@ use crate::zookeeper::client::four_letter::{self, Said};
 use crate::zookeeper::client::kerberos::{self, Complaint};
 use crate::zookeeper::client::tls::talk::{self, Trouble};
 
-/// A server that has not said anything by then is one that does not answer.
+/// A server that is silent for this long does not answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is wrong, for people, and whether it stays wrong until somebody changes something.
+/// The problem, and whether it stays until somebody changes the configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
     pub text: String,
@@ -26,14 +25,14 @@ pub struct Diagnosis {
     pub grounds: Grounds,
 }
 
-/// One server's part.
+/// The state of one server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Opinion {
-    /// It answers, so that the fault is not here.
+    /// It answers: the problem is elsewhere.
     Fine,
     /// No connection, for this reason.
     Away(String),
-    /// It takes nobody for now.
+    /// It accepts no client for now.
     Stuck(String),
     Refuses(Grounds, String),
 }
@@ -47,7 +46,8 @@ pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
     sum_up(servers.split(',').zip(opinions))
 }
 
-/// Servers that are away may come back and refuse us as the others do; one that is fine may take us the next time.
+/// Final if a server refuses us and none may accept us later. A server that is away may come back and refuse us as the
+/// others do.
 fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diagnosis> {
     let mut diagnosis = Diagnosis { text: String::new(), is_final: true, grounds: Grounds::Tls };
     let mut refused = None;
@@ -68,7 +68,7 @@ fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diag
     (!diagnosis.text.is_empty()).then_some(diagnosis)
 }
 
-/// Who speaks with us may still not know us.
+/// A server that answers may still not know our identity.
 async fn judge(server: &str, access: &Access) -> Opinion {
     let opinion = opinion(server, access).await;
     let Some(principal) = access.kerberos.as_ref().filter(|_| opinion == Opinion::Fine) else { return opinion };
@@ -104,7 +104,7 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
         }
         (_, true) => Opinion::Refuses(Grounds::Tls, "it speaks TLS, and there is no --tls-ca".to_owned()),
         (_, false) => match four_letter::plain(address, PATIENCE).await {
-            // Four letters are too few for a server that waits for the head of a record of TLS.
+            // A server that expects a TLS record waits for more than four letters.
             Said::Mute | Said::Unreachable(_) if four_letter::speaks_tls(address, PATIENCE).await => Opinion::Refuses(
                 Grounds::Tls,
                 format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),

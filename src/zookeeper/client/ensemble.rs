@@ -1,4 +1,4 @@
-//! What an ensemble is asked and what it answers, and the interface that an ensemble in memory implements.
+//! Requests to an ensemble and its replies, and the interface that an ensemble in memory implements.
 
 use std::fmt;
 use std::future::Future;
@@ -11,18 +11,18 @@ pub use zookeeper_client::{Error, EventType, MultiWriteError as MultiError, Mult
 
 use super::acl::{Create, Entry};
 
-/// A request that was sent.
+/// The reply to a request that was sent.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A multi that was sent.
+/// The reply to a multi that was sent.
 pub type PendingMulti<'a> = Pin<Box<dyn Future<Output = Result<Vec<MultiResult>, MultiError>> + Send + 'a>>;
 
-/// What a server is asked.
+/// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// Answer: [`Reply::Created`].
     Create { path: String, data: Vec<u8>, with: Create },
-    /// Answer: [`Reply::Done`]. No version: any.
+    /// Answer: [`Reply::Done`]. Without a version: any.
     Delete { path: String, version: Option<i32> },
     /// Answer: [`Reply::Stat`].
     Exists { path: String, watch: bool },
@@ -52,7 +52,7 @@ pub enum Operation {
     Delete { path: String, version: Option<i32> },
 }
 
-/// What a server answers.
+/// A reply.
 #[derive(Debug)]
 pub enum Reply {
     Done,
@@ -64,12 +64,12 @@ pub enum Reply {
     Multi(Result<Vec<MultiResult>, (usize, Error)>),
 }
 
-/// The digits that the server writes behind the name of a sequential znode; without a meaning for other znodes.
+/// The digits that the server appends to the name of a sequential znode; unused for other znodes.
 pub type Sequence = String;
 
 /// An ensemble that is not reached by a socket.
 pub trait Ensemble: Send + Sync + fmt::Debug {
-    /// Opens a session with this timeout, or a connection in one that exists.
+    /// Opens a session with this timeout, or another connection of an existing one.
     fn open(&self, timeout: Duration, session: Option<SessionToken>) -> Pending<'_, Arc<dyn Link>>;
 }
 
@@ -83,7 +83,7 @@ pub trait Link: Send + Sync + fmt::Debug {
     fn abandon(&self);
 }
 
-/// An ensemble in the place of servers that are reached by sockets.
+/// An ensemble that replaces servers reached by sockets.
 #[derive(Clone, Debug)]
 pub struct Simulated(pub Arc<dyn Ensemble>);
 
@@ -95,7 +95,7 @@ impl PartialEq for Simulated {
 
 impl Eq for Simulated {}
 
-/// What it takes to go on with a session through another connection.
+/// What another connection needs to resume a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionToken {
     pub id: i64,
@@ -104,7 +104,7 @@ pub struct SessionToken {
     pub timeout: Duration,
 }
 
-/// What a connection knows of itself.
+/// The state of a connection, as the client knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     Connected,

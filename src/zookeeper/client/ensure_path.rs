@@ -1,41 +1,47 @@
-//! Makes the way to our znodes: the ancestors of the base, the chroot among them, and an election directory elsewhere.
-//!
-//! Never: an ancestor that shuts out other elections; a refusal that does not say where.
+//! Creates the ancestors of the base, the chroot among them, and an election directory elsewhere. Other elections can
+//! use the ancestors too, and a refusal names the znode.
 
 use crate::zookeeper::client::connection::{Connection, Error};
 
 use crate::zookeeper::client::acl::Acl;
 use crate::zookeeper::client::error::{Fault, Right};
 
-/// Creates what is missing of a path that elections of others may share.
-pub(crate) async fn create_ancestors(client: &Connection, path: &str, acl: &Acl) -> Result<(), Fault> {
+/// Creates the missing parts of a path that other elections may share. Warns if the chroot is among them.
+pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
     let mut end = path.len();
-    // Upwards to the first that is there, and down again. Most often all are there already.
+    // Upwards to the first znode that exists, and down again. Usually all exist.
     while end > 0 {
         let (step, _) = path.split_at(end);
-        match client.create(step, &[], &acl.ancestor()).await {
+        let created = client.create(step, &[], &acl.ancestor()).await;
+        if created.is_ok() && step == chroot {
+            tracing::warn!(
+                "the chroot {chroot} did not exist and was created; if that is a typing mistake, other hosts use another \
+                 chroot and elect a leader of their own"
+            );
+        }
+        match created {
             Ok(_) | Err(Error::NodeExists) if end == path.len() => return Ok(()),
             Ok(_) | Err(Error::NodeExists) => end = next_step(path, end),
             Err(Error::NoNode) => end = parent(step).len(),
-            // To create below its parent is forbidden, whether it is there or not.
+            // Creating below its parent is forbidden, whether it exists or not.
             Err(Error::NoAuth) if client.check_stat(step).await?.is_some() => end = next_step(path, end),
             Err(error) => return Err(Fault::from(error).without(Right::Create, parent(step))),
         }
     }
-    // Only the root itself is left.
+    // Only the root is left.
     Ok(())
 }
 
-/// Creates an election directory of ours.
-pub(crate) async fn create_election(client: &Connection, path: &str, acl: &Acl) -> Result<(), Fault> {
-    create_ancestors(client, parent(path), acl).await?;
+/// Creates our election directory and its ancestors.
+pub(crate) async fn create_election(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
+    create_ancestors(client, parent(path), chroot, acl).await?;
     match client.create(path, &[], &acl.persistent()).await {
         Ok(_) | Err(Error::NodeExists) => Ok(()),
         Err(error) => Err(Fault::from(error).without(Right::Create, parent(path))),
     }
 }
 
-/// Where the step after the one that ends here ends.
+/// The end of the next path element.
 fn next_step(path: &str, end: usize) -> usize {
     let rest = path.get(end + 1..).unwrap_or_default();
     rest.find('/').map_or(path.len(), |length| end + 1 + length)

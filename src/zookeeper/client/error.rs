@@ -1,6 +1,5 @@
-//! Tells a definite "no" of the server from an unknown outcome, in one table.
-//!
-//! Never: an unknown outcome taken for a "no". A request that failed on our side of the wire may yet be applied.
+//! Tells a definite refusal by the server from an unknown outcome, in one table. A request that failed on our side may
+//! still be applied, so its outcome is unknown.
 
 use std::fmt;
 
@@ -8,28 +7,28 @@ use crate::zookeeper::client::connection::{Error, MultiError};
 
 use crate::core::event::{Denial, Grounds};
 
-/// Why a request has no good answer.
+/// Why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// The server refused; nothing was written.
     Denied(Denial),
-    /// The same, for want of rights.
+    /// The server refused because a right is missing; nothing was written.
     Forbidden(Refusal),
     /// Applied, not applied, or still to be applied.
     Unknown(String),
 }
 
-/// What one operation of a multi is about.
+/// The subject of one operation of a multi.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     Candidate,
     Term,
     Record,
-    /// Of which nothing but refusals for want of a right is a definite word.
+    /// Only a missing right is a definite refusal here.
     Other,
 }
 
-/// One operation of a multi: what it is about, and the right that it takes on which znode.
+/// One operation of a multi: its subject, the right that it needs, and the znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Step<'a>(pub Part, pub Right, pub &'a str);
 
@@ -42,12 +41,12 @@ pub(crate) enum Right {
     Delete,
 }
 
-/// What the server does not let us do, and the remedy.
+/// Why the server refused, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// A right that is missing, and the znode whose ACL is to give it, if they are known.
+    /// The missing right and the znode whose ACL must give it, if they are known.
     Right(Option<(Right, String)>),
-    /// No identity that the ACL of a new znode is about.
+    /// We have no identity that the ACL of a new znode names.
     Acl,
     Credentials,
     /// A request that the server does not know.
@@ -55,7 +54,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What kind of one it is.
+    /// Its category.
     pub const fn grounds(&self) -> Grounds {
         match self {
             Self::Right(_) => Grounds::Right,
@@ -119,7 +118,7 @@ impl Fault {
         }
     }
 
-    /// If a right is missing, it is this one, on this znode.
+    /// Adds this right on this znode if a right is missing.
     pub fn without(self, right: Right, path: &str) -> Self {
         match self {
             Self::Forbidden(Refusal::Right(None)) => Self::Forbidden(Refusal::Right(Some((right, path.to_owned())))),
@@ -128,7 +127,7 @@ impl Fault {
     }
 }
 
-/// Why there is no session, for people.
+/// Why there is no session, for messages.
 pub(crate) fn no_session(error: &Error) -> String {
     match error {
         Error::NoHosts => "no server could be connected to and would take us".to_owned(),
@@ -138,7 +137,7 @@ pub(crate) fn no_session(error: &Error) -> String {
 }
 
 impl From<&Error> for Fault {
-    /// For a single request: what a missing znode means, its sender knows.
+    /// For a single request. Its sender knows what a missing znode means.
     fn from(error: &Error) -> Self {
         match error {
             Error::NoAuth => Self::Forbidden(Refusal::Right(None)),

@@ -1,6 +1,5 @@
-//! What a server says about itself to a four-letter word: its version and its role.
-//!
-//! Never: more than one bounded question; an answer that is trusted for anything but a report.
+//! Asks a server for its version and role with a four-letter word: one bounded question. The answer is only used in
+//! reports.
 
 use std::io;
 use std::time::Duration;
@@ -13,10 +12,10 @@ use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::client::tls::talk::{self, Trouble};
 
-/// No answer to `srvr` is anywhere near as long.
+/// An answer to `srvr` is never near as long.
 const LONGEST_ANSWER: u64 = 16 * 1024;
 
-/// What one server said.
+/// The answer of one server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
     /// `3.8.0` and `leader`, `follower`, `observer`, `standalone` or `read-only`.
@@ -24,16 +23,16 @@ pub enum Said {
         version: String,
         role: String,
     },
-    /// It is there, and keeps its mouth shut: the word is not in its `4lw.commands.whitelist`.
+    /// It answers, but the word is not in its `4lw.commands.whitelist`.
     NotAllowed,
-    /// It is there, and does not serve: no quorum.
+    /// It answers, but has no quorum.
     NotServing,
-    /// It is there, and hung up without a word.
+    /// It closed the connection without an answer.
     Mute,
     Unreachable(String),
 }
 
-/// Asks `srvr`, over TLS if that is how we speak with it.
+/// Asks `srvr`, over TLS if the connect string says so.
 pub async fn server(server: &str, access: &Access, limit: Duration) -> Said {
     let address = Address::of(server);
     match access.tls.as_ref().filter(|_| address.is_tls) {
@@ -58,7 +57,7 @@ pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
     }
 }
 
-/// Without the number of the system call's error.
+/// Without the number of the system error.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
@@ -67,11 +66,11 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether it answers the beginning of a TLS handshake with a record of TLS (RFC 8446, section 5.1).
+/// Whether it answers the beginning of a TLS handshake with a TLS record (RFC 8446, section 5.1).
 pub(crate) async fn speaks_tls(address: Address<'_>, limit: Duration) -> bool {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
-    /// The head of a `ClientHello` that no server likes: all that follows is zero, its list of cipher suites, too.
+    /// The head of an invalid `ClientHello`: the rest is zero, including its list of cipher suites.
     const HELLO: [u8; 11] = [HANDSHAKE, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
     let hello = [&HELLO[..], &[0; 39]].concat();
     match timeout(limit, exchange(address, &hello)).await {

@@ -1,5 +1,4 @@
-//! One connection to an ensemble, and nothing of elections: sessions, credentials, ACLs, errors, and why a server refuses us.
-//!
+//! One connection to an ensemble, without elections: sessions, credentials, ACLs, errors, and why a server refuses us.
 //! The only user of the `zookeeper-client` crate.
 
 pub mod acl;

@@ -1,6 +1,4 @@
-//! What is said while no server can be reached: at once, after 10 s, then every minute, and whenever the reason changes.
-//!
-//! Never: a line for each of many quick attempts.
+//! When to log that no server can be reached: at once, after 10 s, then every minute, and when the reason changes.
 
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use crate::core::time::Timestamp;
 const SECOND_LINE: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One outage, from the first attempt that failed. The default: there is none.
+/// One outage, from the first attempt that failed. The default: none.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     since: Option<Timestamp>,

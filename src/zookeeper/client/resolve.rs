@@ -1,11 +1,10 @@
-//! One name for a whole ensemble: a name with several addresses stands for as many servers.
+//! A name with several addresses stands for as many servers.
 //!
-//! With TLS the name itself is connected to: the server's certificate is for it, and the client library checks no other.
+//! The client library tries the addresses of a name in the resolver's order until one accepts the connection. It
+//! therefore stays with a server that accepts and is silent, and does not get past one that drops packets.
 //!
-//! The client library tries the addresses of a name in the resolver's order until one takes the connection, and so stays with
-//! one that takes it and says nothing, or never comes to the second behind one that swallows everything.
-//!
-//! Never: a name lost; its addresses may be others tomorrow.
+//! With TLS the name itself is connected to: the server's certificate is for it, and the client library checks no
+//! other. The name also stays in the list without TLS, because its addresses may change.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -17,8 +16,8 @@ use tokio::time::timeout;
 
 use crate::zookeeper::client::address::Address;
 
-/// `host:port,…`, where the addresses of each name that has several stand before it. With TLS the name itself counts; what cannot be resolved within the limit
-/// stays as it is.
+/// `host:port,…`, with the addresses of each name that has several in front of it. With TLS only the name stays. A name
+/// that cannot be resolved within the limit stays as it is.
 pub(crate) async fn spread(servers: &str, limit: Duration) -> String {
     let mut spread = Vec::new();
     for server in servers.split(',') {

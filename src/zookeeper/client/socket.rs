@@ -1,7 +1,7 @@
-//! The sockets that the client library has opened: it gives no access to them, and sets no options.
+//! Sets options on the client library's sockets, because it sets none and gives no access to them.
 //!
-//! Without `TCP_NODELAY` the first requests of a session wait a round trip for the acknowledgement of the library's ping (Nagle's
-//! algorithm, RFC 896). `TCP_USER_TIMEOUT` ends a connection whose data is not acknowledged (`tcp(7)`).
+//! Without `TCP_NODELAY` the first requests of a session wait a round trip for the acknowledgement of the library's
+//! ping (Nagle's algorithm, RFC 896). `TCP_USER_TIMEOUT` ends a connection whose data is not acknowledged (`tcp(7)`).
 
 use std::fs;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 
 use super::address::Address;
 
-/// Sets the options on the connections to this server that do not have them yet. Best effort: without them it works, slower.
+/// Sets the options on the connections to this server that lack them. Best effort: without them it works, but slower.
 pub(crate) fn tune(server: &str, session_timeout: Duration) {
     let limit = u32::try_from(session_timeout.as_millis()).unwrap_or(u32::MAX);
     for socket in sockets_to(Address::of(server).port) {
@@ -23,7 +23,8 @@ pub(crate) fn tune(server: &str, session_timeout: Duration) {
     }
 }
 
-/// Copies of the descriptors of our connections to this port (`pidfd_getfd(2)`, Linux 5.6); closing a copy closes nothing else.
+/// Copies of the descriptors of our connections to this port (`pidfd_getfd(2)`, Linux 5.6). Closing a copy leaves the
+/// connection open.
 fn sockets_to(port: u16) -> Vec<TcpStream> {
     let Ok(own) = pidfd_open(getpid(), PidfdFlags::empty()) else { return Vec::new() };
     let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();

@@ -1,7 +1,6 @@
-//! The client library's own task of one session, in our hands: its end is noticed even if it was a panic, it can be ended
-//! when a server keeps it from closing, and kept from connecting again.
-//!
-//! Never: a task that outlives a session that was given up by more than the session timeout.
+//! The client library's own task of one session. We see its end even after a panic, can end it when a server prevents
+//! its close, and can keep it from connecting again. It outlives a session that was given up by at most the session
+//! timeout.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::zookeeper::client::ensemble::{Link, State};
 
-/// What keeps one connection alive: a task of the client library, or a simulated link.
+/// Keeps one connection alive: a task of the client library, or a simulated link.
 #[derive(Clone, Debug)]
 pub(crate) struct Task(Kind);
 
@@ -27,7 +26,7 @@ enum Kind {
     Simulated { link: Weak<dyn Link>, states: watch::Receiver<State> },
 }
 
-/// When the task is to stand still.
+/// When the task stops being polled.
 #[derive(Default)]
 struct Leash(OnceLock<Box<dyn Fn() -> bool + Send + Sync>>);
 
@@ -43,7 +42,7 @@ impl fmt::Debug for Leash {
     }
 }
 
-/// Opens something whose client library spawns a task; that task, if it was spawned.
+/// Runs `opening`, and returns the task that the client library spawned meanwhile, if any.
 pub(crate) async fn capture<T>(opening: impl Future<Output = T>) -> (T, Option<Task>) {
     let host = Host::default();
     let mut opening = pin!(opening);
@@ -66,7 +65,7 @@ impl Task {
             let mut future = pin!(future);
             poll_fn(|context| {
                 let polled = if held_by.holds() { Poll::Pending } else { future.as_mut().poll(context) };
-                // It has just lost contact, and has said so; it may have begun to connect, and has sent nothing.
+                // It has just reported the lost connection. It may have begun to connect, and has sent nothing.
                 if held_by.holds() { Poll::Pending } else { polled }
             })
             .await;
@@ -78,7 +77,7 @@ impl Task {
         Self(Kind::Simulated { link: Arc::downgrade(link), states: link.states() })
     }
 
-    /// As soon as contact is lost, the task does nothing more. Somebody must [`Task::end`] it then.
+    /// Stops the task as soon as the connection is lost. The caller must then [`Task::end`] it.
     pub fn stand_still_when(&self, lost: impl Fn() -> bool + Send + Sync + 'static) {
         match &self.0 {
             Kind::Spawned { leash, .. } => {
@@ -90,7 +89,7 @@ impl Task {
         }
     }
 
-    /// Ends it as it stands, without a word to the server.
+    /// Ends it at once, without closing the session.
     pub fn end(&self) {
         match &self.0 {
             Kind::Spawned { task, .. } => task.abort(),
@@ -125,7 +124,7 @@ impl Task {
     }
 }
 
-/// Takes the client library's task instead of its own spawner.
+/// Captures the client library's task instead of spawning it.
 #[derive(Default)]
 struct Host(Mutex<Option<Task>>);
 

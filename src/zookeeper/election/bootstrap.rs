@@ -1,8 +1,7 @@
-//! Which of our znodes are missing, and what each must say when it is created, so that no lease that may still run is
-//! forgotten: only a base that never had a child gets a free record.
-//!
-//! Never: a free record under a base that had a record before; a delete.
+//! Which of our znodes are missing, and the contents with which each is created. No lease that may still run is
+//! forgotten: only a base that never had a child gets a free record. Nothing is deleted here.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
@@ -14,7 +13,7 @@ use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::settings::Settings;
 
-/// What of our znodes was seen.
+/// The state of our znodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub base: Base,
@@ -26,7 +25,7 @@ pub(crate) struct Found {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Base {
     Missing,
-    /// It exists, and never had a child.
+    /// It exists and never had a child.
     Fresh,
     Used,
 }
@@ -38,23 +37,37 @@ pub(crate) enum Term {
     Of(Duration),
 }
 
-/// One znode to create. The order of the variants is the order of creation.
+/// One znode to create. The variants are in the order of creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Creation {
     Base,
     Election,
-    /// A record that nobody ever held.
+    /// The record of a new base.
     FreeRecord(Duration),
-    /// Whoever held the lost record may run for this long.
+    /// Replaces a lost record, whose holder may run for this long.
     HeldRecord(Duration),
     Term(Duration),
 }
 
+impl fmt::Display for Creation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base => f.write_str("base"),
+            Self::Election => f.write_str("election directory"),
+            Self::FreeRecord(_) => f.write_str("free lease record"),
+            Self::HeldRecord(lease) => {
+                write!(f, "lease record, held for {}", humantime::format_duration(*lease))
+            }
+            Self::Term(_) => f.write_str("term"),
+        }
+    }
+}
+
 /// What to create, all in one multi.
 pub(crate) fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
-    // A free record comes only together with the term: the multi fails if a peer made that base meanwhile.
+    // A free record is only created together with the term: the multi fails if a peer created that base meanwhile.
     let new = found.base != Base::Used && found.term == Term::Missing;
-    // A base without its term has lost everything that could tell how long to wait.
+    // A base without its term does not say how long to wait.
     let longest = match found.term {
         Term::Of(lease) => lease.max(own_lease),
         Term::Missing | Term::Unreadable => LEASE_LONGEST,
@@ -75,7 +88,7 @@ pub(crate) fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
     creations
 }
 
-/// Looks at our znodes and creates those that are missing. A peer may be faster: whoever called reads again.
+/// Reads our znodes and creates the missing ones. A peer may be faster, so the caller reads again.
 pub(crate) async fn repair(
     client: &Connection,
     paths: &Paths,
@@ -87,24 +100,24 @@ pub(crate) async fn repair(
         .into_iter()
         .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
     if found.base == Base::Missing {
-        create_ancestors(client, parent(&paths.base), &settings.acl).await?;
+        create_ancestors(client, parent(&paths.base), &settings.chroot, &settings.acl).await?;
     }
     if !creations.is_empty() {
         let held = |lease| of_several.clone().unwrap_or_else(|| lease::held_by_unknown(lease, settings));
         create(client, paths, settings, &creations, term_version, held).await?;
     }
-    // Outside of the base it is nobody's in particular; and inside it, it must not come before the record.
+    // Outside of the base, other elections may share it. Inside, it must not exist before the record.
     if !apart.is_empty() {
-        create_election(client, &paths.election, &settings.acl).await?;
+        create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
 }
 
 struct Look {
     found: Found,
-    /// The version of the term that it was seen under.
+    /// The version of the term that was read.
     term_version: Option<i32>,
-    /// What a base for several leaders says in the place of a record.
+    /// The placeholder for a record, in a base for several leaders.
     of_several: Option<Vec<u8>>,
 }
 
@@ -121,7 +134,7 @@ async fn look(client: &Connection, paths: &Paths) -> Result<Look, Fault> {
     Ok(Look { found, term_version, of_several: slots.ok().map(|(data, _)| data) })
 }
 
-/// What is known of a term, and its version.
+/// The state of a term, and its version.
 pub(crate) fn judge_term(term: Result<(Vec<u8>, Stat), Error>) -> Result<(Term, Option<i32>), Fault> {
     match term {
         Ok((data, stat)) => Ok((lease::lease_of_term(&data).map_or(Term::Unreadable, Term::Of), Some(stat.version))),
@@ -138,8 +151,8 @@ pub(crate) fn judge(base: Option<&Stat>) -> Base {
     }
 }
 
-/// All or nothing, and only under the term that was seen: a creation that is applied late, in a term with a longer lease and
-/// after another deletion, would state too short a lease (found by tests/model).
+/// All or nothing, and only under the term that was read. A late creation, in a term with a longer lease and after
+/// another deletion, would state too short a lease (found by tests/model).
 async fn create(
     client: &Connection,
     paths: &Paths,
@@ -166,10 +179,11 @@ async fn create(
     }
     match multi.commit().await {
         Ok(_) => {
-            tracing::info!(base = settings.base, created = ?creations, "Missing znodes were created");
+            let created: Vec<_> = creations.iter().map(Creation::to_string).collect();
+            tracing::info!(base = settings.base, "Missing znodes were created: {}", created.join(", "));
             Ok(())
         }
-        // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
+        // A peer created it, the parent was deleted, or a term began. The caller reads again.
         Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
             Ok(())
         }
@@ -230,6 +244,13 @@ mod tests {
                 assert!(!free || creations.contains(&Creation::Term(OWN)));
             }
         }
+    }
+
+    #[test]
+    fn creations_are_told_in_words() {
+        let all =
+            [Creation::FreeRecord(OWN), Creation::HeldRecord(OWN), Creation::Term(OWN)].map(|one| one.to_string());
+        assert_eq!(all, ["free lease record", "lease record, held for 15s", "term"]);
     }
 
     #[test]

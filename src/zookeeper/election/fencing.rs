@@ -1,4 +1,4 @@
-//! Whom the leader of a term has to fence before its command starts: as read with the record, and as written into it.
+//! The leaders to fence before a term's command starts, as read from the record and as written into ours.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,24 +6,25 @@ use crate::core::action::Conditions;
 use crate::core::event::Nonce;
 use crate::zookeeper::schema::pending_fences::PendingFence;
 
-/// What was read, and what we carry.
+/// Pending fences that were read, and those that our record carries.
 #[derive(Debug, Default)]
 pub(crate) struct PendingFences(Mutex<Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
-    /// By the versions that a take-over will name.
+    /// By the versions that a take-over will be conditional on.
     read: Vec<(Conditions, Vec<PendingFence>)>,
     ours: Option<(Nonce, Vec<PendingFence>)>,
 }
 
 impl PendingFences {
-    /// A round of reads has ended, of every slot: what was read before it is out of date.
+    /// A round has read every slot; it replaces what was read before.
     pub fn note(&self, read: Vec<(Conditions, Vec<PendingFence>)>) {
         self.lock().read = read;
     }
 
-    /// A take-over on these conditions is sent: whom it has to carry. A record that was never read leaves somebody unknown.
+    /// A take-over on these conditions is sent: the leaders that its record carries. If the record was never read, its
+    /// leader is unknown.
     pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<PendingFence> {
         let mut pages = self.lock();
         let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
@@ -32,13 +33,13 @@ impl PendingFences {
         list
     }
 
-    /// Whom the record of this take-over has to carry.
+    /// The leaders that the record of this take-over carries.
     pub fn carried(&self, nonce: Nonce) -> Vec<PendingFence> {
         let pages = self.lock();
         pages.ours.as_ref().filter(|(ours, _)| *ours == nonce).map(|(_, list)| list.clone()).unwrap_or_default()
     }
 
-    /// Whom we have to fence.
+    /// The leaders that we must fence.
     pub fn ours(&self) -> Vec<PendingFence> {
         self.lock().ours.as_ref().map(|(_, list)| list.clone()).unwrap_or_default()
     }
@@ -53,7 +54,7 @@ impl PendingFences {
         self.lock().ours = None;
     }
 
-    /// A command is started: all of them were fenced, or shall not be.
+    /// A command is started: all of them were fenced, or no fence command is set.
     pub fn settle(&self) {
         if let Some((_, list)) = &mut self.lock().ours {
             list.clear();

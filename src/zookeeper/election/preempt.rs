@@ -1,7 +1,7 @@
-//! A handover that the next in line asks for, because the leader's priority is lower (`--preempt-after`): one ephemeral
-//! znode beside the records. The holder alone watches the children of that place, so nobody else is woken.
+//! Preemption (`--preempt-after`): the next in the queue asks a leader of lower priority to hand over. The request is
+//! one ephemeral znode beside the records. Only the holder watches the children there, so no other host is woken.
 //!
-//! Never: a word that lets anybody start; it names the term that is to end, and means nothing to any other.
+//! The request lets no command start. It names the term that is to end, and is void for every other.
 
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ const VERSION: u32 = 1;
 #[derive(Serialize, Deserialize, Debug)]
 struct Request {
     v: u32,
-    /// Of the term that is to end.
+    /// The fencing token of the term that is to end.
     token: i64,
-    /// Who asks, for people.
+    /// The id of the requester, for display.
     #[serde(default)]
     by: String,
     #[serde(default)]
     priority: i16,
 }
 
-/// Asks the leader to hand over, if we are still next in line and its priority is still lower.
+/// Asks the leader to hand over if we are still next in the queue and its priority is still lower.
 pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
     for _ in 0..ROUNDS {
         let Some((name, conditions, token)) = outranked(&contact).await? else {
@@ -62,7 +62,7 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
     Err(read::too_many_rounds())
 }
 
-/// Our candidate, and the present term, read anew: in the line that the view was of, a higher one may have come since.
+/// Our candidate and the present term, read anew: a candidate of higher priority may have come since the last view.
 async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, Fault> {
     let Some((name, uuid)) = contact.shared.own(contact.number) else { return Ok(None) };
     let books = read::books(contact);
@@ -93,7 +93,7 @@ async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i6
     multi.commit().await.map(drop)
 }
 
-/// Deletes a request for an earlier term. `false`: this one is asked for already.
+/// Deletes a request for an earlier term. `false`: a request for this term exists.
 async fn clear(contact: &Contact, token: i64) -> Result<bool, Fault> {
     let path = path(contact, Slot(0));
     match contact.client.get_data(&path).await {
@@ -107,7 +107,7 @@ async fn clear(contact: &Contact, token: i64) -> Result<bool, Fault> {
     }
 }
 
-/// What a holder does when it sees one among the children of its place: takes note of it, and takes it away.
+/// A holder that finds a request among the children notes and deletes it.
 pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
     if !children.iter().any(|child| child == PREEMPTION) {
         return;
@@ -121,7 +121,7 @@ pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
         }
         Err(complaint) => tracing::warn!(complaint, "A request for the leadership could not be read, and is ignored"),
     }
-    // If this fails, whoever asks next takes it away.
+    // If this fails, the next requester deletes it.
     drop(contact.client.delete(&path, None));
 }
 

@@ -1,9 +1,8 @@
-//! One round of reads: the term before the record, both on one session; what is missing is created and read again.
+//! One round of reads: the term before the record, both in one session, so that no term is shown with an older record.
+//! Missing znodes are created, and the round is repeated.
 //!
 //! The requests of a round are sent, in this order, before the first reply is awaited: the client library sends when a
 //! method is called, not when its future is polled.
-//!
-//! Never: a record that is older than the term it is shown with.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,10 +21,10 @@ use crate::zookeeper::schema::lease::Parsed;
 use crate::zookeeper::schema::pending_fences::to_fence;
 use crate::zookeeper::schema::queue::Holder;
 
-/// How often what is missing is created and read again within one request. Peers that race create it too.
+/// How many rounds one request may take. Peers create missing znodes too.
 pub(crate) const ROUNDS: usize = 8;
 
-/// The answer to a request, and what is to be watched once it was given.
+/// The answer to a request, and what to watch afterwards.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub event: Event,
@@ -34,11 +33,11 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 pub(crate) enum Watching {
-    /// What is watched stays as it is.
+    /// The watches stay as they are.
     Unchanged,
-    /// This and nothing else.
+    /// These watches and no others.
     Only(Vec<Watch>),
-    /// These, too.
+    /// These watches too.
     Also(Vec<Watch>),
     /// The record of this slot, by this watch, which is armed.
     Record(Slot, Watcher),
@@ -50,13 +49,13 @@ impl From<Event> for Answer {
     }
 }
 
-/// Reads the record, with one watch on it; a record that is gone is a conflict.
+/// Reads the record with one watch on it. A missing record is a conflict.
 pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
     let of_slot = contact.shared.paths.of(slot);
     let lease = &of_slot.lease;
     // Only one that has led needs the term's version, to free a record that waits for it.
     let term = contact.shared.ledger.has_led().then(|| contact.client.check_stat(&of_slot.term));
-    // A watch that is armed since before this read reports all that comes after it.
+    // A watch that was armed before this read reports every later change.
     let read = if contact.watches.has_record(candidacy, slot) {
         contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
     } else {
@@ -78,7 +77,7 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
             }
             Ok(Answer { event: Event::Observed { candidacy, record, term_version }, watches })
         }
-        // It is made again with a look; whoever holds it must know at once.
+        // The next look creates it again; the holder must know at once.
         (Err(Error::NoNode), _) | (Ok(_), None) => Err(Fault::Denied(Denial::Conflict)),
         (Err(error), _) => Err(Fault::from(error).without(Right::Read, lease)),
     }
@@ -90,7 +89,7 @@ pub(crate) struct SlotState {
     pub term_version: i32,
     pub record: Record,
     pub holder: Holder,
-    /// The id of the holder, and when its term began by `ZooKeeper`'s clock: milliseconds since 1970. For people.
+    /// The id of the holder, and the start of its term by `ZooKeeper`'s clock (milliseconds since 1970). For display.
     pub id: Option<String>,
     pub begun_at: i64,
     disagreement: Option<String>,
@@ -98,14 +97,14 @@ pub(crate) struct SlotState {
 
 type Data = Result<(Vec<u8>, Stat), Error>;
 
-/// What one round has read: with several leaders, what the base says of their number, too.
+/// The results of one round; with several leaders also the number that the base states.
 #[derive(Debug)]
 pub(crate) struct Round {
     marker: Option<Data>,
     slots: Vec<(Data, Data)>,
 }
 
-/// The reads of the terms and records, sent now: of each slot, the term before the record.
+/// Sends the reads of the terms and records now: of each slot, the term before the record.
 pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
@@ -122,7 +121,8 @@ pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + u
     }
 }
 
-/// For every slot; `None` if one of them is missing. If the base is for another number of leaders: what says so, alone.
+/// One state for each slot; `None` if a znode is missing. If the base is for another number of leaders: only the
+/// placeholder that says so.
 pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, Fault> {
     match round.marker {
         None => {}
@@ -179,8 +179,8 @@ fn is_renewed(record: &Record) -> bool {
     record.held && record.waiting_on.is_none()
 }
 
-/// What the machine is shown of several slots, and is to act on: its own; else the one that it may take; else the one
-/// that was written last, which tells most about all of them.
+/// The slot that the machine sees and acts on: our own; else the one that we may take; else the one that was written
+/// last, because it tells most about all of them.
 pub(crate) fn shown(
     contact: &Contact,
     place: Place,
@@ -194,7 +194,7 @@ pub(crate) fn shown(
     let shown = ours.or_else(|| books.get(slot?)).or_else(last)?;
     let mut record = shown.record;
     if let Some(disagreement) = books.iter().find_map(|books| books.disagreement.as_deref()) {
-        // The number of leaders stays what it is, also while nobody leads.
+        // The number of leaders stays, also while there is no leader.
         record.agrees = false;
         record.held |= contact.shared.paths.is_for_several();
         match place {
@@ -206,7 +206,7 @@ pub(crate) fn shown(
     Some((shown.term_version, record))
 }
 
-/// Creates what is missing of our znodes.
+/// Creates our missing znodes.
 pub(crate) async fn repair(contact: &Contact) -> Result<(), Fault> {
     let settings = &contact.shared.settings;
     let own_lease = settings.own_lease(contact.negotiated);
@@ -221,9 +221,9 @@ pub(crate) fn too_many_rounds() -> Fault {
     Fault::unknown("our znodes kept disappearing while they were created")
 }
 
-/// What of the record and the base is watched from a place: the next in line watches the record, so that it knows when it
-/// was last renewed; a holder is told by its renewals, and watches that record and term are there at all. While it waits
-/// it does not renew, and watches the record too.
+/// The watches on the record and the base. The next in the queue watches the record, to know its last renewal. A holder
+/// learns of changes by its renewals, and watches that record and term exist. A holder that waits does not renew, so it
+/// watches the record too.
 pub(crate) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
     let ours = record.held && record.nonce.instance == contact.shared.settings.instance;
     match place {

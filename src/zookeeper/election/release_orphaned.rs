@@ -1,10 +1,9 @@
-//! Frees the record of a term whose supervisor was killed, in a session of its own, once the guard has seen that the tree is
-//! empty: the successor starts in milliseconds instead of after the lease.
+//! Frees the record of a term whose supervisor was killed, in a session of its own, once the guard has seen that the
+//! process tree is empty. The successor then starts in milliseconds instead of after the lease.
 //!
-//! It knows the term by its fencing token, and names its version in the write: a term that is over is never touched. That the
-//! term's own wait was over follows from its having had a tree, under at-most-one.
-//!
-//! Never: a record of another term; a write without conditions; a try after the session timeout.
+//! The term is known by its fencing token, and the write is conditional on its version, so a later term is never
+//! changed. That the term's own wait was over follows from its having had a tree, under at-most-one. No attempt is made
+//! after the session timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,22 +21,20 @@ use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::election::transactions::{Leaving, free};
 use crate::zookeeper::schema::settings::Settings;
 
-/// Between two tries to open a session.
+/// Between two attempts to open a session.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The term that has lost its supervisor.
+/// The term whose supervisor was killed.
 #[derive(Clone, Debug)]
 pub struct Orphaned {
     pub slot: Slot,
-    /// Its fencing token.
     pub token: i64,
-    /// The name of its candidate.
     pub candidate: String,
     /// The server's id of the session that owns the candidate.
     pub session: i64,
 }
 
-/// What became of the record.
+/// The outcome for the record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Freed,
@@ -45,13 +42,14 @@ pub enum Outcome {
     NotOurs,
 }
 
-/// Frees the record if it is still the orphaned term's, for at most the session timeout.
+/// Frees the record if it is still the orphaned term's; tries for at most the session timeout.
 ///
 /// # Errors
-/// Why it could not be done; then the lease runs out as it would have without us.
+///
+/// The reason of the failure; then the lease runs out as it would have without us.
 pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, String> {
     let limit = settings.session_timeout;
-    // Nobody listens to events here.
+    // Events are not read here.
     let (events, _) = unbounded_channel();
     let shared = Arc::new(Shared::new(settings, events));
     let work = async {
@@ -65,7 +63,7 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err("no answer within the session timeout".to_owned()))
 }
 
-/// Tries until the caller's limit: nobody does after us.
+/// Tries until the caller's limit.
 async fn open(shared: &Arc<Shared>) -> Result<Contact, Error> {
     loop {
         match Contact::open(shared, SessionNumber::default()).await {
@@ -77,7 +75,8 @@ async fn open(shared: &Arc<Shared>) -> Result<Contact, Error> {
     }
 }
 
-/// A renewal that was under way when the supervisor died may still be applied: then the version has moved, and we read again.
+/// A renewal that was pending when the supervisor died may still be applied. Then the version has changed, and we read
+/// again.
 async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
     loop {
         let paths = contact.shared.paths.of(orphaned.slot);
@@ -89,7 +88,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
         let record = contact.shared.record(orphaned.slot, &data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
-        // With one znode for all, the name may be a successor's by now.
+        // With the single recipe, the znode may be a successor's by now.
         let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
         let candidate = candidate.map(|_| Leaving::Deleted(orphaned.candidate.clone()));
         let freed = match free(contact, conditions, &entry, candidate.as_ref()).await {
@@ -105,7 +104,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
     }
 }
 
-/// What the write is conditional on, if the record is the orphaned term's and still held.
+/// The conditions of the write, if the record is the orphaned term's and still held.
 fn conditions(term: Option<&Stat>, record: &Record, orphaned: &Orphaned) -> Option<Conditions> {
     let term = term.filter(|term| term.mzxid == orphaned.token && record.held)?;
     Some(Conditions { slot: record.slot, record: record.version, term: term.version })

@@ -1,7 +1,6 @@
-//! The marker of a run: written before the command starts, in one multi that names our candidate, our term and the markers
-//! as they were read; completed with the end of the run just before the record is released.
-//!
-//! Never: a start that no marker tells of; a marker without conditions; a run held up by the trimming of old ones.
+//! The marker of a run. It is written before the command starts, in one multi that is conditional on our candidate, our
+//! term and the markers as read; it is completed just before the record is released. Old markers are deleted in the
+//! background.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,23 +18,23 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::once::{Once, Per};
 use crate::zookeeper::schema::run_marker::{self, Caller, Marker, OpenRun, Run, Verdict};
 
-/// How long the trimming of old markers may take; the next run goes on with it.
+/// Time limit for deleting old markers; the next run goes on with it.
 const TRIM_LIMIT: Duration = Duration::from_millis(400);
 
-/// The two markers as they were found: the slot's, with its path, and the last run's.
+/// The two markers as read: the slot's, with its path, and the last run's.
 struct Found {
     slot: Option<(String, Marker)>,
     last: Marker,
 }
 
 impl Found {
-    /// Whose word counts: the slot's marker, or without a slot the last run's.
+    /// The marker that counts: the slot's, or without a slot the last run's.
     fn marker(&self) -> &Marker {
         self.slot.as_ref().map_or(&self.last, |(_, marker)| marker)
     }
 }
 
-/// Reads the markers, and writes ours unless the run is a duplicate. `is_first`: nothing was started by this process yet.
+/// Reads the markers, and writes ours unless the run is a duplicate. `is_first`: this process has started nothing yet.
 pub(crate) async fn mark(
     contact: Arc<Contact>,
     candidacy: Candidacy,
@@ -77,7 +76,7 @@ pub(crate) async fn mark(
     Err(too_many_rounds())
 }
 
-/// Completes the marker, if there is one whose run has ended. It is sent at once, before whatever is sent next on this session.
+/// Completes the marker if there is one whose run has ended. Sent at once, before any later request of this session.
 pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<'_> {
     let closing = contact.shared.ended_run().and_then(|open| send_end(contact, &open));
     async move {
@@ -88,7 +87,7 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
                 Err(MultiError::RequestFailed { source }) => {
                     return tracing::debug!(%source, "The end of the run was perhaps not written down");
                 }
-                // Written by an earlier try whose reply was lost, or somebody changed it.
+                // Its version is another: an earlier attempt without a reply wrote it, or another program did.
                 Err(error) => tracing::debug!(%error, "The end of the run was not written down now"),
             },
         }
@@ -109,7 +108,7 @@ fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<PendingMulti<'a>
     Some(multi.commit())
 }
 
-/// `None`: there is no directory for markers yet.
+/// `None`: the directory for markers does not exist.
 async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, Fault> {
     let paths = &contact.shared.paths;
     let last = contact.client.get_data(&paths.last_run);
@@ -140,7 +139,7 @@ fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Mar
     }
 }
 
-/// The directory and the marker of the last run, which says that there was none. A peer may be faster.
+/// Creates the directory and the marker of the last run, which states that there was none. A peer may be faster.
 async fn create_runs(contact: &Contact) -> Result<(), Fault> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let (nothing, options) = (run_marker::encode(None, &[]), contact.shared.settings.acl.persistent());
@@ -155,7 +154,7 @@ async fn create_runs(contact: &Contact) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `None`: a marker is not what was read any more.
+/// `None`: a marker has changed since it was read.
 async fn write(
     contact: &Contact,
     candidacy: Candidacy,
@@ -206,7 +205,7 @@ fn adopt(found: Found, conditions: Conditions) -> OpenRun {
     tracing::debug!("Marker of our run was found again after a lost reply");
     let slot = found.slot.and_then(|(path, marker)| Some((path, marker.version()?)));
     let last = found.last.version().unwrap_or_default();
-    // The newest of the history is the run itself.
+    // The newest entry of the history is the run itself.
     let earlier = found.last.history().into_iter().skip(1).collect();
     let run = Run { started_ms: None, ..run };
     OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None }
@@ -231,7 +230,7 @@ fn report_duplicate(marker: &Marker, once: &Once) {
     tracing::info!("This call is a duplicate: {what} had {}; nothing is run", story(run));
 }
 
-/// The last run never ended, and its holder is gone: a run that was missed, at least in part.
+/// The last run never ended and its holder is gone: the run was missed, at least in part.
 fn report_interrupted(found: &Found, caller: &Caller) {
     for run in interrupted(found).filter(|run| !(caller.is_first && run.is_of(caller.nonce.instance))) {
         let (slot, by, host) = (&run.slot, &run.id, &run.host);
@@ -239,7 +238,7 @@ fn report_interrupted(found: &Found, caller: &Caller) {
     }
 }
 
-/// What `last` tells of, and the slot's own run if that is another one.
+/// The interrupted runs in `last`, and the slot's own run if that is another one.
 fn interrupted(found: &Found) -> impl Iterator<Item = &Run> {
     let last = found.last.run();
     let slot = found.slot.as_ref().and_then(|(_, marker)| marker.run());
@@ -260,9 +259,9 @@ fn story(run: &Run) -> String {
     format!("a run by {} on {}{start}, {end}{end_at}", run.id, run.host)
 }
 
-/// By `ZooKeeper`'s clock; but whoever may write a marker may write any number into it.
+/// By `ZooKeeper`'s clock. A marker may contain any number.
 fn time(ms: i64) -> String {
-    /// The last that the formatter can say; it panics at later ones.
+    /// The last time that the formatter accepts; it panics at later ones.
     const END_OF_9999: u64 = 253_402_300_799_999;
     match u64::try_from(ms).unwrap_or_default() {
         ms @ 0..=END_OF_9999 => humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string(),
@@ -270,7 +269,7 @@ fn time(ms: i64) -> String {
     }
 }
 
-/// Deletes the markers of the oldest slots, as far as they are too many.
+/// Deletes the markers of the oldest slots beyond `keep`.
 async fn trim(contact: Arc<Contact>, keep: usize) {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let Ok((children, _)) = client.get_children(&paths.runs).await else { return };
@@ -284,7 +283,7 @@ async fn trim(contact: Arc<Contact>, keep: usize) {
     let found: Vec<_> = slots.into_iter().zip(stats).filter_map(|(slot, stat)| Some((slot, stat.ok()??))).collect();
     let surplus = run_marker::surplus(found.iter().map(|(slot, stat)| (stat.mzxid, slot.clone())).collect(), keep);
     let versions = found.iter().filter(|(slot, _)| surplus.contains(slot));
-    // One that was written again meanwhile has another version, and stays.
+    // A marker that was written again meanwhile has another version, and stays.
     let deleted: Vec<_> = versions.map(|(slot, stat)| client.delete(&paths.run(slot), Some(stat.version))).collect();
     let deleted = join_all(deleted).await;
     tracing::debug!(trimmed = deleted.iter().filter(|deleted| deleted.is_ok()).count(), "Old slots were trimmed");

@@ -1,6 +1,5 @@
-//! What outlives a session: the settings, the way back to the supervisor, and which candidate is ours.
-//!
-//! Never: a lock held over an await.
+//! The state that all sessions share: the settings, the channel to the supervisor, and our candidate. No lock is held
+//! over an await.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,29 +26,28 @@ use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
 
-/// Shared by all sessions.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub settings: Settings,
     pub paths: Paths,
-    /// The operators' orders, and the request of a higher priority.
+    /// The operators' orders, and the request of a candidate of higher priority.
     orders: watch::Sender<Orders>,
     pub ledger: PendingFences,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
-    /// The ctime of our first candidate, in whatever session: when this call joined, by `ZooKeeper`'s clock.
+    /// The ctime of our first candidate in any session: when this process joined, by `ZooKeeper`'s clock.
     joined_ms: OnceLock<i64>,
     /// The run of the present term, if it was marked.
     run: Mutex<Option<OpenRun>>,
-    /// The mzxid of the last record of each slot that was complained about.
+    /// For each slot, the mzxid of the last record that was reported as unreadable.
     complained_of: Mutex<HashMap<Slot, i64>>,
     disagreement_reported: AtomicBool,
     difference_reported: AtomicBool,
     foreign_reported: AtomicBool,
     ownership_reported: AtomicBool,
-    /// What the board was not let do, the last time that it was said.
+    /// The last refusal of the publisher that was logged.
     last_refusal: Mutex<String>,
-    /// What was said about the servers that cannot be reached.
+    /// When to log that the servers cannot be reached.
     outage: Mutex<Outage>,
     was_reached: AtomicBool,
 }
@@ -63,25 +61,25 @@ pub(crate) struct Candidate {
     pub uuid: Uuid,
     /// A create was sent: before another one, look for its outcome (T15).
     pub tried: bool,
-    /// As far as we know that it exists.
+    /// Set once we know that it exists.
     pub znode: Option<Znode>,
-    /// Earlier ones in this session that may still be there; they are deleted where they are seen.
+    /// Earlier ones of this session that may still exist; they are deleted when seen.
     pub former: Vec<Uuid>,
 }
 
-/// Late creates come within a round or two; this is only so that nothing grows for ever.
+/// Late creates come within a round or two; this only bounds the memory.
 const FORMER_MOST: usize = 16;
 
-/// A znode that is ours.
+/// Our candidate's znode.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Znode {
     pub name: String,
-    /// Tells it from a later one of the same name.
+    /// Differs from that of a later znode with the same name.
     pub czxid: i64,
 }
 
 impl Candidate {
-    /// What it may leave behind.
+    /// The UUIDs of znodes that it may leave behind.
     fn litter(&self) -> Vec<Uuid> {
         let own = self.tried.then_some(self.uuid);
         own.into_iter().chain(self.former.iter().copied()).take(FORMER_MOST).collect()
@@ -110,18 +108,18 @@ impl Shared {
         }
     }
 
-    /// How long a client of ours may take.
+    /// Time limits of a client.
     pub fn pace(&self) -> Pace {
         let session = self.settings.session_timeout;
         Pace { session, connection: connection_timeout(session) }
     }
 
-    /// The supervisor may be gone; then nobody needs to know.
+    /// The supervisor may have ended; then the event is dropped.
     pub fn tell(&self, event: Event) {
         self.events.send(event).ok();
     }
 
-    /// The candidate of this candidacy in this session; a new UUID for a new one.
+    /// The candidate of this candidacy in this session; a new candidacy gets a new UUID.
     pub fn candidate(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Candidate, Fault> {
         let mut memory = self.lock();
         let known = memory.as_ref().filter(|known| known.session == session);
@@ -137,14 +135,14 @@ impl Shared {
         }
     }
 
-    /// The znode of this candidacy; one of another session is not ours (T17).
+    /// The znode of this candidacy; a znode of another session is not ours (T17).
     pub fn znode(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Znode, Fault> {
         let memory = self.lock();
         let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == session);
         ours.and_then(|known| known.znode.clone()).ok_or(Fault::CANDIDATE_GONE)
     }
 
-    /// Name and UUID of the candidate in this session, as far as we know that it exists.
+    /// Name and UUID of the candidate in this session, if we know that it exists.
     pub fn own(&self, session: SessionNumber) -> Option<(String, Uuid)> {
         let memory = self.lock();
         let known = memory.as_ref().filter(|known| known.session == session)?;
@@ -160,7 +158,7 @@ impl Shared {
         self.change_orders(|known| Orders { asked_for: known.asked_for, ..orders });
     }
 
-    /// The term with this token is asked for.
+    /// A candidate of higher priority asks for the term with this token.
     pub fn asked_for(&self, token: i64) {
         self.change_orders(|known| Orders { asked_for: Some(token), ..known });
     }
@@ -172,12 +170,12 @@ impl Shared {
         });
     }
 
-    /// The znode to delete with a release, whatever session it belongs to.
+    /// The znode to delete with a release, of any session.
     pub fn last_znode(&self, candidacy: Candidacy) -> Option<Znode> {
         self.lock().as_ref().filter(|known| known.candidacy == candidacy)?.znode.clone()
     }
 
-    /// Remembers what became of `candidate`, unless a newer one has taken its place.
+    /// Stores the state of `candidate`, unless a newer one has replaced it.
     pub fn remember(&self, candidate: &Candidate) {
         let mut memory = self.lock();
         if memory.as_ref().is_some_and(|known| known.uuid == candidate.uuid) {
@@ -185,19 +183,19 @@ impl Shared {
         }
     }
 
-    /// The candidate was deleted, as far as the server says.
+    /// The server says that the candidate was deleted.
     pub fn forget(&self, candidacy: Candidacy) {
         if let Some(known) = self.lock().as_mut().filter(|known| known.candidacy == candidacy) {
             (known.tried, known.znode) = (false, None);
         }
     }
 
-    /// A candidate of ours was created: the first one tells when we joined.
+    /// Our candidate was created; the first one tells when we joined.
     pub fn joined(&self, created: &Stat) {
         self.joined_ms.get_or_init(|| created.ctime);
     }
 
-    /// Without a candidate there is no turn; if it were asked all the same, every run would count.
+    /// Not called without a candidate. If it were, every run would count.
     pub fn joined_ms(&self) -> i64 {
         self.joined_ms.get().copied().unwrap_or(i64::MIN)
     }
@@ -212,7 +210,7 @@ impl Shared {
         }
     }
 
-    /// The run, if there is one whose end is to be written down.
+    /// The run, if its end is to be written.
     pub fn ended_run(&self) -> Option<OpenRun> {
         self.lock_run().clone()
     }
@@ -225,7 +223,7 @@ impl Shared {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the lease record of a slot; an unreadable one is reported once.
+    /// Parses the lease record of a slot; reports an unreadable one once.
     pub fn parse(&self, slot: Slot, data: &[u8], stat: &Stat) -> Parsed {
         let parsed = lease::parse(slot, data, stat, &self.settings);
         let is_new = |_: &_| self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid);
@@ -236,12 +234,12 @@ impl Shared {
         parsed
     }
 
-    /// The same, of which only the record matters.
+    /// The same, but only the record.
     pub fn record(&self, slot: Slot, data: &[u8], stat: &Stat) -> Record {
         self.parse(slot, data, stat).record
     }
 
-    /// Says once why we shall be refused.
+    /// Reports once why we shall be refused.
     pub fn report_disagreement(&self, disagreement: &str) {
         if !self.disagreement_reported.swap(true, Ordering::Relaxed) {
             let path = &self.paths.base;
@@ -249,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Says once that we shall be, unless whoever takes the free record writes it as we would.
+    /// Reports once that we shall be refused if the next holder has the same settings as the free record.
     pub fn report_difference(&self, disagreement: &str) {
         if !self.difference_reported.swap(true, Ordering::Relaxed) {
             let path = &self.paths.base;
@@ -260,14 +258,15 @@ impl Shared {
         }
     }
 
-    /// Reports children of the election directory that are not called as candidates are, once.
+    /// Reports once the children of the election directory that are not named like candidates.
     pub fn report_foreign(&self, children: &[String]) {
         if !children.is_empty() && !self.foreign_reported.swap(true, Ordering::Relaxed) {
-            let (path, count, first) = (&self.paths.election, children.len(), children.first());
-            // Beside Curator they are contenders: it compares them by their whole names, and so do we.
+            let (path, count) = (&self.paths.election, children.len());
+            let first = children.first().map_or("", String::as_str);
+            // In Curator's directories they are contenders: it compares them by their whole names, and so do we.
             let curators = matches!(self.settings.recipe, Recipe::Sequential | Recipe::CuratorLock);
             let treated = if self.settings.is_shared && curators { "counted, as Curator does" } else { "ignored" };
-            tracing::warn!(path, count, ?first, "Foreign children of the election directory were {treated}");
+            tracing::warn!(path, count, first, "Foreign children of the election directory were {treated}");
         }
     }
 
@@ -279,7 +278,7 @@ impl Shared {
         self.ownership_reported.store(true, Ordering::Relaxed);
     }
 
-    /// Reports what goes on failing beside the election, if it is for want of rights: then it will not mend by itself.
+    /// Logs a failure beside the election if a right is missing: then it does not pass by itself.
     pub fn report_aside(&self, what: &str, fault: &Fault) {
         let Fault::Forbidden(refusal) = fault else { return tracing::debug!(?fault, "{what}") };
         let said = format!("{what}: {refusal}");
@@ -290,8 +289,8 @@ impl Shared {
         }
     }
 
-    /// Asks the servers themselves why no session could be opened, and says so: at once, after 10 s, then every minute, and
-    /// whenever the reason is another one.
+    /// Asks the servers why no session could be opened, and logs it: at once, after 10 s, then every minute, and when
+    /// the reason changes.
     pub async fn diagnose(&self, error: Option<String>) -> Option<Diagnosis> {
         let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await;
         let text = match (&diagnosis, error) {
@@ -309,7 +308,7 @@ impl Shared {
         self.was_reached.load(Ordering::Relaxed)
     }
 
-    /// The next failure is worth a line again.
+    /// The next failure is logged again.
     pub fn reached(&self) {
         self.was_reached.store(true, Ordering::Relaxed);
         *self.lock_outage() = Outage::default();

@@ -1,10 +1,8 @@
-//! The znodes of an election with several leaders: `<base>/slots/<k>/{lease,term}` for each of them, and what says how
-//! many there are, which stays as it is for the life of the base.
+//! The znodes of an election with several leaders: `<base>/slots/<k>/{lease,term}` for each slot, and their number,
+//! which stays for the life of the base.
 //!
-//! `<base>/lease` says it in the words of a record that is held by nobody: a contender with one leader reads it, differs,
-//! and never takes it. `<base>/slots` says it too, should that record be lost.
-//!
-//! Never: a free record under a base that had a child before; a base for two numbers of leaders.
+//! `<base>/lease` states the number as a held record without a holder: a participant with one leader reads it, differs,
+//! and never takes it. `<base>/slots` states it too, in case that record is lost.
 
 use std::time::Duration;
 
@@ -19,10 +17,10 @@ use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::settings::Settings;
 
-/// What of our znodes was seen.
+/// The state of our znodes.
 struct Seen {
     base: Base,
-    /// Those of the base that are not a slot's, with what they say.
+    /// Missing znodes of the base outside the slots, with their contents.
     missing: Vec<(String, Vec<u8>)>,
     election: bool,
     slots: Vec<SeenSlot>,
@@ -36,7 +34,7 @@ struct SeenSlot {
     term_version: Option<i32>,
 }
 
-/// Creates what is missing, all in one multi. A peer may be faster: whoever called reads again.
+/// Creates the missing znodes in one multi. A peer may be faster, so the caller reads again.
 pub(crate) async fn repair(
     client: &Connection,
     paths: &Paths,
@@ -45,16 +43,16 @@ pub(crate) async fn repair(
 ) -> Result<(), Fault> {
     let Some(seen) = look(client, paths, settings).await? else { return Ok(()) };
     if seen.base == Base::Missing {
-        create_ancestors(client, parent(&paths.base), &settings.acl).await?;
+        create_ancestors(client, parent(&paths.base), &settings.chroot, &settings.acl).await?;
     }
     create(client, paths, settings, &seen, own_lease).await?;
     if !seen.election && !paths.election_is_inside() {
-        create_election(client, &paths.election, &settings.acl).await?;
+        create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
 }
 
-/// `None`: the base is for another number of leaders, and none of ours to repair.
+/// `None`: the base is for another number of leaders, and not ours to repair.
 async fn look(client: &Connection, paths: &Paths, settings: &Settings) -> Result<Option<Seen>, Fault> {
     let home = paths.home_of_slots();
     let base = client.check_stat(&paths.base);
@@ -103,7 +101,7 @@ fn if_there(read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<(Vec<u8>, Sta
     }
 }
 
-/// All or nothing, and a lost record only under the term that was seen (see `bootstrap::create`).
+/// All or nothing, and a lost record only under the term that was read (see `bootstrap::create`).
 async fn create(
     client: &Connection,
     paths: &Paths,
@@ -124,10 +122,10 @@ async fn create(
     }
     match multi.commit().await {
         Ok(_) => {
-            tracing::info!(base = settings.base, leaders = settings.leaders, created, "Missing znodes were created");
+            tracing::info!(base = settings.base, leaders = settings.leaders, "{created} missing znodes were created");
             Ok(())
         }
-        // A peer created it, or somebody deleted the parent, or a term began: what is there now, the caller reads.
+        // A peer created it, the parent was deleted, or a term began. The caller reads again.
         Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
             Ok(())
         }
@@ -135,7 +133,7 @@ async fn create(
     }
 }
 
-/// Adds what is missing of one slot; how many znodes that is.
+/// Adds the missing znodes of one slot to the multi. Returns their number.
 fn create_slot(
     multi: &mut Multi<'_>,
     paths: &Paths,
@@ -164,9 +162,9 @@ fn create_slot(
     usize::from(!seen.home) + creations.len()
 }
 
-/// The rules of `layout`, slot by slot: new is only what belongs to a new base.
+/// The rules of `bootstrap::missing` for each slot: a record is free only in a new base.
 fn missing(base: Base, seen: &SeenSlot, own_lease: Duration) -> Vec<Creation> {
-    // The base itself is created apart from its slots.
+    // The base itself is created separately from its slots.
     let base = if base == Base::Missing { Base::Fresh } else { base };
     bootstrap::missing(&Found { base, election: true, lease: seen.lease, term: seen.term }, own_lease)
 }

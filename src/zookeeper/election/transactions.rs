@@ -1,9 +1,8 @@
-//! The three writes that matter, each one multi whose conditions are exactly those that were given.
+//! The three writes that decide: take over, renew, release. Each is one multi with exactly the given conditions. Each
+//! names the term's version, so that a delayed write cannot succeed on a record that was created again and counts from
+//! zero.
 //!
-//! Every one of them names the term's version, so that a delayed write cannot succeed on a record that was created again
-//! and counts from zero.
-//!
-//! Never: a second sending of one order; whoever ordered it reads first and decides.
+//! An order is sent once; before another attempt, the machine reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,7 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::pending_fences::carrying;
 
-/// A check for any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
+/// In a check, any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
 pub(crate) const ANY_VERSION: i32 = -1;
 
 /// Checks the candidate, sets the term, sets the record.
@@ -41,7 +40,7 @@ pub(crate) async fn take_over(
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
     if paths.is_for_several() {
-        // It stays in line: this is what tells those behind it that they have moved up.
+        // The candidate stays in the queue: the touch tells those behind it that they have moved up.
         multi.set(&candidate, settings.id.as_bytes(), None);
     } else {
         multi.check(&candidate, ANY_VERSION);
@@ -93,10 +92,10 @@ pub(crate) async fn renew(
     Ok(Event::Renewed { candidacy, sent_at, version: *version }.into())
 }
 
-/// Checks the term, deletes the candidate (if it is not gone already, nor to keep its place), and sets the record free.
+/// Checks the term, deletes the candidate (unless it is gone or keeps its place), and frees the record.
 ///
-/// In this order, because the server sends watch events in the order of a multi's operations: the next in line looks at
-/// everything when its predecessor departs, and sees the free record in the same look.
+/// In this order, because the server sends watch events in the order of a multi's operations: the next in the queue
+/// looks when its predecessor departs, and sees the free record in the same look.
 pub(crate) async fn release(
     contact: Arc<Contact>,
     candidacy: Candidacy,
@@ -128,10 +127,11 @@ pub(crate) async fn release(
     Ok(Event::Released { candidacy }.into())
 }
 
-/// What a release does to the candidate.
+/// The effect of a release on the candidate.
 pub(crate) enum Leaving {
     Deleted(String),
-    /// It keeps its place. With several leaders, those behind it who stand before it now watch no record of its slot.
+    /// It keeps its place. With several leaders, those behind it that now stand before it do not watch its slot's
+    /// record; the touch tells them.
     Touched(String),
 }
 
@@ -166,7 +166,7 @@ pub(crate) async fn free(
     send(multi, &steps).await.map(drop)
 }
 
-/// Under the single-znode recipe the name may by now be a successor's: only a znode with our czxid is deleted.
+/// With the single recipe, the name may be a successor's by now: only a znode with our czxid is deleted.
 async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, Fault> {
     let Some(znode) = contact.shared.last_znode(candidacy) else { return Ok(None) };
     if contact.shared.settings.recipe != Recipe::Single {
@@ -176,7 +176,7 @@ async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<
     Ok(found.filter(|stat| stat.czxid == znode.czxid).map(|_| znode.name))
 }
 
-/// Whether the record is what our own release has written.
+/// Whether our own release has written the record.
 async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, Fault> {
     match contact.client.get_data(&contact.shared.paths.of(slot).lease).await {
         Ok((data, stat)) => {
@@ -197,7 +197,7 @@ async fn send(multi: Multi<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<Mu
     }
 }
 
-/// It was applied; what the answer says, we do not know.
+/// It was applied, but its results could not be parsed.
 fn not_understood() -> Fault {
     Fault::unknown("the server's answer to a multi has another shape")
 }

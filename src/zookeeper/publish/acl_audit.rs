@@ -1,7 +1,5 @@
-//! Says once if the znodes of an election are open to others than `--acl` says: they keep the ACL that they had when they
-//! were found. How the server understands `--acl`, our own member's znode tells, which is always new.
-//!
-//! Never: an ACL that is changed; a request that the election waits for.
+//! Warns once if the znodes of an election are open to others than `--acl` says: existing znodes keep their ACL. Our
+//! own member znode, which is always new, shows how the server expands `--acl`. No ACL is changed.
 
 use crate::zookeeper::client::connection::Error;
 
@@ -11,7 +9,7 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::CONTROL;
 use crate::zookeeper::schema::member::MEMBERS;
 
-/// Compares each znode that decides something with our member, which must exist.
+/// Compares each znode that matters for safety with our member znode, which must exist.
 pub(crate) async fn report(contact: &Contact) -> Result<(), Fault> {
     let shared = &contact.shared;
     if shared.settings.acl.is_open() || shared.ownership_reported() {

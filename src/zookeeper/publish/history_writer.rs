@@ -1,6 +1,5 @@
-//! Writes terms into `<base>/history`: read, changed and written on condition of the version that was read.
-//!
-//! Never: a term lost to a peer who writes at the same time; an attempt that holds up anything else.
+//! Writes terms into `<base>/history`: reads, changes, and writes conditional on the version read, so that no peer's
+//! term is lost.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,12 +10,12 @@ use crate::zookeeper::client::error::{Fault, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::history::{HISTORY, History, KEPT, Term};
 
-/// Terms that are to be written down.
+/// Terms that are not written yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten(Mutex<Vec<Term>>);
 
 impl Unwritten {
-    /// Of more than the history keeps, the oldest is given up.
+    /// Beyond the size of the history, the oldest is dropped.
     pub fn add(&self, term: Term) {
         let mut terms = self.terms();
         if terms.len() == KEPT {
@@ -29,7 +28,8 @@ impl Unwritten {
         self.terms().is_empty()
     }
 
-    /// Two may write at once, at the end of a session: what one has crossed out, the other does not find.
+    /// Two writes may run at once at the end of a session; the second does not find the terms that the first has
+    /// removed.
     fn cross_out(&self, written: &[Term]) {
         self.terms().retain(|term| !written.contains(term));
     }
@@ -39,7 +39,7 @@ impl Unwritten {
     }
 }
 
-/// Writes what is to be written down, if there is any; on a failure it stays to be written.
+/// Writes the terms that are not written yet; after a failure they stay in the list.
 pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), Fault> {
     let terms = unwritten.terms().clone();
     if terms.is_empty() {
@@ -47,7 +47,7 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
     }
     let path = format!("{}/{HISTORY}", contact.shared.paths.base);
     let (mut history, version) = match contact.client.get_data(&path).await {
-        // What cannot be read is replaced: it is only for people.
+        // An unreadable history is replaced: it is only for display.
         Ok((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
         Err(Error::NoNode) => (History::default(), None),
         Err(error) => return Err(Fault::from(error).without(Right::Read, &path)),
@@ -56,7 +56,7 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
         history.put(term);
     }
     let mut multi = contact.client.multi();
-    // Never under a base that has lost its term.
+    // Not under a base that has lost its term.
     multi.check(&contact.shared.paths.term, ANY_VERSION);
     match version {
         Some(_) => multi.set(&path, &history.written(), version),

@@ -1,6 +1,5 @@
-//! Who leads and where we stand, read for people while we wait.
-//!
-//! Never: a write; a watch; a fact for the machine, which looks for itself.
+//! Reads who leads and our place in the queue, for status messages. Writes and watches nothing; the machine does not
+//! use the result.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,27 +17,25 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::schema::queue::{self, Holder};
 
-/// Whoever waits longer for an answer is as good as out of contact.
+/// Without an answer within this time we count as disconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Takes a survey when asked.
 #[derive(Clone, Debug)]
 pub struct LeaderQuery(Arc<Shared>, Arc<Companion>);
 
-/// What was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaderReport {
-    /// Our place in line, from 1; `None` if we are not in line, or the recipe has none.
+    /// Our place in the queue, from 1; `None` if we are not in it, or the recipe has none.
     pub place: Option<u32>,
-    /// Who holds the lease record.
+    /// The holder of the lease record.
     pub leader: Option<Leader>,
 }
 
-/// The holder of the lease record, by its own account.
+/// The holder, as its lease record describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leader {
     pub id: String,
-    /// When its term began, by `ZooKeeper`'s clock: milliseconds since 1970.
+    /// The start of its term, by `ZooKeeper`'s clock: milliseconds since 1970.
     pub since: i64,
 }
 
@@ -47,12 +44,12 @@ impl LeaderQuery {
         Self(shared, companion)
     }
 
-    /// The servers that are tried.
+    /// The configured servers.
     pub fn servers(&self) -> &str {
         &self.0.settings.servers
     }
 
-    /// `None` without contact. One round of reads.
+    /// `None` without a connection. One round of reads.
     pub async fn look(&self) -> Option<LeaderReport> {
         let contact = self.1.newest()?;
         let read = AssertUnwindSafe(timeout(PATIENCE, read(&contact))).catch_unwind();
@@ -70,7 +67,7 @@ async fn read(contact: &Contact) -> Result<LeaderReport, Fault> {
     let (round, children) = tokio::join!(round, children);
     let (children, _) = children?;
     let Some(books) = read::judge(contact, round)? else { return Ok(LeaderReport { place: None, leader: None }) };
-    // With several leaders: all of them, since the first of them came.
+    // With several leaders: all of them, since the start of the earliest term.
     let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
     let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
     let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
@@ -80,7 +77,8 @@ async fn read(contact: &Contact) -> Result<LeaderReport, Fault> {
     Ok(LeaderReport { place: place(contact, &children, &books), leader })
 }
 
-/// Beside other libraries, who is first leads, whatever our record says: perhaps the last leader's, which was left to run out.
+/// In an election shared with other libraries the first candidate leads. The record may be the last leader's, which was
+/// left to run out.
 async fn first(
     contact: &Contact,
     children: &[String],

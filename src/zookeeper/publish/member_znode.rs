@@ -1,9 +1,8 @@
-//! Our own znode below `<base>/members`: ephemeral, written on each change, so that operators see who is there.
+//! Our own znode below `<base>/members`: ephemeral, written on each change, so that operators see the participants.
 //!
-//! A process that was started again may find the znode of its predecessor: it goes with that one's session. One that stays
-//! for longer than its session could outlive its process belongs to somebody who lives.
-//!
-//! Never: a znode of another session deleted (two that delete each other's have no end, T19).
+//! A restarted process may find the znode of its predecessor, which disappears with that session. If the znode stays
+//! for longer than its session could outlive its process, a living participant has our id. A znode of another session
+//! is never deleted (two participants that delete each other's would never stop, T19).
 
 use std::time::Duration;
 
@@ -19,21 +18,21 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 
-/// A dead session is gone after its timeout and two ticks; a tick is at most half of the shortest timeout.
+/// A dead session expires after its timeout and two ticks; a tick is at most half of the shortest timeout.
 const TIMEOUTS_OF_THE_DEAD: u32 = 2;
 const SLACK: Duration = Duration::from_secs(1);
 
-/// What we know of our znode in this session.
+/// The state of our znode in this session.
 #[derive(Debug, Default)]
 pub(crate) struct OwnMember {
     is_ours: bool,
-    /// The czxid of another one's znode in our place, and since when we know it.
+    /// The czxid of another participant's znode in our place, and when we first saw it.
     other: Option<(i64, Timestamp)>,
-    /// It was told that the other one lives.
+    /// That a living participant has our id was reported.
     told: bool,
 }
 
-/// Writes it, or finds out whose it is.
+/// Writes the znode, or finds out whose it is.
 pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberStatus) -> Result<(), Fault> {
     let data = member(contact, status).written();
     let path = format!("{}/{MEMBERS}/{}", contact.shared.paths.base, contact.shared.settings.id);
@@ -57,7 +56,7 @@ pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberS
     }
 }
 
-/// Under a base with a term only: a base that has children and no record looks like one that has lost it.
+/// Only under a base with a term: a base with children and without a record looks like one that has lost it.
 async fn directory(contact: &Contact) -> Result<(), Fault> {
     let paths = &contact.shared.paths;
     let mut multi = contact.client.multi();
@@ -72,7 +71,7 @@ async fn directory(contact: &Contact) -> Result<(), Fault> {
     }
 }
 
-/// Somebody has our place: we ourselves (a lost reply, our last session), our predecessor, or a living other one.
+/// The znode exists: it is ours (a lost reply, our last session), our predecessor's, or a living participant's.
 async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), Fault> {
     let (data, stat) = contact.client.get_data(path).await?;
     if stat.ephemeral_owner == contact.id() {

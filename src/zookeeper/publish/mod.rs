@@ -1,8 +1,5 @@
-//! What is told and heard beside the election: our member's znode is kept up to date, the last terms are written down, and
-//! the orders of operators are followed. These are asked for first of all; the rest waits behind the election's own requests.
-//! All of it is tried again.
-//!
-//! Never: a request that the election waits for, but that first one; a znode under a base that has no record yet.
+//! Reads and writes beside the election: the operators' orders, our member znode, the history. The orders are requested
+//! first of all; the rest is sent after the election's own requests. Failures are retried.
 
 pub(crate) mod acl_audit;
 pub(crate) mod history_writer;
@@ -30,12 +27,12 @@ use history_writer::Unwritten;
 use member_znode::OwnMember;
 use order_clock::InForce;
 
-/// What comes within this is one change: nobody needs every phase of a quick sequence.
+/// Changes within this time are written once.
 const COALESCED: Duration = Duration::from_millis(150);
-/// After a failure.
+/// Pause after a failure.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What the supervisor says about itself, for people.
+/// The supervisor's status, for display.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemberStatus {
     pub role: &'static str,
@@ -46,15 +43,15 @@ pub struct MemberStatus {
     pub token: Option<i64>,
 }
 
-/// What is to be published, and outlives a session.
+/// The data to publish; it outlives a session.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     status: watch::Sender<Option<MemberStatus>>,
-    /// What is to be written into the history.
+    /// Terms that the history lacks.
     unwritten: Unwritten,
-    /// The mzxid of the last orders that could not be read.
+    /// The mzxid of the last orders that were reported as unreadable.
     complained_of: Mutex<i64>,
-    /// The orders that were told last.
+    /// The last orders that were logged.
     told: Mutex<OrdersJson>,
 }
 
@@ -66,12 +63,12 @@ impl Default for Publisher {
 }
 
 impl Publisher {
-    /// What others shall read about us, soon.
+    /// Publishes this status in our member znode soon.
     pub fn describe(&self, status: MemberStatus) {
         self.status.send_replace(Some(status));
     }
 
-    /// Says once what operators order, and when that is over.
+    /// Logs once what operators order, and when that ends.
     fn report(&self, orders: &OrdersJson) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let id = |orders: &OrdersJson| orders.disabled.as_ref().map(|order| order.order.clone());
@@ -89,7 +86,7 @@ impl Publisher {
         told.clone_from(orders);
     }
 
-    /// What shall be written into the history, soon.
+    /// Writes this term into the history soon.
     pub fn write_down(&self, term: Term) {
         self.unwritten.add(term);
         self.status.send_modify(|_| {});
@@ -99,14 +96,14 @@ impl Publisher {
         !self.unwritten.is_empty()
     }
 
-    /// Writes the terms that are not written down yet.
+    /// Writes the terms that the history lacks.
     pub async fn write_history(&self, contact: &Contact) -> Result<(), Fault> {
         history_writer::put(contact, &self.unwritten).await
     }
 }
 
-/// Keeps everything up to date, until it is dropped. The first thing that it does is to ask for the orders: no answer is
-/// given before they are known ([`Contact::briefed`]), so that nobody leads against them.
+/// Keeps everything up to date until it is dropped. It requests the orders first: no answer is given before they are
+/// known ([`Contact::briefed`]), so that no host leads against them.
 pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
     tokio::join!(follow_orders(&publisher, contact.clone()), write(&publisher, contact));
 }
@@ -115,7 +112,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     while let Some(present) = contact.upgrade() {
         let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
         let shared = Arc::clone(&present.shared);
-        // Whatever has kept us from them, the election goes on without.
+        // The election goes on even if the orders could not be read.
         present.brief();
         drop(present);
         match read {
@@ -129,7 +126,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     }
 }
 
-/// The watch is armed by the request before the read, so it reports all that comes after what was read.
+/// The watch is armed before the read, so it reports every later change.
 async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watcher, Option<Duration>), Fault> {
     let path = format!("{}/{CONTROL}", contact.shared.paths.base);
     let found = contact.client.check_and_watch_stat(&path);
@@ -148,7 +145,7 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     Ok((watcher, lapses_in))
 }
 
-/// What cannot be read orders nothing, and is reported once.
+/// Unreadable orders order nothing, and are reported once.
 fn understood(publisher: &Publisher, data: &[u8], mzxid: i64) -> OrdersJson {
     match OrdersJson::read(data) {
         Ok(json) => json,
@@ -181,7 +178,7 @@ fn for_us(json: &OrdersJson, own_id: &str) -> Orders {
     }
 }
 
-/// Tells one order from another.
+/// A number that differs between orders.
 fn number(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);

@@ -1,7 +1,5 @@
-//! Until when an order is in force, by `ZooKeeper`'s clock: from the write that gave it, whenever a host learns of it. Whoever
-//! finds that it has lapsed deletes it.
-//!
-//! Never: an order prolonged by a host that starts late; another order lost.
+//! Until when an order is in force. Its time counts by `ZooKeeper`'s clock from the write that gave it, whenever a host
+//! learns of it. The first host that finds it lapsed deletes it, conditional on the version, so no other order is lost.
 
 use std::time::Duration;
 
@@ -13,13 +11,13 @@ use crate::zookeeper::client::error::Fault;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 
-/// What is in force, and for how long that holds unless somebody changes it.
+/// The orders in force, and how long that holds unless they are changed.
 pub(super) struct InForce {
     pub orders: Orders,
     pub lapses_in: Option<Duration>,
 }
 
-/// Sorts out what has lapsed. Without a word about the time, every order is as good as new.
+/// Removes lapsed orders. If the time is not known, every order stays in force.
 pub(super) async fn judge(contact: &Contact, mut orders: Orders, stat: &Stat) -> InForce {
     orders.date(stat.mtime);
     if !orders.has_limit() {
@@ -40,12 +38,12 @@ pub(super) async fn judge(contact: &Contact, mut orders: Orders, stat: &Stat) ->
     }
 }
 
-/// Waits until the orders have changed, or one of them has lapsed.
+/// Waits until the orders have changed or one of them has lapsed.
 pub(super) async fn changed(watcher: Watcher, lapses_in: Option<Duration>) {
     drop(timeout(lapses_in.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN), watcher.changed()).await);
 }
 
-/// The time of a write: of a znode that is there only within its transaction.
+/// The time of a write: of a znode that exists only within its transaction.
 async fn now(contact: &Contact) -> Result<i64, Fault> {
     let shared = &contact.shared;
     let path = format!("{}/clock-{:016x}", shared.paths.base, shared.settings.instance);
@@ -62,12 +60,12 @@ async fn now(contact: &Contact) -> Result<i64, Fault> {
     written.ok_or_else(|| Fault::unknown("a write without a time"))
 }
 
-/// Every host that sees an order lapse tries; one of them does it.
+/// Every host that sees an order lapse tries to delete it; one succeeds.
 async fn delete_lapsed(contact: &Contact, in_force: &Orders, version: i32) {
     let path = format!("{}/{CONTROL}", contact.shared.paths.base);
     if let Err(error) = contact.client.set_data(&path, &in_force.written(), Some(version)).await {
         tracing::debug!(%error, "A lapsed order was not deleted");
-        // Not at once again, if that is for want of rights.
+        // A pause, in case a right is missing.
         sleep(Duration::from_millis(100)).await;
     }
 }

@@ -1,25 +1,26 @@
-//! What candidates are called in each recipe, and which of two names stands first.
+//! The names of candidates in each recipe, and their order.
 //!
-//! In a directory of our own, the number counts, and children without one do not. Where other libraries contend, too, their
-//! rule is followed to the letter, because who is first must be the same for everyone: Curator compares as text what
-//! follows the last mark, and the whole name where there is none (`StandardLockInternalsDriver`); kazoo knows the names of
-//! its locks and compares their last digits as text (`Lock._get_predecessor`), and readers' locks count as in its write
-//! lock; `LeaderElectionSupport` skips two characters and compares integers.
+//! In a directory of our own the sequence number decides, and children without one are ignored. In a directory shared
+//! with other libraries we follow their rule exactly, because all contenders must agree on the first. Curator compares
+//! the text after the last recipe name (`latch-`, `lock-`), or the whole name where there is none
+//! (`StandardLockInternalsDriver`). kazoo knows the names of its locks and compares their last digits as text
+//! (`Lock._get_predecessor`); readers' locks count as in its write lock. `LeaderElectionSupport` skips two characters
+//! and compares integers.
 //!
-//! Never: an index into a name that somebody else chose.
+//! Names come from other programs: no code here may index into one without a check.
 
 use uuid::Uuid;
 
 use crate::core::settings::Recipe;
 
-/// The one candidate of the single recipe, below the election directory.
+/// The name of the single recipe's candidate, below the election directory.
 pub(crate) const SINGLE: &str = "leader";
 const CURATOR: &str = "_c_";
 const PRIORITY_MARK: &str = "-p";
-/// Of a UUID with its hyphens.
+/// Length of a UUID with its hyphens.
 const UUID_LENGTH: usize = 36;
 const KAZOO_MARKS: [&str; 2] = ["__lock__", "__rlock__"];
-/// What `LeaderElectionSupport` skips, whatever it is.
+/// `LeaderElectionSupport` skips the first two characters without looking at them.
 const JAVA_LES: &str = "n_";
 const DIGITS: usize = 10;
 
@@ -27,15 +28,15 @@ const DIGITS: usize = 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Names {
     pub recipe: Recipe,
-    /// Contenders of other libraries stand there, too.
+    /// Candidates of other libraries are in the same directory.
     pub is_shared: bool,
 }
 
-/// Where a candidate stands by its name alone. Those of one directory are all of one kind.
+/// The position that follows from the name alone. All positions in one directory are of one variant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Position {
     Number(i64),
-    /// In UTF-16, as Java and Python's digits compare.
+    /// In UTF-16, as Java compares. Python's digits compare alike.
     Text(Vec<u16>),
 }
 
@@ -52,7 +53,7 @@ impl Names {
         }
     }
 
-    /// Whether our candidates can be told by their names.
+    /// Whether our candidates have our UUID in their names.
     pub fn carry_uuids(self) -> bool {
         self.recipe != Recipe::JavaLes
     }
@@ -66,7 +67,7 @@ impl Names {
         rest.is_some_and(|rest| rest.starts_with(mark))
     }
 
-    /// What stands between the UUID and `latch-`; nothing there, or something else: 0.
+    /// The number between the UUID and `latch-`; 0 if there is none.
     pub(crate) fn priority(self, name: &str) -> i16 {
         let said = || {
             let rest = name.strip_prefix(CURATOR)?.get(UUID_LENGTH..)?.strip_prefix(PRIORITY_MARK)?;
@@ -76,7 +77,7 @@ impl Names {
         counts.then(said).flatten().unwrap_or(0)
     }
 
-    /// `None`: not a contender.
+    /// `None`: not a candidate.
     pub(crate) fn position(self, name: &str) -> Option<Position> {
         match self.recipe {
             _ if !self.is_shared => self.number(name).map(Position::Number),
@@ -88,12 +89,12 @@ impl Names {
         }
     }
 
-    /// Whether it is called as a candidate of this recipe is.
+    /// Whether the name has the form of this recipe.
     pub(crate) fn fits(self, name: &str) -> bool {
         self.number(name).is_some() || self.is_shared && self.recipe == Recipe::Kazoo && self.position(name).is_some()
     }
 
-    /// The number in a name, growing even when the server's counter runs over.
+    /// The number in a name. It goes on growing when the server's counter overflows.
     fn number(self, name: &str) -> Option<i64> {
         let after = |mark: &str| name.rsplit_once(mark).map(|(_, tail)| tail);
         sequence(match self.recipe {
@@ -112,7 +113,7 @@ impl Position {
     }
 }
 
-/// Ten digits, perhaps after a minus, at the very end and right after a mark.
+/// Ten digits, perhaps after a minus, at the very end and right after the recipe's name.
 fn kazoo_tail(name: &str) -> Option<&str> {
     let is_tail = |tail: &&str| {
         let digits = tail.strip_prefix('-').unwrap_or(tail);
@@ -126,8 +127,8 @@ fn after_two(name: &str) -> Option<&str> {
     name.get(at..)
 }
 
-/// What a sequence number says: ten digits, a minus and up to ten digits after the int32 counter ran over, or the nineteen
-/// digits of a 64-bit counter (ZOOKEEPER-4706).
+/// The value of a sequence number: ten digits; a minus and up to ten digits after the int32 counter overflowed; or the
+/// nineteen digits of a 64-bit counter (ZOOKEEPER-4706).
 fn sequence(digits: &str) -> Option<i64> {
     let number: i64 = digits.parse().ok()?;
     let canonical = match u64::try_from(number) {

@@ -1,8 +1,9 @@
-//! What operators order in `<base>/control`: nobody may run, or the leader is to hand over. Each order has an id of its own.
-//! Its time counts from the write that gave it, by `ZooKeeper`'s clock (`mtime`); whoever writes the znode again for another
-//! order's sake keeps that time in `since`.
+//! Operator orders in `<base>/control`: the election is disabled, or the leader is to hand over. Each order has an id.
 //!
-//! Never: an order that could let a second one run; orders only stop and delay.
+//! An order's time counts from the write that gave it, by `ZooKeeper`'s clock (`mtime`). A later write for another order
+//! keeps that time in `since`.
+//!
+//! Orders only stop and delay; none can let a second command run.
 
 use std::time::Duration;
 
@@ -23,17 +24,17 @@ pub struct Orders {
     pub handover: Option<Handover>,
 }
 
-/// Nobody may run the command.
+/// The election is disabled: no host may run the command.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 pub struct Disabled {
-    /// Tells this order from every other.
+    /// Unique for each order.
     pub order: String,
     #[serde(default)]
     pub reason: String,
-    /// Who gave it, for people.
+    /// The operator, for status reports.
     #[serde(default)]
     pub by: String,
-    /// For how long; `None`: until it is taken back.
+    /// For how long; `None`: until it is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ms: Option<u64>,
     /// When it was given, in milliseconds since 1970; `None`: with the last write of the znode.
@@ -41,23 +42,22 @@ pub struct Disabled {
     pub since: Option<i64>,
 }
 
-/// The leader of one term is to stop and stand at the end of the queue.
+/// The leader of one term stops and goes to the end of the queue.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 pub struct Handover {
     pub order: String,
-    /// The term that is to end; the order is void for every other one.
+    /// The fencing token of the term that is to end. The order is void for every other term.
     pub token: i64,
-    /// Who is to lead next; `None`: whoever is next in line. The others stand back meanwhile.
+    /// The id of the next leader; `None`: the next in the queue. Until it leads, the others stand back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The leader is to stop. Before that, the others make room for the target.
+    /// The leader stops now. Before that, the others make room for the target.
     #[serde(default)]
     pub stop: bool,
     #[serde(default)]
     pub by: String,
-    /// For how long.
     pub for_ms: u64,
-    /// As with `disabled`.
+    /// As in `Disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
 }
@@ -67,14 +67,14 @@ impl Disabled {
         self.for_ms.map(Duration::from_millis)
     }
 
-    /// Who, for how long, and why.
+    /// Operator, duration and reason.
     pub fn said(&self) -> String {
         let length =
             self.lasts().map_or_else(|| " until further notice".to_owned(), |length| format!(" for {}", span(length)));
         format!("Disabled by {}{length}: {:?}", self.by, self.reason)
     }
 
-    /// By `ZooKeeper`'s clock; `None`: not by itself, or it is not known when it was given.
+    /// By `ZooKeeper`'s clock; `None`: it has no limit, or its start is not known.
     pub fn ends_at(&self) -> Option<i64> {
         ends_at(self.since, self.for_ms?)
     }
@@ -85,13 +85,13 @@ impl Handover {
         Duration::from_millis(self.for_ms)
     }
 
-    /// Who, to whom, and within what time.
+    /// Operator, target and time limit.
     pub fn said(&self) -> String {
         let to = self.to.as_deref().unwrap_or("the next in line");
         format!("Handover to {to} requested by {}, within {}", self.by, span(self.lasts()))
     }
 
-    /// By `ZooKeeper`'s clock; `None`: it is not known when it was given.
+    /// By `ZooKeeper`'s clock; `None`: its start is not known.
     pub fn ends_at(&self) -> Option<i64> {
         ends_at(self.since, self.for_ms)
     }
@@ -111,7 +111,8 @@ impl Orders {
     /// An empty znode orders nothing.
     ///
     /// # Errors
-    /// What is wrong with it; then it orders nothing.
+    ///
+    /// The reason why it cannot be parsed; then it orders nothing.
     pub fn read(data: &[u8]) -> Result<Self, String> {
         if data.is_empty() {
             return Ok(Self::default());
@@ -126,7 +127,7 @@ impl Orders {
         }
     }
 
-    /// Orders that do not say when they were given were given by the last write of the znode.
+    /// Orders without a start were given by the last write of the znode.
     pub fn date(&mut self, written_at: i64) {
         self.disabled.iter_mut().for_each(|order| order.since = order.since.or(Some(written_at)));
         self.handover.iter_mut().for_each(|order| order.since = order.since.or(Some(written_at)));
@@ -162,7 +163,7 @@ impl Orders {
         orders
     }
 
-    /// When the first of them lapses.
+    /// The time until the first of them lapses.
     pub fn lapses_in(&self, now: i64) -> Option<Duration> {
         let left = self.ends().min()?.saturating_sub(now);
         Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))

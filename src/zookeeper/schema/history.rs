@@ -1,6 +1,6 @@
-//! The last terms in `<base>/history`, newest last: who led, from when to when, and how it ended.
+//! The last terms in `<base>/history`, newest last: leader, start, end, and how the term ended.
 //!
-//! Times are of the hosts' own clocks, for people. Never: a decision that rests on it.
+//! Times are of the hosts' own clocks and only for display; no decision rests on them.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,18 +9,17 @@ pub const HISTORY: &str = "history";
 
 const VERSION: u32 = 1;
 
-/// How a term ended that its own host did not write down, and whose lease was free all the same: its guard released it.
+/// How a term ended if its own host wrote no end and the successor found the lease free: its guard released it.
 const KILLED: &str = "killed, released";
 
-/// So many terms are kept.
+/// Number of terms kept.
 pub(crate) const KEPT: usize = 50;
 
-/// One term.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Term {
     pub token: i64,
-    /// With several leaders: in which slot. Terms of different slots run side by side.
+    /// With several leaders: the slot. Terms of different slots overlap.
     #[serde(skip_serializing_if = "is_first_slot")]
     pub slot: u16,
     /// Counts the terms of the slot.
@@ -33,7 +32,7 @@ pub struct Term {
     pub until: Option<i64>,
     /// How it began: `first`, `clean` or `unclean`.
     pub takeover: String,
-    /// How it ended: a reason as in the log, `killed, released` if the guard of a killed supervisor released the lease, or
+    /// How it ended: a reason as in the log; `killed, released` if the guard of a killed supervisor released the lease;
     /// `unclean` if its successor had to wait for the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -48,7 +47,7 @@ pub struct History {
 
 impl History {
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it cannot be parsed.
     pub fn read(data: &[u8]) -> Result<Self, String> {
         let history: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
         if history.v == VERSION { Ok(history) } else { Err(format!("its format is version {}", history.v)) }
@@ -58,8 +57,8 @@ impl History {
         serde_json::to_vec(&Self { v: VERSION, ..self.clone() }).unwrap_or_default()
     }
 
-    /// Puts what is known of one term in: what is known of its beginning stays. A term before it that is still open has
-    /// ended by then, as `term` found it.
+    /// Merges one term: a known beginning stays. An earlier term that is still open has ended by then, as
+    /// `term.takeover` tells.
     pub fn put(&mut self, term: &Term) {
         if let Some(known) = self.terms.iter_mut().find(|known| known.token == term.token) {
             known.until = term.until.or(known.until);
@@ -114,7 +113,8 @@ mod tests {
         assert_eq!(history.terms[1].ended, None);
     }
 
-    /// Nobody but its own host writes how a term ended; a successor that found the lease free knows only that it was freed.
+    /// Only its own host writes how a term ended. A successor that found the lease free knows only that it was
+    /// released.
     #[test]
     fn a_term_whose_host_was_killed_did_not_end_cleanly_though_its_lease_was_released() {
         let mut history = History::default();

@@ -1,6 +1,5 @@
-//! The JSON of the lease record and of the term. What cannot be read counts as held for as long as any lease may be.
-//!
-//! Never: a panic or a shorter wait because of what somebody wrote into a znode.
+//! The JSON of the lease record and of the term. Unreadable contents count as held for the longest possible lease. No
+//! content may cause a panic or a shorter wait.
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ enum State {
     Free,
 }
 
-/// Who wrote it. A record of nobody has an empty one.
+/// The writer of the record; empty in a record that was never held.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 struct Holder {
     #[serde(default)]
@@ -35,7 +34,8 @@ struct Holder {
     pid: u32,
     #[serde(default)]
     nonce: String,
-    /// The name of its candidate: who holds a slot stands first in line, whatever the priorities of the others.
+    /// The name of its candidate. The holder of a slot stands first in the queue, whatever the priorities of the
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     candidate: Option<String>,
 }
@@ -47,7 +47,7 @@ struct LeaseJson {
     #[serde(default)]
     holder: Option<Holder>,
     lease_ms: u64,
-    /// Only of a holder that waits: the mzxid of the last version under which a command may have run.
+    /// Only while the holder waits: the mzxid of the last version under which a command may have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting_on: Option<i64>,
     /// The nonce of the holder of that version.
@@ -61,7 +61,7 @@ struct LeaseJson {
     recipe: Option<String>,
     #[serde(default)]
     leaders: Option<u16>,
-    /// Where the candidates are, within the chroot, if not in `<base>/election` alone.
+    /// Where the candidates are, within the chroot, if not in `<base>/election`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     election: Option<String>,
 }
@@ -78,11 +78,11 @@ struct TermJson {
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub record: Record,
-    /// The candidate of whoever holds it.
+    /// The candidate of the holder.
     pub candidate: Option<String>,
-    /// The id of whoever holds it.
+    /// The id of the holder.
     pub id: Option<String>,
-    /// In what its writer and we differ.
+    /// The settings in which the writer and we differ.
     pub disagreement: Option<String>,
     pub complaint: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(crate) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -
             let last_run = |mzxid| LastRun { mzxid, nonce };
             let record = Record {
                 held,
-                // Nobody waits for a version that is yet to come.
+                // A version that does not exist yet is nonsense.
                 waiting_on: json.waiting_on.filter(|&mzxid| held && 0 < mzxid && mzxid < stat.mzxid).map(last_run),
                 lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
                 nonce: json.holder.as_ref().and_then(|holder| parse_nonce(&holder.nonce)).unwrap_or(Nonce::UNKNOWN),
@@ -141,27 +141,28 @@ pub(crate) fn held(entry: &Entry, candidate: &str, settings: &Settings) -> Vec<u
     })
 }
 
-/// The record that a release writes. It keeps the nonce, so that a lost reply can be told from somebody else's release.
+/// The record that a release writes. It keeps the nonce, which tells our release from another's when the reply was
+/// lost.
 pub(crate) fn released(entry: &Entry, settings: &Settings) -> Vec<u8> {
     encode(&lease_json(State::Free, Some(holder(entry.nonce, settings)), entry.lease, entry.token, settings))
 }
 
-/// The record of a new base: nobody ever held it.
+/// The free record of a new base.
 pub(crate) fn never_held(own_lease: Duration, settings: &Settings) -> Vec<u8> {
     encode(&lease_json(State::Free, None, own_lease, None, settings))
 }
 
-/// The record that replaces a lost one: whoever held it may still run.
+/// The record that replaces a lost one: its holder may still run.
 pub(crate) fn held_by_unknown(lease: Duration, settings: &Settings) -> Vec<u8> {
     encode(&lease_json(State::Held, None, lease, None, settings))
 }
 
-/// The term that a take-over writes, with the longest lease that may run while it lasts.
+/// The term that a take-over writes, with the longest lease that may run during it.
 pub(crate) fn term(nonce: Nonce, longest: Duration, settings: &Settings) -> Vec<u8> {
     encode(&TermJson { v: VERSION, leader: Some(holder(nonce, settings)), lease_ms: milliseconds(longest) })
 }
 
-/// The term of a new base, or of one whose term was lost.
+/// The term of a new base, or the replacement of a lost one.
 pub(crate) fn term_of_nobody(lease: Duration) -> Vec<u8> {
     encode(&TermJson { v: VERSION, leader: None, lease_ms: milliseconds(lease) })
 }
@@ -186,10 +187,10 @@ fn parse_lease(data: &[u8]) -> Result<LeaseJson, String> {
     }
 }
 
-/// What a record does not say, it does not contradict.
+/// A field that the record lacks does not disagree.
 fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
     let leaders = json.leaders.map(|leaders| leaders.to_string());
-    // Of two names for one recipe, ours.
+    // If a recipe has two names, use ours.
     let recipe = json.recipe.as_deref().map(|name| recipe::meaning(name).map_or(name, |recipe| recipe::text(recipe)));
     let choices = [
         ("--leaders", leaders.as_deref(), settings.leaders.to_string().as_str()),
@@ -237,7 +238,7 @@ fn holder(nonce: Nonce, settings: &Settings) -> Holder {
     }
 }
 
-/// How a message calls the directory that no option names; records leave it out, so that versions that know no other agree.
+/// How a message names the default directory. Records leave it out, so that older versions agree.
 const OWN: &str = "not given";
 
 fn election(settings: &Settings) -> Option<&str> {
@@ -256,7 +257,7 @@ fn milliseconds(lease: Duration) -> u64 {
     u64::try_from(lease.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// Plain structs of numbers and strings; there is nothing in them that JSON could not say.
+/// Plain structs of numbers and strings always serialize.
 fn encode(json: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(json).unwrap_or_default()
 }

@@ -1,6 +1,4 @@
-//! What a contender says about itself in `<base>/members/<id>`: for people to read, and for nobody to decide by.
-//!
-//! Never: a word in it that changes who may run.
+//! What a participant says about itself in `<base>/members/<id>`. It is for display; no decision rests on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,26 +15,26 @@ pub struct Member {
     pub id: String,
     pub host: String,
     pub pid: u32,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
     /// `leader` or `follower`.
     pub role: String,
     /// As in the log: `following`, `waiting`, `leading`, …
     pub phase: String,
-    /// Since when it is in this phase: milliseconds since 1970 by the member's own clock.
+    /// Start of this phase: milliseconds since 1970 by the member's own clock.
     pub since: i64,
-    /// Whether it may be elected at all.
+    /// Whether it may be elected.
     pub eligible: bool,
-    /// Why not.
+    /// The reasons why it may not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why_not: Vec<String>,
-    /// What its health command says, if it has one.
+    /// The verdict of its health command, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
-    /// The token of the term that it leads.
+    /// The fencing token of the term that it leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<i64>,
-    /// Its session timeout: so long a dead one may still be seen.
+    /// Its session timeout: the znode of a dead member may stay this long.
     pub session_ms: u64,
     /// Drawn at random by each process.
     pub instance: String,
@@ -44,7 +42,7 @@ pub struct Member {
 
 impl Member {
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it cannot be parsed.
     pub fn read(data: &[u8]) -> Result<Self, String> {
         let member: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
         if member.v == VERSION { Ok(member) } else { Err(format!("its format is version {}", member.v)) }

@@ -1,6 +1,4 @@
-//! How often a command may run, whichever host runs it.
-//!
-//! Never: a marker; those are the business of `runs`.
+//! How often a command may run, whichever host runs it. The markers are in `run_marker`.
 
 use std::time::Duration;
 
@@ -8,17 +6,17 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Once {
     pub per: Per,
-    /// A run that failed or never ended does not count: at least once. Else: at most once.
+    /// A run that failed or never ended does not count: at least once. Otherwise: at most once.
     pub retry_failed: bool,
-    /// How many markers of slots are kept; at least 1.
+    /// How many slot markers are kept; at least 1.
     pub keep_slots: usize,
 }
 
-/// What a command may run once for.
+/// The unit of which a command may run once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Per {
-    /// A key that all hosts derive alike, usually from the scheduled time. Any text of 1 to 128 bytes.
+    /// A key that all hosts derive alike, usually from the scheduled time: any text of 1 to 128 bytes.
     Slot(String),
-    /// A length of time, half of which lies between the runs that count as one and those that do not.
+    /// A length of time. Runs that start within half of it count as one.
     Period(Duration),
 }

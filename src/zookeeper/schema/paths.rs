@@ -1,4 +1,4 @@
-//! Where our znodes are: below the base, with the chroot in front.
+//! Full paths of our znodes: chroot, base and the rest.
 
 use crate::core::order::Slot;
 use crate::zookeeper::client::ensure_path::parent;
@@ -14,19 +14,19 @@ const SLOTS: &str = "slots";
 pub(crate) struct Paths {
     pub base: String,
     pub election: String,
-    /// With several leaders: what says how many, and is never free.
+    /// With several leaders: a placeholder that is never free and holds their number.
     pub lease: String,
     pub term: String,
-    /// The directory of the runs' markers.
+    /// The directory of the run markers.
     pub runs: String,
     pub last_run: String,
     leaders: u16,
 }
 
-/// Where one slot's record and term are.
+/// The record and the term of one slot.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotPaths {
-    /// The znode that both are children of.
+    /// The parent of both.
     pub home: String,
     pub lease: String,
     pub term: String,
@@ -67,7 +67,7 @@ impl Paths {
         SlotPaths::under(home)
     }
 
-    /// Whether the record and the term are among these children of their home.
+    /// Whether these children of a slot's home include the record and the term.
     pub fn has_books(children: &[String]) -> bool {
         [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
     }
@@ -76,12 +76,12 @@ impl Paths {
         format!("{}/{name}", self.election)
     }
 
-    /// The marker of this name.
+    /// The path of the run marker with this name.
     pub fn run(&self, name: &str) -> String {
         format!("{}/{name}", self.runs)
     }
 
-    /// Whether the election directory is a child of the base, and so can be created in one multi with it.
+    /// Whether the election directory is a child of the base, so that one multi can create both.
     pub fn election_is_inside(&self) -> bool {
         parent(&self.election) == self.base
     }

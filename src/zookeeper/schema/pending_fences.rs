@@ -1,9 +1,10 @@
-//! Earlier leaders that may still be doing harm: whoever takes over a record that was held carries them in it, until a command
-//! is started under it. So a leader that was not fenced, because the next one failed to or died, is fenced by the one after.
+//! Earlier leaders that were not fenced yet. A host that takes over a held record lists its leader in the new record,
+//! until a command is started under it. If the host fails to fence that leader, or dies, the next leader does it.
 //!
-//! The machine need not know who they are: a record that carries any is held, and a held one is taken over uncleanly.
+//! The machine need not know them: a record that lists any is held, and taking over a held record is unclean.
 //!
-//! Never: more than [`MOST`] of them, or a text of a stranger without a limit; a failure because a record says nonsense.
+//! A record's contents are not trusted: at most `MOST` entries and `LONGEST_TEXT` bytes for each text; nonsense is
+//! ignored.
 
 use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
@@ -12,14 +13,14 @@ use serde_json::{Map, Value};
 use crate::core::event::Nonce;
 use crate::zookeeper::schema::lease::nonce_text;
 
-/// So many are carried; if there are more, the oldest are given up, with a warning.
+/// Number of entries kept. Of more, the oldest are dropped, with a warning.
 const MOST: usize = 16;
 /// Longer names are cut, in bytes.
 const LONGEST_TEXT: usize = 512;
 /// The field of the lease record.
 const FIELD: &str = "unfenced";
 
-/// An earlier leader, as its record told of it.
+/// An earlier leader, from its record.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 pub struct PendingFence {
     #[serde(default)]
@@ -30,13 +31,12 @@ pub struct PendingFence {
     pub pid: u32,
     #[serde(default)]
     pub nonce: String,
-    /// Its fencing token.
     #[serde(default)]
     pub token: i64,
 }
 
 impl PendingFence {
-    /// For the fence command's standard input: one line.
+    /// One line of JSON for the fence command's standard input.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
@@ -49,7 +49,7 @@ impl PendingFence {
         self
     }
 
-    /// Of the same process: the nonce begins with its instance.
+    /// Whether it is of the same process: the nonce begins with its instance.
     fn is_of_process(&self, nonce: &str) -> bool {
         let process = |nonce: &str| nonce.split('-').next().unwrap_or_default().to_owned();
         !nonce.is_empty() && process(&self.nonce) == process(nonce)
@@ -64,7 +64,7 @@ struct LeaseJson {
     holder: Option<PendingFence>,
     #[serde(default)]
     token: Option<i64>,
-    /// Its holder waits for an earlier one, and has run nothing.
+    /// Its holder still waits for an earlier lease, and has run nothing.
     #[serde(default)]
     waiting_on: Option<i64>,
     #[serde(default)]
@@ -77,7 +77,7 @@ struct TermJson {
     leader: Option<PendingFence>,
 }
 
-/// Whom the process with this instance has to fence if it takes this record over.
+/// The leaders that the process with this instance must fence if it takes this record over.
 pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u64) -> Vec<PendingFence> {
     let readable = serde_json::from_slice::<LeaseJson>(record);
     let leader = || serde_json::from_slice::<TermJson>(term).unwrap_or_default().leader.unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u
         }
         Err(_) => (Vec::new(), Some(PendingFence { token: term_stat.mzxid, ..leader() })),
     };
-    // An earlier try of ours to lead ran nothing that lives.
+    // Our own earlier attempt to lead has left nothing alive.
     let own = nonce_text(Nonce { instance, sending: 0 });
     if let Some(holder) = holder.filter(|holder| !holder.is_of_process(&own)) {
         list.retain(|known| !known.is_of_process(&holder.nonce));
@@ -108,7 +108,7 @@ pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u
     list.into_iter().map(PendingFence::cut).collect()
 }
 
-/// A lease record that carries them.
+/// The lease record with these pending fences.
 pub(crate) fn carrying(record: Vec<u8>, unfenced: &[PendingFence]) -> Vec<u8> {
     if unfenced.is_empty() {
         return record;

@@ -1,16 +1,14 @@
-//! The order of the candidates, from their names and the records alone: who may hold which slot, who stands just before
-//! us, who does not belong here.
+//! The order of the candidates, from their names and the records alone: which candidate may take which slot, which ones
+//! stand just before ours, and which children are not candidates.
 //!
-//! Names are those of the recipe ([`super::candidate_name`]), by default of Curator's `LeaderLatch`: `_c_<uuid>-latch-` and the server's
-//! sequence number, with `--priority` `_c_<uuid>-p<N>-latch-`. Present holders stand first, then the higher priority, then
-//! the lower number. The number is the parent's int32 counter. It runs over to the negative after 2^31 creations (T23);
-//! read as unsigned it goes on growing, so the line keeps its order. Candidates with one number (a 3.8 server that ran over
-//! hands out the same one for ever) are ordered by name. Our peers need not see the same order to be safe: the lease
-//! records decide.
+//! Names are those of the recipe ([`super::candidate_name`]). By default they are those of Curator's `LeaderLatch`:
+//! `_c_<uuid>-latch-` and the server's sequence number, with `--priority` `_c_<uuid>-p<N>-latch-`. Present holders
+//! stand first, then higher priorities, then lower numbers. The number is the parent's int32 counter, which overflows
+//! to negative values after 2^31 creations (T23); read as unsigned it goes on growing, so the order stays. Candidates
+//! with equal numbers (a 3.8 server whose counter overflowed assigns the same one for ever) are ordered by name. Peers
+//! need not see the same order for safety: the lease records decide.
 //!
-//! Where other libraries contend, too, nobody but the name says who is first: our record means nothing to them.
-//!
-//! Never: an index into a name that somebody else chose.
+//! In a directory shared with other libraries the name alone decides, because they do not read our record.
 
 use std::cmp::Reverse;
 
@@ -19,17 +17,17 @@ use uuid::Uuid;
 use crate::core::event::Place;
 use crate::zookeeper::schema::candidate_name::{Names, Position, SINGLE};
 
-/// How many candidates before ours are watched: with two, the next in line knows that it is.
+/// How many candidates before ours are watched. With two, the next in the queue knows that it is next.
 const WATCHED: usize = 2;
 
-/// Whom a slot's record names.
+/// The holder in a slot's record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
-    /// It is free.
+    /// The record is free.
     Nobody,
-    /// It is held, and does not say by which candidate: by a version that knows no priorities.
+    /// The record is held and names no candidate: a version without priorities wrote it.
     Unknown,
-    /// It counts as held, and nobody holds it: it was lost and made again, or cannot be read.
+    /// The record counts as held, but has no holder: it was lost and created again, or cannot be read.
     Lost,
     /// The candidate, and the fencing token of the slot's term.
     Candidate { name: String, token: i64 },
@@ -41,15 +39,15 @@ pub(crate) struct Standing {
     pub place: Place,
     /// How many stand before it, holders included.
     pub rank: usize,
-    /// It is next, and the one holder's priority is lower.
+    /// It is next, and the only holder's priority is lower.
     pub outranks: bool,
-    /// Of who is first: the slot that is its own, or that nobody before it will take.
+    /// If it may take a slot: its own slot, or one that no candidate before it will take.
     pub slot: Option<usize>,
-    /// Whose departure matters to it, the nearest first.
+    /// The candidates whose departure it must learn of, nearest first.
     pub before: Vec<String>,
-    /// Children that are not called as candidates are. Most are ignored; Curator's recipes count them all.
+    /// Children that are not named like candidates. Most are ignored; Curator's recipes count them all.
     pub foreign: Vec<String>,
-    /// Other candidates of ours: a create whose reply was lost and that came late, or one of an earlier candidacy.
+    /// Our other candidates: from a create whose reply was lost, or from an earlier candidacy.
     pub doubles: Vec<String>,
 }
 
@@ -60,7 +58,7 @@ struct Candidate<'a> {
     position: Position,
 }
 
-/// Where the candidate `own` stands, if all with one of these UUIDs are ours, and there is one holder for each slot;
+/// The place of the candidate `own`. All names with one of these UUIDs are ours; `holders` has one entry for each slot.
 /// `None` if it is not among the children.
 pub(crate) fn standing(
     names: Names,
@@ -90,11 +88,12 @@ pub(crate) fn standing(
     let slot = seat.or_else(|| vacant(&seated, holders, rank)).filter(|_| rank < holders.len());
     let place = place(rank, holders.len());
     let outranks = place == Place::Next && outranks(&line, holders, own);
-    // Who may start knows all that it must; the two behind watch all before them, because each of those makes room.
+    // A candidate that may start knows enough. The next two watch all before them, because the departure of any of
+    // those makes room.
     let watched = if rank < holders.len() + WATCHED { rank } else { WATCHED };
     let before = line.iter().take(rank).rev().take(watched).map(|candidate| candidate.name.to_owned());
     let mut before: Vec<_> = if slot.is_some() { Vec::new() } else { before.collect() };
-    // Whoever comes after one that knows no priorities is the next without one, however many stand before it.
+    // The successor of a holder without priorities is the next without a priority, however many stand before it.
     let supposed = seated.first().copied().flatten().filter(|_| holders == [Holder::Unknown] && slot.is_none());
     if let Some(name) = supposed.filter(|name| names.priority(own) == 0 && !before.iter().any(|known| known == name)) {
         before.push(name.to_owned());
@@ -102,11 +101,11 @@ pub(crate) fn standing(
     Some(Standing { place, rank, outranks, slot, before, foreign, doubles })
 }
 
-/// The living candidate that holds the slot. A candidate that two records name (the reply to a take-over was lost, and it
-/// took another slot) holds the one with the later term.
+/// The living candidate that holds the slot. Two records may name one candidate (the reply to a take-over was lost, and
+/// it took another slot): it holds the slot with the later term.
 fn seated<'a>(line: &[Candidate<'a>], holders: &[Holder], slot: usize) -> Option<&'a str> {
     match holders.get(slot)? {
-        // Whoever wrote that knew of no priorities, and was first without them.
+        // The writer knew no priorities, and was the first without them.
         Holder::Unknown if holders.len() == 1 => {
             let plain = line.iter().filter(|candidate| candidate.priority == 0);
             plain.min_by_key(|candidate| (&candidate.position, candidate.name)).map(|candidate| candidate.name)
@@ -120,7 +119,7 @@ fn seated<'a>(line: &[Candidate<'a>], holders: &[Holder], slot: usize) -> Option
     }
 }
 
-/// Whether a lower priority than that of `own` has the seat, if there is but one: of several leaders, who would have to go?
+/// Whether the one leader's priority is lower than that of `own`. With several leaders there is no preemption.
 fn outranks(line: &[Candidate], holders: &[Holder], own: &str) -> bool {
     let priority = |name: &str| line.iter().find(|candidate| candidate.name == name).map(|found| found.priority);
     match holders {
@@ -129,8 +128,8 @@ fn outranks(line: &[Candidate], holders: &[Holder], own: &str) -> bool {
     }
 }
 
-/// The slot for the candidate with this rank, which holds none: the vacant ones go to those who wait in their order, the
-/// free ones first.
+/// The slot for the candidate with this rank, which holds none. Waiting candidates take the vacant slots in their
+/// order, free ones first.
 fn vacant(seated: &[Option<&str>], holders: &[Holder], rank: usize) -> Option<usize> {
     let mut vacant: Vec<_> = (0..seated.len()).filter(|slot| seated.get(*slot) == Some(&None)).collect();
     vacant.sort_by_key(|slot| holders.get(*slot) != Some(&Holder::Nobody));
@@ -145,8 +144,8 @@ fn place(rank: usize, slots: usize) -> Place {
     }
 }
 
-/// All candidates, the first in line first, if these hold a record; and the children that are not called as candidates
-/// are. The seat of the single recipe is a candidate.
+/// All candidates in the order of the queue, given the holders; and the children that are not named like candidates.
+/// The znode of the single recipe is a candidate.
 pub(crate) fn ordered(names: Names, children: &[String], holders: &[&str]) -> (Vec<String>, Vec<String>) {
     let is_seat = |child: &str| child == SINGLE && !names.is_shared;
     let foreign = children.iter().filter(|child| !names.fits(child) && !is_seat(child)).cloned().collect();
@@ -160,13 +159,13 @@ pub(crate) fn ordered(names: Names, children: &[String], holders: &[&str]) -> (V
     (line.into_iter().map(|(.., name)| name).collect(), foreign)
 }
 
-/// The children that carry our UUID, the first in line first.
+/// The children with our UUID, in the order of the queue.
 pub(crate) fn own(names: Names, children: &[String], uuid: Uuid) -> Vec<String> {
     let own: Vec<_> = children.iter().filter(|child| names.is_of(child, uuid)).cloned().collect();
     in_order(names, &own)
 }
 
-/// Those that are candidates, by their names alone.
+/// The candidates, ordered by their names alone.
 pub(crate) fn in_order(names: Names, children: &[String]) -> Vec<String> {
     let mut line: Vec<_> = children.iter().filter_map(|child| Some((names.position(child)?, child.clone()))).collect();
     line.sort_unstable();

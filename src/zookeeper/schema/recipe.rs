@@ -1,10 +1,9 @@
-//! What the recipes are called: on the command line, and in records, which peers of every version read.
-//!
-//! Never: a name that was written into a record, and is not read any more.
+//! The names of the recipes on the command line and in records. Peers of every version read the records, so a name that
+//! was ever written must stay readable.
 
 use crate::core::settings::Recipe;
 
-/// Every name; of two for one recipe, the first is written.
+/// Every name. If a recipe has two names, the first is written.
 pub const RECIPES: [(&str, Recipe); 6] = [
     ("sequential", Recipe::Sequential),
     ("curator-latch", Recipe::Sequential),
@@ -18,7 +17,7 @@ pub fn text(recipe: Recipe) -> &'static str {
     RECIPES.iter().find(|(_, meaning)| *meaning == recipe).map_or("", |(text, _)| text)
 }
 
-/// `None`: of a version that knows more recipes.
+/// `None`: a later version wrote it, with a recipe that we do not know.
 pub fn meaning(text: &str) -> Option<Recipe> {
     RECIPES.iter().find(|(name, _)| *name == text).map(|(_, meaning)| *meaning)
 }

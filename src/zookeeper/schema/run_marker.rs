@@ -1,13 +1,11 @@
-//! What the markers of runs say, and whether a run that is to be started has run already. Pure.
+//! The contents of run markers, and whether a run is a duplicate. Pure.
 //!
-//! `<base>/runs/last` tells of the newest run and, shortly, of those before it; `<base>/runs/slot-<key>` of the run of one
-//! slot. While a run lasts its start is the marker's mtime, later it is written down and its end is the mtime: both are
-//! `ZooKeeper`'s clock, so that no host's matters.
+//! `<base>/runs/last` describes the newest run and, in short, those before it; `<base>/runs/slot-<key>` the run of one
+//! slot. While a run lasts, its start is the marker's mtime; when it ends, the start is stored and the end is the
+//! mtime. Both are `ZooKeeper`'s clock; no host's clock is read.
 //!
-//! A marker that cannot be read counts as a run: at most once means that in doubt nothing runs (with `--retry-failed`, at
-//! least once: in doubt it runs again).
-//!
-//! Never: a clock; a host's own time.
+//! An unreadable marker counts as a run. At most once: in doubt nothing runs. With `--retry-failed`, at least once: in
+//! doubt it runs again.
 
 use std::time::Duration;
 
@@ -21,11 +19,11 @@ use crate::zookeeper::schema::once::{Once, Per};
 use crate::zookeeper::schema::settings::Settings;
 
 const VERSION: u32 = 1;
-/// How many earlier runs `last` tells of, newest first; with the longest ids and keys some 80 kB.
+/// How many earlier runs `last` lists, newest first; with the longest ids and keys about 80 kB.
 const HISTORY: usize = 100;
 const SLOT: &str = "slot-";
 
-/// One run, as it is written down.
+/// One run as stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
 pub(crate) struct Run {
@@ -46,7 +44,7 @@ pub(crate) struct Run {
     /// Whether it succeeded; missing: it has not ended, or was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// As a shell would say it: the exit status, or 128 and the signal.
+    /// As in a shell: the exit status, or 128 plus the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u8>,
 }
@@ -60,45 +58,44 @@ struct MarkerJson {
     earlier: Vec<Run>,
 }
 
-/// A marker as it was found.
+/// A marker as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Marker {
-    /// There is none.
+    /// The marker does not exist.
     Missing,
     Readable {
         version: i32,
-        /// With its times filled in; `None`: nothing ever ran.
+        /// With its times filled in; `None`: nothing has run yet.
         run: Option<Run>,
         earlier: Vec<Run>,
     },
-    /// What was wrong with it. Somebody wrote it at `written_ms`.
+    /// The reason why it cannot be parsed, and when it was written.
     Unreadable { version: i32, written_ms: i64, complaint: String },
 }
 
-/// What is to be done about a run.
+/// What to do about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// Nothing that counts has run: write the marker, and start.
+    /// No run counts: write the marker and start.
     Go,
-    /// The marker is there and is ours: the reply to its writing was lost.
+    /// The marker is ours: the reply to its write was lost.
     Ours,
-    /// It has run already.
     Duplicate,
 }
 
-/// Who wants to run.
+/// The process that asks to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     /// Of the present term.
     pub nonce: Nonce,
-    /// This process has started nothing yet, so that a marker of an earlier term of ours is one of a run that never began.
+    /// This process has started nothing yet, so a marker from an earlier term of ours is of a run that never began.
     pub is_first: bool,
     /// The ctime of our first candidate.
     pub joined_ms: i64,
 }
 
 impl Run {
-    /// A run that is about to start; when, `ZooKeeper` will say.
+    /// A run that is about to start. The marker's mtime will be its start.
     pub fn new(once: &Once, nonce: Nonce, token: i64, settings: &Settings) -> Self {
         let slot = match &once.per {
             Per::Slot(key) => Some(key.clone()),
@@ -118,7 +115,7 @@ impl Run {
         self.ok.is_none()
     }
 
-    /// Written by this process.
+    /// Whether this process wrote it.
     pub fn is_of(&self, instance: u64) -> bool {
         self.nonce.split_once('-').is_some_and(|(text, _)| text == format!("{instance:016x}"))
     }
@@ -146,7 +143,7 @@ impl Marker {
         }
     }
 
-    /// What a write is conditional on; `None`: that there is none.
+    /// The version that a write is conditional on; `None`: the marker must not exist.
     pub fn version(&self) -> Option<i32> {
         match self {
             Self::Missing => None,
@@ -161,7 +158,7 @@ impl Marker {
         }
     }
 
-    /// What the next marker tells of the runs before it.
+    /// The earlier runs that the next marker lists.
     pub fn history(self) -> Vec<Run> {
         match self {
             Self::Readable { run, earlier, .. } => run.into_iter().chain(earlier).take(HISTORY).collect(),
@@ -170,7 +167,7 @@ impl Marker {
     }
 }
 
-/// Whether the caller may run, by the marker that counts: the slot's, or that of the last run.
+/// Whether the caller may run. The slot's marker counts, or without a slot that of the last run.
 pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
     let started_ms = match marker {
         Marker::Missing | Marker::Readable { run: None, .. } => return Verdict::Go,
@@ -178,7 +175,7 @@ pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
         Marker::Readable { run: Some(run), .. } if caller.is_first && run.is_of(caller.nonce.instance) => {
             return Verdict::Go;
         }
-        // The record is ours and our wait is over: whoever wrote it does not run any more.
+        // The record is ours and our wait is over, so the run of this marker has ended.
         Marker::Readable { run: Some(run), .. } if once.retry_failed && run.ok != Some(true) => return Verdict::Go,
         Marker::Readable { run: Some(run), .. } => run.started_ms.unwrap_or(i64::MAX),
         Marker::Unreadable { .. } if once.retry_failed => return Verdict::Go,
@@ -191,14 +188,14 @@ pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
     if counts { Verdict::Duplicate } else { Verdict::Go }
 }
 
-/// The data of a marker.
 pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
     let json = MarkerJson { v: VERSION, run: run.cloned(), earlier: earlier.to_vec() };
-    // Plain structs of numbers and strings; there is nothing in them that JSON could not say.
+    // Plain structs of numbers and strings always serialize.
     serde_json::to_vec(&json).unwrap_or_default()
 }
 
-/// The name of a slot's marker. Whatever a znode may not be called, or would be hard to type, is percent-encoded.
+/// The name of a slot's marker. Characters that a znode must not contain, or that are hard to type, are
+/// percent-encoded.
 pub(crate) fn slot_name(key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+@=,".contains(&byte);
     let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -209,14 +206,14 @@ pub(crate) fn is_slot(name: &str) -> bool {
     name.starts_with(SLOT)
 }
 
-/// Of these markers, each with the zxid of its last write, those that are too many: the ones that were written first.
+/// The markers beyond `keep`, oldest first by the zxid of the last write.
 pub(crate) fn surplus(mut markers: Vec<(i64, String)>, keep: usize) -> Vec<String> {
     let count = markers.len().saturating_sub(keep.max(1));
     markers.sort_unstable();
     markers.into_iter().take(count).map(|(_, name)| name).collect()
 }
 
-/// Nothing at all, where the command could not even be executed.
+/// `None` if the command could not be executed.
 fn shell_status(status: ChildStatus) -> Option<u8> {
     match status {
         ChildStatus::Exited(code) => Some(code),
@@ -234,13 +231,13 @@ fn milliseconds(length: Duration) -> i64 {
 pub(crate) struct OpenRun {
     pub run: Run,
     pub started_ms: i64,
-    /// The version of the term that it belongs to.
+    /// The version of its term.
     pub term: i32,
     /// The path and the version of the slot's marker, if there is a slot.
     pub slot: Option<(String, i32)>,
     pub last: i32,
     pub earlier: Vec<Run>,
-    /// How it ended, and whether that is a success.
+    /// How it ended, and whether it succeeded.
     pub end: Option<(ChildStatus, bool)>,
 }
 

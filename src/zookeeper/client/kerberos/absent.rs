@@ -1,6 +1,4 @@
-//! In the place of `kerberos` in a build without it: whoever asks for a login by it is refused before.
-//!
-//! Never: a login.
+//! Replaces `kerberos` in a build without it. The configuration refuses `--kerberos` there.
 
 mod principal;
 

@@ -1,6 +1,4 @@
-//! A thread of its own for whatever may block.
-//!
-//! Never: a thread that somebody has to wait for; one that is stuck ends with the process.
+//! A thread for calls that may block. The caller need not wait for it; a blocked thread ends with the process.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,18 +14,19 @@ fn start(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("kerberos".to_owned()).spawn(body).map(drop)
 }
 
-/// Calls what may block. Given up, it goes on, and its answer is lost.
+/// Makes a call that may block. If the future is dropped, the call goes on and its result is lost.
 ///
 /// # Errors
-/// There can be no thread.
+///
+/// No thread can be started.
 pub(crate) async fn call<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (sender, receiver) = oneshot::channel();
     start(move || drop(sender.send(call())))?;
     receiver.await.map_err(io::Error::other)
 }
 
-/// Opens a session on a thread on which it then stays: the client library logs in again by itself when a connection is lost.
-/// `meanwhile` is done there as long as the session lasts.
+/// Opens a session on a thread of its own, where it stays: the client library logs in again by itself when a connection
+/// is lost. `meanwhile` runs there as long as the session lasts.
 pub async fn open<O>(
     opening: impl FnOnce() -> O + Send + 'static,
     meanwhile: impl Future<Output = Infallible> + Send + 'static,
@@ -40,7 +39,7 @@ where
         runtime.block_on(async {
             let opened = task::capture(opening()).await;
             let service = opened.1.clone();
-            // If nobody waits any more, the client is dropped, and its session closed.
+            // If the caller does not wait any more, the client is dropped and its session closed.
             drop(sender.send(opened));
             if let Some(mut service) = service {
                 tokio::select! {

@@ -1,11 +1,11 @@
-//! Tickets that are there before they are needed: a login after a lost connection then asks nobody but the server.
+//! Gets tickets before they are needed, so that a login after a lost connection asks only the server.
 //!
-//! With a client's keytab, MIT's library gets a new ticket when half of the old one's time is over, and only when a login asks
-//! for it. A key distribution centre that is silent then would hold that login up for longer than a session lives, although the
-//! old ticket is good. Each try puts off the next one by half a minute (`kg_cred_time_to_refresh`), so whoever tries more often
-//! keeps that out of nearly every login's way.
+//! With a client's keytab, MIT's library gets a new ticket when half of the old one's lifetime is over, and only when a
+//! login asks for it. A silent key distribution centre would then delay that login for longer than a session lives,
+//! although the old ticket is valid. Each attempt postpones the next one by half a minute (`kg_cred_time_to_refresh`),
+//! so frequent attempts here keep the delay out of nearly every login.
 //!
-//! Never: on the thread of a session; it waits as long as that library does.
+//! It blocks as long as that library does, so it must not run on the thread of a session.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::zookeeper::client::kerberos::complaint;
 use crate::zookeeper::client::kerberos::{Complaint, Principal};
 
 const EVERY: Duration = Duration::from_secs(5);
-/// The library gives up before.
+/// The library gives up earlier.
 const AT_MOST: Duration = Duration::from_secs(600);
 
-/// Asks for what the next login would need, again and again, and says when that would fail.
+/// Repeatedly gets what the next login needs, and reports when that would fail.
 pub(crate) async fn keep(principal: Principal, hosts: Vec<String>) -> Infallible {
     let mut known = None;
     loop {

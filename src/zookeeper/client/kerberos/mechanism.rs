@@ -1,10 +1,9 @@
-//! The client's side of SASL GSSAPI (RFC 4752), with what we want of it and nothing else: both sides prove who they are, and
-//! what follows is neither signed nor encrypted (`ZooKeeper` has no such thing).
+//! The client's side of SASL GSSAPI (RFC 4752) with mutual authentication and nothing else: `ZooKeeper` neither signs
+//! nor encrypts what follows.
 //!
-//! The library of SASL has one, too, which asks for everything, so that a ticket that can be handed on *is* handed on to the
-//! server (and the key distribution centre is asked for it at every login). Ours is chosen in its place: see [`GSSAPI`].
-//!
-//! Never: a login to a server that has not proved who it is; delegation.
+//! The SASL library's own mechanism requests every feature, so it delegates a forwardable ticket to the server (and
+//! asks the key distribution centre for it at every login). Ours takes its place (see [`GSSAPI`]), and does not
+//! delegate.
 
 use std::fmt;
 use std::io::Write;
@@ -23,7 +22,7 @@ use rsasl::registry::{MECHANISMS, Matches, Mechanism, Named, Side, distributed_s
 const NO_LAYER: u8 = 1;
 const WANTED: CtxFlags = CtxFlags::GSS_C_MUTUAL_FLAG.union(CtxFlags::GSS_C_INTEG_FLAG);
 
-/// What a login to this server begins with.
+/// The security context with which a login to this server begins.
 pub(crate) fn context(service: &str, host: &str) -> Result<ClientCtx, Gss> {
     let (server, credentials) = (super::name_of(service, host)?, crate::zookeeper::client::kerberos::credentials()?);
     Ok(ClientCtx::new(Some(credentials), server, WANTED, Some(&GSS_MECH_KRB5)))
@@ -33,9 +32,9 @@ pub(crate) fn context(service: &str, host: &str) -> Result<ClientCtx, Gss> {
 enum Exchange {
     #[default]
     Start,
-    /// Who is who.
+    /// Both sides authenticate.
     Proofs(ClientCtx),
-    /// What is signed and encrypted from now on.
+    /// Both sides negotiate signing and encryption.
     Layers(ClientCtx),
     Over,
 }
@@ -82,7 +81,7 @@ impl Exchange {
     }
 }
 
-/// Answers the server's offer: one octet of layers, three of a size.
+/// Answers the server's offer: one octet of layers, three octets of a size.
 fn choose(mut context: ClientCtx, input: Option<&[u8]>, writer: &mut dyn Write) -> Result<State, SessionError> {
     let offer = context.unwrap(input.ok_or(SessionError::InputDataRequired)?).map_err(Flaw::Gss)?;
     match *offer {
@@ -131,10 +130,10 @@ impl Named for Ours {
     }
 }
 
-/// The library's own has 300, and the greater is chosen.
+/// The SASL library's own mechanism has 300; the highest priority is chosen.
 const PRIORITY: usize = 1000;
 
-/// Whether the library of SASL has heard of ours.
+/// Whether our mechanism is registered with the SASL library.
 pub(crate) fn is_known() -> bool {
     MECHANISMS.iter().any(|known| std::ptr::eq(known, &raw const GSSAPI))
 }

@@ -1,10 +1,8 @@
-//! Logins by Kerberos: SASL GSSAPI with MIT's library, which finds tickets and keys as it does everywhere
+//! Logins by Kerberos: SASL GSSAPI with MIT's library, which finds tickets and keys by its usual variables
 //! (`kerberos(7)`: `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`).
 //!
-//! That library blocks: it asks a key distribution centre, for 18 s and more if that is silent. Whatever may call it runs on a
-//! thread of its own (`apart`): our loop, its signals and deadlines go on.
-//!
-//! Never: a call of that library on the thread of the supervisor's loop; a ticket handed on to a server.
+//! That library blocks: it asks a key distribution centre, for 18 s and more if that is silent. Every call that may
+//! reach it runs on a thread of its own (`apart`), so the supervisor's loop, its signals and deadlines are not delayed.
 
 mod apart;
 mod fresh;
@@ -38,10 +36,10 @@ where
     apart::open(opening, fresh::keep(principal.clone(), hosts)).await
 }
 
-/// How the client library is told to.
+/// The client library's options for a login by Kerberos.
 pub(crate) fn options(servers: &Principal) -> Result<SaslOptions, zookeeper_client::Error> {
     if !mechanism::is_known() {
-        // A linker may drop what nothing calls by its name.
+        // A linker may drop an object that is never called by name.
         let complaint = "this build lacks its own part of Kerberos, and would hand tickets on without it";
         return Err(zookeeper_client::Error::UnexpectedError(complaint.to_owned()));
     }
@@ -52,7 +50,7 @@ pub(crate) fn options(servers: &Principal) -> Result<SaslOptions, zookeeper_clie
     })
 }
 
-/// Tries what a login to this server begins with. `None`: nothing is wrong here.
+/// Tries the first step of a login to this server. `None`: it works.
 pub async fn complaint(servers: &Principal, host: &str, patience: Duration) -> Option<Complaint> {
     let (service, host) = (servers.service.clone(), servers.host_or(host).to_owned());
     let trial = apart::call(move || {
@@ -67,10 +65,11 @@ pub async fn complaint(servers: &Principal, host: &str, patience: Duration) -> O
     }
 }
 
-/// As whom we would log in.
+/// The principal that we log in as.
 ///
 /// # Errors
-/// There is no ticket, nor a key to get one with; or no answer in time.
+///
+/// There is neither a ticket nor a key to get one with; or no answer in time.
 pub async fn ourselves(patience: Duration) -> Result<Ourselves, String> {
     let asked = apart::call(|| {
         let info = credentials().and_then(|credentials| credentials.info()).map_err(words)?;
@@ -93,7 +92,7 @@ fn name_of(service: &str, host: &str) -> Result<Name, Error> {
     Name::new(format!("{service}@{host}").as_bytes(), Some(&GSS_NT_HOSTBASED_SERVICE))
 }
 
-/// What may pass by itself: nobody who could say no was reached. Numbers of `krb5_err.et`.
+/// Errors that may pass by themselves: no server that could refuse was reached. Numbers of `krb5_err.et`.
 const PASSING: [i32; 3] = [
     -1_765_328_228, // KRB5_KDC_UNREACH
     -1_765_328_230, // KRB5_REALM_UNKNOWN: while names cannot be resolved
@@ -115,7 +114,7 @@ fn judge(service: &str, host: &str, error: Error) -> Complaint {
     Complaint { text: format!("no login by Kerberos to {service}/{host}: {said}; {remedy}"), is_final }
 }
 
-/// In the words of the mechanism, if it has any: those of the GSSAPI before them say little.
+/// The mechanism's message if there is one: that of the GSSAPI says little.
 fn words(error: Error) -> String {
     let text = error.to_string();
     match text.split_once(" (").and_then(|(_, rest)| rest.strip_suffix(')')) {

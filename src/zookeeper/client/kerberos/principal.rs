@@ -1,11 +1,10 @@
-//! What Kerberos calls the servers, and us; the same in a build without it.
-//!
-//! Never: a realm; which realm a host is in, `krb5.conf` says.
+//! The principals of the servers and of ourselves; also in a build without Kerberos. `krb5.conf` says which realm a
+//! host is in.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Where a name in `--connect` stands for the host.
+/// Stands for the host name in `--connect`.
 const AS_CONNECTED: &str = "HOST";
 
 /// `SERVICE/HOST`, as the key distribution centre knows the servers.
@@ -17,10 +16,10 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// What `ZooKeeper`'s own client takes for granted.
+    /// The default of `ZooKeeper`'s own client.
     pub const USUAL_SERVICE: &str = "zookeeper";
 
-    /// The part behind the slash for a server that `--connect` calls `host`.
+    /// The part after the slash, for a server that `--connect` calls `host`.
     pub fn host_or<'a>(&'a self, host: &'a str) -> &'a str {
         self.host.as_deref().unwrap_or(host)
     }
@@ -32,20 +31,20 @@ impl fmt::Display for Principal {
     }
 }
 
-/// Why nobody can log in.
+/// Why a login fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Complaint {
-    /// What is wrong, and the remedy.
+    /// The problem and the remedy.
     pub text: String,
-    /// Whether it stays wrong until somebody changes something.
+    /// Whether it stays until somebody changes the configuration.
     pub is_final: bool,
 }
 
-/// As whom we log in.
+/// The principal that we log in as.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ourselves {
     /// `user@REALM`.
     pub name: String,
-    /// For how long the ticket still counts.
+    /// How long the ticket is still valid.
     pub lifetime: Duration,
 }

@@ -1,12 +1,10 @@
-//! In the place of `tls` in a build without it: there are no certificates to show.
-//!
-//! Never: a value of [`Certificates`].
+//! Replaces `tls` in a build without it: there are no certificates, and no value of [`Certificates`] exists.
 
 mod certificate;
 
 pub use certificate::{Files, Flaw, Identity, Part};
 
-/// There is none.
+/// Has no values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Certificates {}
 

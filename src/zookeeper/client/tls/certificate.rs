@@ -1,28 +1,26 @@
-//! Where certificates are, and what can be wrong with them; the same in a build without TLS.
-//!
-//! Never: a file that is opened.
+//! Paths of certificates, and errors about them; also in a build without TLS. Opens no file.
 
 use std::path::PathBuf;
 
-/// Where they are.
+/// The paths, and how to check a server's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Files {
-    /// Whose signature on a server's certificate we trust.
+    /// The authorities whose signature on a server's certificate we trust.
     pub ca: PathBuf,
-    /// Who we are, for servers that ask.
+    /// Our own certificate, for servers that demand one.
     pub identity: Option<Identity>,
-    /// Whether a server may show a certificate that is not for its name.
+    /// Whether a server's certificate may be for another name.
     pub any_name: bool,
 }
 
-/// A certificate of ours, and its key.
+/// Our certificate and its private key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// Which file something is wrong with.
+/// The file that is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     Authority,
@@ -30,7 +28,7 @@ pub enum Part {
     Key,
 }
 
-/// What is wrong with it, as the end of a sentence that begins with the file.
+/// The error, as the end of a sentence that begins with the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
     pub part: Part,

@@ -1,6 +1,4 @@
-//! From files to certificates, with a word on what is wrong.
-//!
-//! Never: a part of a key in a complaint.
+//! Reads certificates from files. An error never contains a part of a key.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -17,13 +15,13 @@ use zookeeper_client::{TlsCa, TlsCerts, TlsIdentity};
 use crate::zookeeper::client::tls::verifier::{self, Verifier};
 use crate::zookeeper::client::tls::{Files, Flaw, Identity, Part};
 
-/// For the client library, and for questions of our own.
+/// For the client library, and for our own questions to a server.
 pub struct Read {
     pub certs: TlsCerts,
     pub config: Arc<ClientConfig>,
 }
 
-/// Tells a file from what it was: device, inode, size, and when it was changed.
+/// Detects a changed file: device, inode, size, and time of change.
 pub type Stamps = Vec<Option<(u64, u64, u64, i64, i64)>>;
 
 pub fn stamps(files: &Files) -> Stamps {
@@ -35,7 +33,7 @@ pub fn stamps(files: &Files) -> Stamps {
 }
 
 pub fn read(files: &Files) -> Result<Read, Flaw> {
-    // By name: the library panics where several providers are linked and none is chosen.
+    // Chosen explicitly: the library panics if several providers are linked and none is chosen.
     if aws_lc_rs::default_provider().install_default().is_err() {
         tracing::trace!("A provider of cryptography was chosen before");
     }
@@ -63,7 +61,7 @@ pub fn read(files: &Files) -> Result<Read, Flaw> {
         }
     };
     let certs = certs.build().map_err(|error| flaw(Part::Authority, format!("cannot be used: {error}")))?;
-    // A session that is resumed is not asked for its certificate again: whoever asks why is to be told of the present one.
+    // A resumed session is not asked for its certificate again, but a diagnosis must be about the present one.
     config.resumption = Resumption::disabled();
     Ok(Read { certs, config: Arc::new(config) })
 }
@@ -102,7 +100,7 @@ fn roots(pem: &str) -> Result<Arc<RootCertStore>, Flaw> {
 fn chain(pem: &str, verifier: &WebPkiServerVerifier) -> Result<Vec<CertificateDer<'static>>, Flaw> {
     let chain = certificates(Part::Certificate, pem)?;
     let Some(own) = chain.first() else { return Ok(chain) };
-    // Only its dates are asked about, and they are looked at before all else: who signed it is for the servers to judge.
+    // Only the dates matter here, and they are checked first: the servers judge who signed it.
     let anybody = ServerName::from(std::net::Ipv4Addr::LOCALHOST);
     match verifier.verify_server_cert(own, &[], &anybody, &[], UnixTime::now()) {
         Err(Error::InvalidCertificate(error)) if verifier::has_expired(&error) => {

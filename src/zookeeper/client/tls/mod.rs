@@ -1,7 +1,5 @@
-//! Our certificates: read and checked at the start, and read again when their files have changed, so that every new
-//! connection, of an open session too, shows what is on disk.
-//!
-//! Never: a certificate that is given up for one that cannot work.
+//! Our certificates: read and checked at the start, and read again when their files change. Every new connection, of an
+//! open session too, shows the present files. Files that cannot work do not replace good ones.
 
 mod certificate;
 mod files;
@@ -20,11 +18,11 @@ use files::{Read, Stamps};
 
 pub use certificate::{Files, Flaw, Identity, Part};
 
-/// What the files said when they were good the last time.
+/// The contents of the files when they were last good.
 #[derive(Clone)]
 pub struct Certificates {
     files: Files,
-    /// Every connection of the client library asks it.
+    /// The client library reads it for every connection.
     cell: TlsDynamicCerts,
     state: Arc<Mutex<State>>,
 }
@@ -38,6 +36,7 @@ impl Certificates {
     /// Reads and checks them.
     ///
     /// # Errors
+    ///
     /// The first file that cannot work.
     pub fn load(files: &Files) -> Result<Self, Flaw> {
         let stamps = files::stamps(files);
@@ -46,7 +45,7 @@ impl Certificates {
         Ok(Self { files: files.clone(), cell: TlsDynamicCerts::new(certs), state })
     }
 
-    /// Reads them again if a file has changed. If they cannot work, what was good before stays.
+    /// Reads changed files again. If they cannot work, the last good contents stay.
     pub(crate) fn refresh(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = files::stamps(&self.files);
@@ -76,12 +75,12 @@ impl Certificates {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).config)
     }
 
-    /// What is wrong with the files by now, if anything is.
+    /// The present error in the files, if any.
     fn flaw(&self) -> Option<Flaw> {
         files::read(&self.files).err()
     }
 
-    /// Whether a private key of ours is in memory.
+    /// Whether a private key is in memory.
     pub fn holds_key(&self) -> bool {
         self.files.identity.is_some()
     }
@@ -111,7 +110,7 @@ impl fmt::Debug for Certificates {
     }
 }
 
-/// Whether a certificate can be for such a host; the client library panics on any other.
+/// Whether a certificate can be for this host; the client library panics on any other.
 pub fn can_be_certified(host: &str) -> bool {
     ServerName::try_from(host).is_ok()
 }

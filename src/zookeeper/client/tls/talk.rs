@@ -1,6 +1,5 @@
-//! One question to one server over TLS, for people: what it says to a four-letter word, or why there is no TLS with it.
-//!
-//! Never: a connection that anything else depends on.
+//! One question to one server over TLS, for reports: its answer to a four-letter word, or why the TLS connection fails.
+//! Nothing else uses this connection.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -13,22 +12,22 @@ use tokio::time::timeout;
 use crate::zookeeper::client::tls::verifier;
 use crate::zookeeper::client::tls::{Certificates, Flaw, Part};
 
-/// No answer to a four-letter word is anywhere near as long.
+/// An answer to a four-letter word is never near as long.
 const LONGEST_ANSWER: usize = 16 * 1024;
 
-/// Nobody is in a hurry.
+/// Before we send, we wait this long for the server to refuse our certificate.
 const HESITATION: Duration = Duration::from_millis(200);
 
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trouble {
-    /// The network, or a server that is not there: it may pass.
+    /// The network failed or the server is away: it may pass.
     Network(String),
-    /// They do not come together until somebody changes something.
+    /// It stays until somebody changes the configuration.
     Refused(String),
 }
 
-/// Asks `word`, and reads until the server closes. The caller bounds the time.
+/// Sends `word` and reads until the server closes. The caller bounds the time.
 pub async fn ask(host: &str, port: u16, certificates: &Certificates, word: &str) -> Result<String, Trouble> {
     let network = |error: io::Error| Trouble::Network(error.to_string());
     let name = ServerName::try_from(host.to_owned())
@@ -49,13 +48,13 @@ struct Line {
 }
 
 impl Line {
-    /// What the server says to `word` until it hangs up.
+    /// The server's answer to `word`, until it closes.
     async fn converse(&mut self, word: &str) -> io::Result<Vec<u8>> {
         let (mut answer, mut has_spoken) = (Vec::new(), false);
         loop {
             self.flush().await?;
-            // Whether our certificate is taken, we hear after the handshake (TLS 1.3); and if the server hangs up before it has
-            // read what we say, its kernel takes back the reason.
+            // The server judges our certificate after the handshake (TLS 1.3). If it closes before it has read what we
+            // sent, its kernel discards the reason.
             let length = if has_spoken || self.tls.is_handshaking() {
                 self.read().await?
             } else if let Ok(length) = timeout(HESITATION, self.read()).await {
@@ -102,7 +101,7 @@ impl Line {
         }
         match inner {
             Some(error) => Trouble::Refused(reason(error, certificates)),
-            // Hung up on our first words: it has not understood them, or is just going down.
+            // It closed after our first bytes: it did not understand them, or is shutting down.
             None if self.tls.is_handshaking() => Trouble::Network("it hung up during the TLS handshake".to_owned()),
             None => Trouble::Network(error.to_string()),
         }
@@ -121,7 +120,7 @@ fn reason(error: &Error, certificates: &Certificates) -> String {
             "its certificate is for another name ({error}); write the host in --connect as its certificate does, or add \
              --tls-any-name"
         ),
-        // A signature by another key of the same name: an authority that was made anew.
+        // A signature by another key of the same name: the authority was created anew.
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
             "its certificate is not signed by an authority in --tls-ca; add that authority's certificate there"
                 .to_owned()
@@ -130,7 +129,7 @@ fn reason(error: &Error, certificates: &Certificates) -> String {
         Error::AlertReceived(alert) if is_about_certificates(*alert) && !certificates.holds_key() => {
             "it demands a certificate of ours; add --tls-cert and --tls-key".to_owned()
         }
-        // Java's words for whatever it is are CertificateUnknown, so we look for ourselves.
+        // Java sends CertificateUnknown for every problem, so we check our certificate ourselves.
         Error::AlertReceived(alert) if is_about_certificates(*alert) => match own_flaw(certificates) {
             Some(complaint) => format!("it does not accept the certificate in --tls-cert, which {complaint}"),
             None => format!(
@@ -142,7 +141,7 @@ fn reason(error: &Error, certificates: &Certificates) -> String {
     }
 }
 
-/// What is wrong with our certificate by now.
+/// The present error in our certificate.
 fn own_flaw(certificates: &Certificates) -> Option<String> {
     let Flaw { part, complaint } = certificates.flaw()?;
     (part == Part::Certificate).then_some(complaint)
@@ -173,7 +172,7 @@ fn would_block<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// A socket that never blocks, as rustls wants it.
+/// A socket that never blocks, as rustls needs it.
 struct Socket<'a>(&'a TcpStream);
 
 impl Read for Socket<'_> {

@@ -1,6 +1,4 @@
-//! Who is taken for a server of ours.
-//!
-//! Never: a certificate of an authority that we do not trust, whatever its name.
+//! Which certificates of servers we accept: only those of an authority that we trust, whatever the name.
 #![expect(unsafe_code, reason = "the client library marks a choice of its user's as unsafe")]
 
 use std::sync::Arc;
@@ -11,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use zookeeper_client::TlsOptions;
 
-/// The check of rustls, and whether its last step, the name, matters.
+/// The check of rustls, and whether its last step, the name, counts.
 #[derive(Debug)]
 pub struct Verifier {
     pub inner: Arc<WebPkiServerVerifier>,
@@ -20,8 +18,8 @@ pub struct Verifier {
 
 /// `--tls-any-name`, for the client library.
 pub fn ignore_names(options: TlsOptions) -> TlsOptions {
-    // SAFETY: no memory is at stake; the word is the library's warning that a server may be taken for another one, which
-    // whoever writes --tls-any-name has accepted.
+    // SAFETY: no memory is at stake. The library's `unsafe` warns that another server may pass for ours, which the user
+    // of --tls-any-name has accepted.
     unsafe { options.with_no_hostname_verification() }
 }
 

@@ -1,4 +1,4 @@
-//! How a candidate enters the line and looks at it, for each kind of candidate.
+//! How a candidate enters the queue and reads it, for each kind of candidate.
 
 pub(crate) mod sequential;
 pub(crate) mod single;

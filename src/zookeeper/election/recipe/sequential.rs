@@ -1,6 +1,5 @@
-//! The sequential recipe: one ephemeral sequential candidate, found again after a lost reply, and its place in the line.
-//!
-//! Never: two candidates of ours where one will do; a candidate of another session taken for ours.
+//! The sequential recipe: one ephemeral sequential candidate, found again after a lost reply, and its place in the
+//! queue. A candidate of another session is never ours.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
 use crate::zookeeper::schema::queue::{self, Holder, Standing};
 
-/// What Curator's `Revoker` writes.
+/// Curator's `Revoker` writes this.
 const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Creates our candidate, or finds it again, and looks. On a base that is there: one round.
+/// Creates our candidate, or finds it again, and reads the queue. If the base exists: one round.
 pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
         let mut candidate = contact.shared.candidate(contact.number, candidacy)?;
@@ -39,12 +38,13 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
     Err(read::too_many_rounds())
 }
 
-/// Reads the line, the term and the record, in one round.
+/// Reads the queue, the term and the record in one round.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
         let znode = contact.shared.znode(contact.number, candidacy)?;
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
-        // The line after the records: whom a record names and the line does not is gone, and not only later to come.
+        // The queue is read after the records: a candidate that a record names and the queue lacks is then gone, and
+        // not yet to come.
         let books = read::books(&contact);
         let children = contact.client.get_children(&contact.shared.paths.election);
         let told = told(&contact, &znode);
@@ -70,7 +70,7 @@ struct Told {
     touch: Option<i64>,
 }
 
-/// Contenders for Curator's locks ask the holder to yield by what they write into its candidate. Sent now.
+/// Users of Curator's locks write into the holder's candidate to ask it to yield. Sent now.
 fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<'a> {
     let is_asked = contact.shared.settings.recipe == Recipe::CuratorLock;
     let path = contact.shared.paths.candidate(&znode.name);
@@ -90,7 +90,7 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
     }
 }
 
-/// Creates the candidate and reads everything in one round. `None`: something of ours is missing.
+/// Creates the candidate and reads everything in one round. `None`: one of our znodes is missing.
 async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     candidate.tried = true;
@@ -125,16 +125,16 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     seen(contact, &candidate, &znode, &children, &books, Told::default()).map(Some)
 }
 
-/// Whether a znode of ours may be there that we do not know. Where names tell nothing, that of an earlier candidacy, too:
-/// nobody would find it later.
+/// Whether a znode of ours may exist that we do not know. Where names have no UUID, that of an earlier candidacy counts
+/// too: it could not be found later.
 fn is_to_find(contact: &Contact, candidate: &Candidate) -> bool {
     candidate.tried || !contact.shared.settings.names().carry_uuids() && !candidate.former.is_empty()
 }
 
-/// Looks for what an earlier create has left (T15): adopts the first in line of this session, and deletes the others.
+/// Looks for the result of an earlier create (T15): adopts the first candidate of this session and deletes the others.
 async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Fault> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
-    // The server may be behind the one that took the create; `sync` lets it catch up.
+    // The server may be behind the one that got the create; `sync` lets it catch up.
     let synced = client.sync(&paths.election);
     let children = client.get_children(&paths.election);
     let (synced, children) = tokio::join!(synced, children);
@@ -157,8 +157,8 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
     Ok(false)
 }
 
-/// Where names tell nothing, the session does. That this finds whatever was created before rests on the order in which a
-/// session's requests are carried out: nothing that was sent before this can come after it.
+/// Where names have no UUID, the session tells ours. This finds all that was created before, because a session's
+/// requests are carried out in order: no request sent earlier can take effect later.
 async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<String>) -> Result<bool, Fault> {
     let stats: Vec<_> =
         line.iter().map(|name| contact.client.check_stat(&contact.shared.paths.candidate(name))).collect();
@@ -203,7 +203,7 @@ fn seen(
     contact.shared.report_foreign(&standing.foreign);
     for double in &standing.doubles {
         tracing::debug!(double, "Candidate of ours was one too many, and is deleted");
-        // Sent now; whether it was applied, the next look shows.
+        // Sent now; the next look shows whether it was applied.
         drop(contact.client.delete(&contact.shared.paths.candidate(double), None));
     }
     let Standing { place, slot, outranks, .. } = standing;
@@ -223,8 +223,8 @@ fn seen(
     Ok(Answer { event: Event::Seen { candidacy: candidate.candidacy, view }, watches: Watching::Only(watches) })
 }
 
-/// Our own candidate, and those before it that matter. With several leaders, a take-over does not end a candidate but
-/// touches it: which touches were seen, the tokens of the terms tell.
+/// Our own candidate and those before it that matter. With several leaders a take-over does not delete a candidate but
+/// touches it; the tokens of the terms tell which touches were seen.
 fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[SlotState], told: Told) -> Vec<Watch> {
     if !contact.shared.paths.is_for_several() {
         let own = match contact.shared.settings.recipe {

@@ -1,9 +1,8 @@
-//! The single-znode recipe: everyone tries to create one ephemeral znode; whoever did is first, all others are next.
+//! The single recipe: every participant tries to create the same ephemeral znode. Its creator is first, all others are
+//! next.
 //!
-//! Its name is everyone's. A znode there is ours only if this session owns it and it carries our nonce, and it stays the
-//! same one only while its czxid does.
-//!
-//! Never: a seat created again within one candidacy once it was lost.
+//! All use the same name, so the znode is ours only if this session owns it and it has our nonce, and it is the same
+//! only while its czxid is. Within one candidacy it is not created again once it was lost.
 
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
 use crate::zookeeper::schema::candidate_name::SINGLE;
 
-/// What the znode says; of a foreign one, all may be missing.
+/// The JSON of the znode; in one of another program, every field may be missing.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct SeatJson {
@@ -29,22 +28,22 @@ struct SeatJson {
     nonce: String,
 }
 
-/// What the znode is to us.
+/// Our relation to the znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
-    /// Created by us, in this candidacy.
+    /// We created it, in this candidacy.
     Us,
-    /// Left by an earlier candidacy of this session.
+    /// We created it, in an earlier candidacy of this session.
     OurPast,
     Other,
 }
 
-/// Tries to take the seat, or finds that it is ours already; reads term and record in the same round.
+/// Creates the znode, or finds that it is ours; reads term and record in the same round.
 pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     look(contact, candidacy).await
 }
 
-/// While the seat is ours: is it still? Else: tries to take it.
+/// If the znode is ours: checks that it still is. Otherwise: tries to create it.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
     for _ in 0..ROUNDS {
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
@@ -60,7 +59,7 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
     Err(read::too_many_rounds())
 }
 
-/// `None`: something of ours is missing.
+/// `None`: one of our znodes is missing.
 async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, Fault> {
     let found = contact.client.check_stat(&contact.shared.paths.candidate(SINGLE));
     let books = read::books(contact);
@@ -73,7 +72,7 @@ async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<
     Ok(books.map(|books| seen(contact, candidate, Place::First, Some(seat.czxid), books)))
 }
 
-/// `None`: something of ours is missing, or the seat changed hands just now.
+/// `None`: one of our znodes is missing, or the single recipe's candidate has just changed.
 async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
     let (client, path) = (&contact.client, contact.shared.paths.candidate(SINGLE));
     candidate.tried = true;

@@ -1,9 +1,8 @@
-//! Arms one-shot watches, each for one candidacy; what fires is only a hint to look again.
+//! Arms one-shot watches, each for one candidacy; an event is only a hint to look again.
 //!
-//! A watch that is armed too late says so at once: what it finds is compared with what was seen.
-//! Persistent watches are not used: the client library does not set them again after a reconnect.
-//!
-//! Never: a client kept alive by a watch that waits.
+//! A watch that is armed too late reports at once: the state that it finds is compared with the one that was seen.
+//! Persistent watches are not used: the client library does not set them again after a reconnect. A waiting watch does
+//! not keep a client alive.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -24,15 +23,15 @@ use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
 use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::schema::paths::Paths;
 
-/// How often we look at what we may not watch.
+/// How often we read a znode that we may not watch.
 const UNWATCHED: Duration = Duration::from_secs(1);
 
-/// Arms what is wanted and not yet armed, and drops what is no longer wanted.
+/// Arms wanted watches that are not armed yet, and drops those that are not wanted any more.
 pub(crate) fn set(contact: &Arc<Contact>, candidacy: Candidacy, wanted: Vec<Watch>) {
     contact.watches.set(candidacy, wanted, |watch| spawn(contact, candidacy, watch));
 }
 
-/// Arms these, too, where they are not armed yet.
+/// Arms these too, unless they are armed.
 pub(crate) fn add(contact: &Arc<Contact>, candidacy: Candidacy, more: Vec<Watch>) {
     contact.watches.add(candidacy, more, |watch| spawn(contact, candidacy, watch));
 }
@@ -61,7 +60,7 @@ async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
         Target::Candidate(_) | Target::Own(_) | Target::Base(_) => LOOK_AGAIN,
     };
     let changed = within(patience, AssertUnwindSafe(is_changed(contact, &shared, &watch)).catch_unwind()).await;
-    // What could not be watched, because the client library panics on the reply, may change unseen.
+    // A znode that could not be watched, because the client library panics on the reply, may change unnoticed.
     let Some(changed) = changed.map(|changed| changed.unwrap_or(true)) else {
         return shared.tell(Event::LineChanged { candidacy });
     };
@@ -73,8 +72,8 @@ async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
     }
 }
 
-/// `None`: nothing came for so long. With several leaders only one record is watched, and its holder may be dead; another
-/// look finds one that lives.
+/// `None`: no change for this long. With several leaders only one record is watched, and its holder may be dead;
+/// another look finds one that lives.
 async fn within<T>(patience: Duration, changes: impl Future<Output = T>) -> Option<T> {
     timeout(patience, changes).await.ok()
 }
@@ -88,9 +87,11 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
         let change = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
             Ok(None) => return true,
-            // Not armed, and not known why: the next look arms again. The end of a session is told by itself.
+            // Not armed for an unknown reason: the next look arms it again. The end of a session is reported on its
+            // own.
             Err(Fault::Unknown(_)) => return !over,
-            // Servers since 3.9.3 refuse a watch on what we may not read (ZOOKEEPER-2590). So we look from time to time.
+            // Servers since 3.9.3 refuse a watch on a znode that we may not read (ZOOKEEPER-2590), so we read from time
+            // to time.
             Err(fault) => {
                 shared.report_aside("A change may be seen late: a watch was refused", &fault);
                 sleep(UNWATCHED).await;
@@ -99,7 +100,7 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
         };
         match (change, &watch.target) {
             (None, _) => return false,
-            // Some child came or went: are ours still there?
+            // A child came or went: do ours still exist?
             (Some(_), Target::Base(_)) | (Some(EventType::NodeDataChanged), Target::Own(_)) => {}
             (Some(_), _) => return true,
         }
@@ -107,7 +108,7 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
     false
 }
 
-/// `None`: what is there is not what was seen.
+/// `None`: the present state differs from the one that was seen.
 async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Fault> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
@@ -139,7 +140,7 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Fault>
     Ok(as_seen.then_some(watcher))
 }
 
-/// Waits for the watch. `None`: the session ended instead, which is reported by itself.
+/// Waits for the watch. `None`: the session ended instead, which is reported on its own.
 async fn fired(watcher: Watcher) -> Option<EventType> {
     let event = watcher.changed().await;
     (event != EventType::Session).then_some(event)

@@ -1,5 +1,5 @@
-//! What goes along with the sessions of this process and is no part of the election: work that is done as long as there is
-//! contact, and a way for others to use the newest session.
+//! Work that goes along with the sessions of this process and is no part of the election: it runs while there is a
+//! connection. Also gives access to the newest session.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -10,7 +10,7 @@ use crate::zookeeper::election::session::contact::Contact;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// See the module's page.
+/// Starts the work for each connection, and remembers the newest.
 pub(crate) struct Companion {
     work: Box<dyn Fn(Weak<Contact>) -> Work + Send + Sync>,
     newest: Mutex<Weak<Contact>>,
@@ -24,13 +24,13 @@ impl Companion {
         Self { work: Box::new(move |contact| Box::pin(work(contact))), newest: Mutex::default() }
     }
 
-    /// A session was opened, or taken up. The work is dropped with the contact.
+    /// A session was opened or resumed. The work is dropped with the connection.
     pub fn join(&self, contact: &Arc<Contact>) -> Work {
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(contact);
         (self.work)(Arc::downgrade(contact))
     }
 
-    /// The newest session, if it seems to be in contact. The caller lets go of it soon.
+    /// The newest session, if it seems connected. The caller must not keep it for long.
     pub fn newest(&self) -> Option<Arc<Contact>> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         newest.filter(|contact| contact.seems_connected())

@@ -1,4 +1,4 @@
-//! An established session: its client, its watches, and what is known of its answers.
+//! A connection within a session: its client, its watches, and whether the orders are known.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::zookeeper::election::session::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
 use crate::zookeeper::election::shared::Shared;
 
-/// Without an event, what is watched is read again after this time: an event that was lost must not be missed for ever.
+/// Without an event for this long, watched znodes are read again, in case an event was lost.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
-/// An established session.
+/// A connection within a session.
 #[derive(Debug)]
 pub(crate) struct Contact {
     pub shared: Arc<Shared>,
@@ -31,7 +31,7 @@ pub(crate) struct Contact {
 }
 
 impl Contact {
-    /// Opens a session, this once. The client library's own limit counts from the last byte that came.
+    /// Makes one attempt to open a session. The client library's own time limit counts from the last byte received.
     pub async fn open(shared: &Arc<Shared>, number: SessionNumber) -> Result<Self, Error> {
         let asked = shared.settings.session_timeout;
         let opening = shared.settings.access.open(&shared.settings.servers, shared.pace(), None);
@@ -48,12 +48,12 @@ impl Contact {
         self.client.state() == State::Connected
     }
 
-    /// The operators' orders were read, or cannot be.
+    /// The operators' orders were read, or cannot be read.
     pub fn brief(&self) {
         self.briefed.send_replace(true);
     }
 
-    /// Waits for that, but not for long. They are asked for before anything else, and cost no round of their own.
+    /// Waits a short time for the orders. They are requested first, and cost no round of their own.
     pub async fn briefed(&self) {
         let mut briefed = self.briefed.subscribe();
         let in_time = timeout(self.negotiated / 4, briefed.wait_for(|briefed| *briefed)).await.is_ok();
@@ -62,14 +62,14 @@ impl Contact {
         }
     }
 
-    /// For how long the record of a leader that lives may stay as it is: with several leaders, of whom only one is watched, two
-    /// renewal intervals of ours.
+    /// How long a living leader's record may stay unchanged. With several leaders, of which only one is watched: two of
+    /// our renewal intervals.
     pub fn patience(&self) -> Duration {
         let settings = &self.shared.settings;
         if settings.leaders > 1 { settings.own_lease(self.negotiated) / 4 } else { LOOK_AGAIN }
     }
 
-    /// The client library's task, which ends when the session does.
+    /// The client library's task, which ends with the session.
     pub fn service(&self) -> Task {
         self.client.task.clone()
     }

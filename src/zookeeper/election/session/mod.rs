@@ -1,9 +1,8 @@
-//! One session with the ensemble: opened, followed and given up. What it says about itself is passed on as hints.
+//! One session with the ensemble, from opening to giving up. Its events are hints for the machine, which also decides
+//! when to open the next one.
 //!
-//! The session is not a detached one: when the last handle of its client is dropped it is closed, and its candidate goes
-//! with it. The lease record does not go with it, so a session that is closed too early costs a wait and never safety.
-//!
-//! Never: a second try; when to try again is the machine's decision.
+//! The session is not detached: when the last handle of its client is dropped it is closed, and its candidate is
+//! deleted. The lease record stays, so closing a session too early costs a wait and never safety.
 
 pub(crate) mod arm;
 pub(crate) mod companion;
@@ -28,7 +27,7 @@ use crate::zookeeper::election::shared::Shared;
 use companion::Companion;
 use contact::Contact;
 
-/// Resolves when the session is given up: a new one is opened, or the desk is closed.
+/// Resolves when the session is given up: a new one is opened, or the election is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct Retired(watch::Receiver<()>);
 
@@ -46,17 +45,17 @@ pub(crate) struct Session {
     retired: watch::Sender<()>,
 }
 
-/// What there is to talk through.
+/// The state of the connection.
 #[derive(Clone, Debug, Default)]
 enum ConnectionState {
     #[default]
     None,
     Open(Arc<Contact>),
-    /// The connection was lost, and a new client is to take the session up.
+    /// The connection was lost, and a new client tries to resume the session.
     Lost(Arc<Contact>),
 }
 
-/// The way to the servers, as it comes and goes.
+/// The connection of a session, which may change.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(watch::Receiver<ConnectionState>);
 
@@ -68,7 +67,7 @@ impl Line {
         }
     }
 
-    /// Waits while the session is being taken up. `None`: it is over.
+    /// Waits while the session is being resumed. `None`: it is over.
     pub async fn contact(mut self) -> Option<Arc<Contact>> {
         match &*self.0.wait_for(|way| matches!(way, ConnectionState::Open(_))).await.ok()? {
             ConnectionState::Open(contact) => Some(Arc::clone(contact)),
@@ -85,7 +84,7 @@ impl Session {
         Self { line: Line(line), retired }
     }
 
-    /// The last contact there was.
+    /// The last connection.
     pub fn contact(&self) -> Option<Arc<Contact>> {
         self.line.last()
     }
@@ -98,8 +97,8 @@ impl Session {
         Retired(self.retired.subscribe())
     }
 
-    /// Lets go of the client, so that the session is closed in the background; the service tells when it is. After a
-    /// session timeout the server has expired it anyway, as it does one that is being taken up.
+    /// Drops the client, so that the session is closed in the background; the returned task ends when it is. After a
+    /// session timeout the server has expired it anyway, also one that is being resumed.
     pub fn retire(self) -> Option<Task> {
         let contact = self.contact()?;
         contact.watches.close();
@@ -127,7 +126,7 @@ async fn serve(
     }
 }
 
-/// Follows the session to its end, from one contact to the next.
+/// Follows the session to its end, through its connections.
 async fn see_through(
     shared: &Arc<Shared>,
     companion: &Companion,
@@ -167,7 +166,7 @@ async fn see_through(
     }
 }
 
-/// Serves one contact to its end. It is returned if the session is to be taken up by another.
+/// Serves one connection to its end. Returns it if the session is to be resumed by another.
 async fn keep(
     shared: &Arc<Shared>,
     companion: &Companion,
@@ -204,7 +203,7 @@ async fn keep(
             return present.upgrade();
         }
         () = beside => {}
-        // It says so by a state before it ends, unless it ends by a bug.
+        // The task reports a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");
             shared.tell(Event::SessionOver { session });
@@ -219,8 +218,8 @@ fn lose(shared: &Shared, session: SessionNumber) {
     shared.tell(Event::ContactLost { session });
 }
 
-/// As long as no server has ever taken us, what none of them will take ends us; afterwards it may be a slip of theirs, which
-/// passes, and asking must not delay the next try. Who was away the first time may refuse us the next.
+/// Before the first session a refusal by every server is fatal; later it is retried, because it may pass, and the
+/// diagnosis must not delay the next attempt. A server that was away at first may refuse us later.
 async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
         tracing::error!(servers = shared.settings.servers, "No session: {}", Refusal::Credentials);
@@ -238,13 +237,13 @@ async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     }
 }
 
-/// While the session is being taken up, the servers are asked this often why they do not answer.
+/// While the session is being resumed, the servers are asked this often why they do not answer.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
 
-/// Renewed certificates are known before the next connection needs them.
+/// Renewed certificates must be known before the next connection needs them.
 const CERTIFICATES_ARE_READ_EVERY: Duration = Duration::from_secs(10);
 
-/// Until the session is over, or has lost contact (`true`); says which. Meanwhile renewed certificates are read.
+/// Waits until the session is over or has lost its connection (`true`). Reads renewed certificates meanwhile.
 async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> bool {
     loop {
         match states.latest() {
@@ -252,7 +251,7 @@ async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> 
                 lose(shared, session);
                 return true;
             }
-            // Whether our credentials are bad, the next session shows.
+            // The next session shows whether our credentials are bad.
             State::Over => {
                 tracing::info!("Session ended");
                 shared.tell(Event::SessionOver { session });
@@ -266,8 +265,8 @@ async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> 
     }
 }
 
-/// Asks the servers, while the session is being taken up, what they have against us: early enough to be read beside the end of the
-/// command, and from time to time.
+/// While the session is being resumed, asks the servers why they refuse us: early enough to be logged beside the end of
+/// the command, and then every [`ASKED_EVERY`].
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
     loop {
@@ -276,7 +275,7 @@ async fn wonder(lost: &Contact) -> Infallible {
     }
 }
 
-/// Nobody waits for the answer.
+/// Asks in the background.
 fn ask_why(shared: &Arc<Shared>, error: Option<String>) {
     let shared = Arc::clone(shared);
     tokio::spawn(async move { shared.diagnose(error).await });

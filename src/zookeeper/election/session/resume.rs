@@ -1,12 +1,12 @@
-//! A session that has lost its connection, taken up by a new client: the same session, hence the same candidate and place.
+//! Resumes a session that has lost its connection in a new client: the session, and with it the candidate and its
+//! place, stay the same.
 //!
-//! The client library does this by itself, but doubles its pauses without a limit, gives the session up after 7/5 of its timeout
-//! although no server has expired it, and asks for its watches ahead of a login by SASL. A new client has no watches, and so the
-//! login comes first. What was watched counts as changed, and is read again.
+//! The client library reconnects too, but doubles its pauses without a limit, gives the session up after 7/5 of its
+//! timeout although no server has expired it, and sets its watches before a login by SASL. A new client has no watches,
+//! so the login comes first. All that was watched counts as changed, and is read again.
 //!
-//! The lease knows nothing of it: it ends where the last answered renewal has put its end, and only another one moves that.
-//!
-//! Never: two clients of one session; a session closed because it could not be taken up.
+//! The lease is not affected: it ends where the last acknowledged renewal has put its end, and only another renewal
+//! moves that. A session has one client at a time.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -23,19 +23,21 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
 
-/// The longest pause between two rounds over all servers: after an outage, the first server that answers is found this soon.
+/// The longest pause between two rounds over all servers. After an outage, the first server that answers is found
+/// within it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The session in a new client, after the old one was ended. Tries until a server says that the session is over: one that was
-/// down has expired nothing.
+/// Resumes the session in a new client, after the old one was ended. Tries until a server says that the session is
+/// over: a server that was down has expired nothing.
 ///
 /// # Errors
+///
 /// The session is over.
 pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     lost.watches.close();
     lost.client.task.end();
     let client = reach(lost).await?;
-    // The new client does not know how far the old one had read, and takes a server that lags behind.
+    // The new client does not know how far the old one had read, and could accept a server that lags behind.
     let synced = timeout(connection_timeout(lost.negotiated), client.sync("/")).await;
     tracing::debug!(?synced, "Session was taken up");
     Ok(Contact {
@@ -49,7 +51,7 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     })
 }
 
-/// What there is to tell when it was taken up: whatever was watched may have changed.
+/// The events after a session was resumed: every watched znode may have changed.
 pub(crate) fn news(lost: &Contact) -> Vec<Event> {
     let candidacy = lost.watches.candidacy();
     vec![Event::ContactRestored { session: lost.number }, Event::LineChanged { candidacy }]
@@ -72,7 +74,7 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
         };
         let error = match opened {
             Ok(client) if client.session_id() == id => return Ok(client),
-            // It is another one, and is not ours to close.
+            // It is another session, and not ours to close.
             Ok(client) => {
                 client.task.end();
                 return Err(Error::SessionExpired);

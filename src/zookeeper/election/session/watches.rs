@@ -8,25 +8,25 @@ use tokio::task::AbortHandle;
 use crate::core::event::Candidacy;
 use crate::core::order::Slot;
 
-/// What is watched.
+/// The target of a watch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Target {
     /// A candidate before ours, or our own: its departure.
     Candidate(String),
-    /// Our own where there are several leaders: its departure, but not that we touched it.
+    /// Our own with several leaders: its departure, but not our own touch.
     Own(String),
     /// A slot's lease record: every change.
     Record(Slot),
-    /// The children of a slot's home: the loss of the record or the term, without an event for each renewal.
+    /// The children of a slot's home: reports the loss of the record or the term, without an event for each renewal.
     Base(Slot),
 }
 
-/// A watch to be armed, and the zxid that tells what is there from what was seen; `None`: whatever is there.
+/// A watch to arm, and the zxid of the state that was seen; `None`: any state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Watch {
     pub target: Target,
     pub seen: Option<i64>,
-    /// The take-over that touched the candidate, as far as was seen; `None`: touches mean nothing.
+    /// The take-over that touched the candidate, as far as seen; `None`: touches do not matter.
     pub touched: Option<Touch>,
 }
 
@@ -38,7 +38,7 @@ impl Watch {
         Self { target: Target::Candidate(name.to_owned()), seen: czxid, touched: None }
     }
 
-    /// A candidate where there are several leaders: its departure, and its take-over.
+    /// A candidate with several leaders: its departure and its take-over.
     pub fn contender(name: &str, seen: Touch) -> Self {
         Self { target: Target::Candidate(name.to_owned()), seen: None, touched: Some(seen) }
     }
@@ -56,7 +56,6 @@ impl Watch {
     }
 }
 
-/// The watches of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Watches(Mutex<Armed>);
 
@@ -64,23 +63,23 @@ pub(crate) struct Watches(Mutex<Armed>);
 struct Armed {
     candidacy: Candidacy,
     tasks: HashMap<Target, AbortHandle>,
-    /// The last touch of each candidate that was told: it is news only once.
+    /// The last reported touch of each candidate; each is reported once.
     touches: HashMap<Target, i64>,
     closed: bool,
 }
 
 impl Watches {
-    /// Of this candidacy, and none yet.
+    /// Of this candidacy, none armed yet.
     pub fn of(candidacy: Candidacy) -> Self {
         Self(Mutex::new(Armed { candidacy, ..Armed::default() }))
     }
 
-    /// Whose they are.
+    /// The candidacy that they are for.
     pub fn candidacy(&self) -> Candidacy {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).candidacy
     }
 
-    /// Arms what is wanted and not yet armed, and drops what is no longer wanted.
+    /// Arms wanted watches that are not armed yet, and drops those that are not wanted any more.
     pub fn set(&self, candidacy: Candidacy, wanted: Vec<Watch>, arm: impl Fn(Watch) -> AbortHandle) {
         let Some(mut armed) = self.lock(candidacy) else { return };
         armed.tasks.retain(|target, task| {
@@ -94,7 +93,7 @@ impl Watches {
         armed.arm(wanted, arm);
     }
 
-    /// Arms these, too, where they are not armed yet.
+    /// Arms these too, unless they are armed.
     pub fn add(&self, candidacy: Candidacy, more: Vec<Watch>, arm: impl Fn(Watch) -> AbortHandle) {
         if let Some(mut armed) = self.lock(candidacy) {
             armed.arm(more, arm);
@@ -113,7 +112,7 @@ impl Watches {
         self.lock(candidacy).is_some_and(|armed| armed.tasks.contains_key(&Target::Record(slot)))
     }
 
-    /// Whether this touch is news; it is not a second time.
+    /// Whether this touch is new; `true` only once.
     pub fn is_news(&self, target: &Target, touch: i64) -> bool {
         let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         armed.touches.insert(target.clone(), touch) != Some(touch)
@@ -126,8 +125,8 @@ impl Watches {
         armed.drop_all();
     }
 
-    /// `None` if the candidacy or the session has been given up. Watches of an earlier candidacy are dropped, those that
-    /// fired are forgotten.
+    /// `None` if the candidacy or the session has been given up. Drops watches of an earlier candidacy and forgets
+    /// those that fired.
     fn lock(&self, candidacy: Candidacy) -> Option<MutexGuard<'_, Armed>> {
         let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if armed.candidacy < candidacy {

@@ -1,4 +1,4 @@
-//! Names as the libraries really make them, in the order in which they really compare them.
+//! Names as the libraries create them, in the order in which they compare them.
 
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn in_a_directory_of_our_own_the_number_counts_whatever_stands_before_it() {
     }
 }
 
-/// As `LockInternals.getSortedChildren`: text after the last mark, or the whole name.
+/// As `LockInternals.getSortedChildren`: text after the last recipe name, or the whole name.
 #[test]
 fn beside_curator_every_child_counts_and_text_is_compared() {
     for (recipe, mark) in [(Recipe::Sequential, "latch-"), (Recipe::CuratorLock, "lock-")] {
@@ -71,9 +71,9 @@ fn beside_curator_every_child_counts_and_text_is_compared() {
     let go = "_c_8eb60557ba51e0da67eefc47467d3f34-lock-0000000031";
     let ours = format!("_c_{US}-lock-0000000032");
     assert_eq!(ordered(shared(Recipe::CuratorLock), &[&ours, go]), [go, &ours]);
-    // A lock among latches is compared by its whole name, which begins with a letter's neighbour.
+    // A lock among latches is compared by its whole name, and `_` sorts after the digits.
     assert_eq!(ordered(shared(Recipe::Sequential), &[go, &format!("_c_{US}-latch-0000000099")])[1], go);
-    // A mark within a name: the last one counts.
+    // Two recipe names in one name: the last one counts.
     assert_eq!(
         shared(Recipe::CuratorLock).position("lock-9-lock-0000000001"),
         shared(Recipe::CuratorLock).position("lock-0000000001")

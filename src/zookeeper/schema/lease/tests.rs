@@ -1,4 +1,4 @@
-//! What is written to records, and what is read from those of others.
+//! The records that we write, and how we read those of others.
 
 use proptest::prelude::*;
 
@@ -140,7 +140,7 @@ fn a_nonce_is_read_back_or_is_nobodys() {
     }
 }
 
-/// Values of every type where ours stand, some of them ours.
+/// Values of every type, some of them the ones that we write.
 fn anything() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
         "-?[0-9]{1,25}(\\.[0-9]{1,3})?([eE][0-9]{1,4})?",
@@ -168,7 +168,7 @@ fn anything() -> impl Strategy<Value = String> {
     })
 }
 
-/// Our fields in any order and number, each with anything.
+/// Our fields in any order and number, each with any value.
 fn likenesses() -> impl Strategy<Value = String> {
     let name = proptest::sample::select(vec![
         "v",

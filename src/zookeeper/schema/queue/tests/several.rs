@@ -1,4 +1,4 @@
-//! Several slots and priorities: who may take which, and whether everyone who should know is woken.
+//! Several slots and priorities: who may take which slot, and whether every candidate that must know is woken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -128,13 +128,13 @@ proptest! {
             }
             hall.settle();
             prop_assert_eq!(hall.leading(), hall.children.len().min(slots), "{:?}", hall);
-            // Two behind the slots for each priority, each of them once for the departure and once for the take-over.
+            // Two behind the slots for each priority, each woken once by the departure and once by the take-over.
             prop_assert!(hall.woken_at_once <= 2 * 2 * 3, "{} of {:?}", hall.woken_at_once, hall);
         }
     }
 }
 
-/// Candidates that look when they are woken, and only then.
+/// Candidates that look only when they are woken.
 #[derive(Debug)]
 struct Hall {
     children: Vec<String>,
@@ -213,7 +213,7 @@ impl Hall {
     }
 }
 
-/// Whoever is first must have been told: it was next before, or held the record.
+/// The first in the queue must have been told: it was next before, or held the record.
 #[test]
 fn a_record_that_nobody_holds_seats_nobody() {
     let (leader, high, plain) = (named(1, 5), named(2, 5), named(3, 0));
@@ -223,7 +223,7 @@ fn a_record_that_nobody_holds_seats_nobody() {
     assert_eq!(stand(&children[1..], &plain, &[Holder::Lost]), (Place::Next, None));
 }
 
-/// Two of higher priority came between, and whoever is first without one is told of the end all the same.
+/// Two candidates of higher priority came between; the first in the queue is told of the end all the same.
 #[test]
 fn whoever_follows_a_holder_that_knows_no_priorities_watches_it() {
     let (holder, plain, high, higher) = (named(1, 0), named(2, 0), named(3, 5), named(4, 7));
