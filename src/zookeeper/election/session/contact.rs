@@ -45,7 +45,8 @@ impl Contact {
 
     /// As far as the client library knows.
     pub fn seems_connected(&self) -> bool {
-        self.client.state() == State::Connected
+        // A connection that was given up keeps its last state.
+        self.client.state() == State::Connected && !self.client.task.is_over()
     }
 
     /// The operators' orders were read, or cannot be read.
