@@ -162,6 +162,8 @@ impl World {
         } else {
             return;
         };
+        // What SIGKILL cannot end obeys no other signal.
+        let delay = delay.max(tree.unkillable_until.saturating_sub(self.now));
         self.push(self.now + delay, Occurrence::TreeDies { instance, run: tree.run });
     }
 
