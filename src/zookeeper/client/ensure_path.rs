@@ -19,12 +19,15 @@ pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &s
                  chroot and elect a leader of their own"
             );
         }
+        let created = match created {
+            // Creating below its parent is forbidden, whether it exists or not.
+            Err(Error::NoAuth) if client.check_stat(step).await?.is_some() => Err(Error::NodeExists),
+            created => created,
+        };
         match created {
             Ok(_) | Err(Error::NodeExists) if end == path.len() => return Ok(()),
             Ok(_) | Err(Error::NodeExists) => end = next_step(path, end),
             Err(Error::NoNode) => end = parent(step).len(),
-            // Creating below its parent is forbidden, whether it exists or not.
-            Err(Error::NoAuth) if client.check_stat(step).await?.is_some() => end = next_step(path, end),
             Err(error) => return Err(Fault::from(error).without(Right::Create, parent(step))),
         }
     }
