@@ -12,8 +12,7 @@ mod unanswered;
 pub(crate) mod watches;
 
 use std::convert::Infallible;
-use std::future::pending;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, State, States};
@@ -178,26 +177,17 @@ async fn keep(
     let (states, mut service) = (contact.client.states(), contact.service());
     let watched = states.clone();
     service.stand_still_when(move || watched.latest() == State::Lost);
-    let (present, beside) = (Arc::downgrade(&contact), companion.join(&contact));
+    let (present, beside, silence) = (Arc::downgrade(&contact), companion.join(&contact), contact.client.silence());
     way.send_replace(ConnectionState::Open(contact));
     for event in news {
         shared.tell(event);
     }
-    let silent = {
-        let present = Weak::clone(&present);
-        async move {
-            match present.upgrade().map(|contact| contact.client.silence()) {
-                Some(silence) => silence.notified().await,
-                None => pending().await,
-            }
-        }
-    };
     tokio::select! {
         biased;
         is_lost = follow(shared, session, states) => {
             return present.upgrade().filter(|_| is_lost);
         }
-        () = silent => {
+        () = silence.notified() => {
             tracing::info!("A request found no answer; the connection is given up");
             lose(shared, session);
             return present.upgrade();
