@@ -224,6 +224,7 @@ impl Machine {
         if self.run.is_none() {
             return self.begin_release(now, After::Exit(ExitReason::GuardGone), Why::GuardGone);
         }
+        self.notice_late_guard(now);
         let (after, why) = self.after_guard();
         self.actions.push(Action::EndOrphans);
         self.dead_by = self.dead_by.min(now.lease);
