@@ -42,7 +42,11 @@ const PLACES: &[Place] = &[
             "tracing",
         ],
     ),
-    ("zookeeper::schema", &["core", "zookeeper::client"], &["tracing", "serde", "serde_json", "uuid", "humantime"]),
+    (
+        "zookeeper::schema",
+        &["core", "zookeeper::client"],
+        &["tracing", "serde", "serde_json", "thiserror", "uuid", "humantime"],
+    ),
     (
         "zookeeper::election",
         &["core", "clock", "zookeeper::client", "zookeeper::schema"],

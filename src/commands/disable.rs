@@ -15,8 +15,9 @@ use crate::config::ctl::Format;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, Lease};
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Disabled;
+use crate::zookeeper::schema::lease::Lease;
 
 pub(super) const DONE: u8 = 0;
 pub(super) const NOT_DONE: u8 = 1;

@@ -12,8 +12,9 @@ use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, Holder};
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Handover;
+use crate::zookeeper::schema::lease::Holder;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;

@@ -11,7 +11,8 @@ use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::Format;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, Holder, SlotView};
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::lease::Holder;
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;

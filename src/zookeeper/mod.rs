@@ -45,7 +45,7 @@ use election::{preempt, read, run_once, transactions};
 use publish::leader_query::LeaderQuery;
 use publish::{MemberStatus, Publisher};
 use schema::history::Term;
-use schema::pending_fences::PendingFence;
+use schema::lease::PendingFence;
 
 pub use schema::settings::Settings;
 

@@ -21,7 +21,7 @@ use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
 use crate::supervisor::zombies;
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 use eligibility::Eligibility;
 use fence::Fence;

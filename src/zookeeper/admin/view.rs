@@ -12,38 +12,11 @@ use crate::zookeeper::admin::{AdminClient, Facts, Failure, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
+use crate::zookeeper::schema::json::SchemaError;
+use crate::zookeeper::schema::lease::Lease;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
-
-#[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
-#[serde(default)]
-pub struct Holder {
-    pub id: String,
-    pub host: String,
-    pub pid: u32,
-    pub nonce: String,
-    /// Its candidate: a holder stands first, whatever the priorities of the others.
-    pub candidate: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
-#[serde(default)]
-pub struct Lease {
-    v: u32,
-    /// `held` or `free`.
-    pub state: String,
-    pub holder: Option<Holder>,
-    pub lease_ms: u64,
-    pub token: Option<i64>,
-    pub guarantee: Option<String>,
-    pub recipe: Option<String>,
-    pub leaders: Option<u32>,
-    /// The mzxid of the earlier lease that the holder waits for.
-    pub waiting_on: Option<i64>,
-    /// Where the candidates are, in an election shared with other libraries.
-    election: Option<String>,
-}
 
 /// One slot: a lease record and its term. An election with one leader has one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -93,12 +66,6 @@ impl SlotView {
     /// The path of its lease record, within the chroot.
     pub fn lease_path(&self) -> String {
         format!("{}/lease", self.term_path.trim_end_matches("/term"))
-    }
-}
-
-impl Lease {
-    pub fn is_held(&self) -> bool {
-        self.state == "held"
     }
 }
 
@@ -179,7 +146,7 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
 /// # Errors
 ///
 /// There is no answer.
-pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, String>>, Failure> {
+pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, SchemaError>>, Failure> {
     let znode = client.read(&format!("{base}/{HISTORY}")).await?;
     Ok(znode.map(|znode| History::read(&znode.data)))
 }
@@ -203,21 +170,12 @@ async fn slots(
         let (term_path, lease_path) = (format!("{place}/term"), format!("{place}/lease"));
         let term = client.read(&term_path).await?.map(|term| term.facts);
         let lease = match client.read(&lease_path).await? {
-            Some(znode) => parsed(&lease_path, lease(&znode), unreadable).map(|lease| (lease, znode.facts)),
+            Some(znode) => parsed(&lease_path, Lease::read(&znode.data), unreadable).map(|lease| (lease, znode.facts)),
             None => None,
         };
         slots.push(SlotView { name, term_path, lease, term, overdue_since: None });
     }
     Ok(slots)
-}
-
-fn lease(znode: &Znode) -> Result<Lease, String> {
-    let lease: Lease = serde_json::from_slice(&znode.data).map_err(|error| error.to_string())?;
-    match lease.state.as_str() {
-        _ if lease.v != 1 => Err(format!("its format is version {}", lease.v)),
-        "held" | "free" => Ok(lease),
-        other => Err(format!("its state is {other:?}")),
-    }
 }
 
 /// Whether the text is a valid path; any program may have written it.
@@ -273,8 +231,8 @@ async fn members(
     Ok(members)
 }
 
-fn parsed<T>(path: &str, read: Result<T, String>, unreadable: &mut Vec<(String, String)>) -> Option<T> {
-    read.map_err(|complaint| unreadable.push((path.to_owned(), complaint))).ok()
+fn parsed<T>(path: &str, read: Result<T, SchemaError>, unreadable: &mut Vec<(String, String)>) -> Option<T> {
+    read.map_err(|complaint| unreadable.push((path.to_owned(), complaint.to_string()))).ok()
 }
 
 #[cfg(test)]
@@ -286,15 +244,5 @@ mod tests {
         assert_eq!(id_of(b"host:1"), "host:1");
         assert_eq!(id_of(br#"{"v":1,"id":"host:1","nonce":"x"}"#), "host:1");
         assert_eq!(id_of(b"\xff{"), "\u{fffd}{");
-    }
-
-    #[test]
-    fn a_record_that_makes_no_sense_is_a_complaint() {
-        let read = |text: &str| lease(&Znode { data: text.as_bytes().to_vec(), facts: Facts::default() });
-        assert!(read(r#"{"v":1,"state":"held","lease_ms":5,"shoe":44}"#).unwrap().is_held());
-        assert!(!read(r#"{"v":1,"state":"free","lease_ms":5}"#).unwrap().is_held());
-        for text in ["", "{}", r#"{"v":2,"state":"free"}"#, r#"{"v":1,"state":"open"}"#] {
-            assert!(read(text).is_err(), "{text}");
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::action::Conditions;
 use crate::core::event::Nonce;
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 /// Pending fences that were read, and those that our record carries.
 #[derive(Debug, Default)]

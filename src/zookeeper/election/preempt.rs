@@ -14,12 +14,11 @@ use crate::zookeeper::client::ensemble::ANY_VERSION;
 use crate::zookeeper::client::error::{Fault, Part, Right, Step};
 use crate::zookeeper::election::read::{self, ROUNDS};
 use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::queue::{self, Standing};
 
 /// The name of the znode below the base.
 const PREEMPTION: &str = "preemption";
-
-const VERSION: u32 = 1;
 
 /// The JSON of the znode. Unknown fields are ignored.
 #[derive(Serialize, Deserialize, Debug)]
@@ -83,7 +82,7 @@ async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)
 async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i64) -> Result<(), MultiError> {
     let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let request = Request { v: VERSION, token, by: settings.id.clone(), priority: settings.priority };
-    let request = serde_json::to_vec(&request).unwrap_or_default();
+    let request = json::written(&request);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
     multi.check(&paths.candidate(name), ANY_VERSION);
@@ -119,18 +118,14 @@ pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
             tracing::info!(token, by, priority, "A higher priority is next in line, and asks for the leadership");
             contact.shared.asked_for(token);
         }
-        Err(complaint) => tracing::warn!(complaint, "A request for the leadership could not be read, and is ignored"),
+        Err(complaint) => tracing::warn!(%complaint, "A request for the leadership could not be read, and is ignored"),
     }
     // If this fails, the next requester deletes it.
     drop(contact.client.delete(&path, None));
 }
 
-fn read(data: &[u8]) -> Result<Request, String> {
-    let request: Request = serde_json::from_slice(data).map_err(|error| error.to_string())?;
-    match request.v {
-        VERSION => Ok(request),
-        other => Err(format!("its format is version {other}")),
-    }
+fn read(data: &[u8]) -> Result<Request, SchemaError> {
+    json::read(data, |request: &Request| request.v)
 }
 
 fn path(contact: &Contact, slot: Slot) -> String {

@@ -14,9 +14,9 @@ use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::election::{bootstrap, slots};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
-use crate::zookeeper::election::{bootstrap, slots};
 use crate::zookeeper::schema::lease::Parsed;
 use crate::zookeeper::schema::pending_fences::to_fence;
 use crate::zookeeper::schema::queue::Holder;
@@ -129,7 +129,7 @@ pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotSt
         Some(Ok((data, stat))) => {
             let marker = contact.shared.parse(Slot(0), &data, &stat);
             if marker.disagreement.is_some() {
-                return Ok(Some(vec![SlotState::of(&stat, marker)]));
+                return Ok(Some(vec![SlotState::of(&stat, &marker)]));
             }
         }
         Some(Err(Error::NoNode)) => return Ok(None),
@@ -140,8 +140,10 @@ pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotSt
         match of_slot {
             (Ok((said, term)), Ok((data, stat))) => {
                 let conditions = Conditions { slot, record: stat.version, term: term.version };
-                left.push((conditions, to_fence(&data, &said, &term, contact.shared.settings.instance)));
-                books.push(SlotState::of(&term, contact.shared.parse(slot, &data, &stat)));
+                let parsed = contact.shared.parse(slot, &data, &stat);
+                let lease = parsed.lease.as_ref().ok();
+                left.push((conditions, to_fence(lease, &said, &term, contact.shared.settings.instance)));
+                books.push(SlotState::of(&term, &parsed));
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
             (Err(error), _) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.of(slot).term)),
@@ -163,9 +165,11 @@ impl SlotState {
         }
     }
 
-    fn of(term: &Stat, parsed: Parsed) -> Self {
-        let Parsed { record, candidate, id, disagreement, .. } = parsed;
-        let holder = match candidate {
+    fn of(term: &Stat, parsed: &Parsed) -> Self {
+        let writer = parsed.holder();
+        let id = writer.map(|writer| writer.id.clone()).filter(|id| !id.is_empty());
+        let (record, disagreement) = (parsed.record, parsed.disagreement.clone());
+        let holder = match writer.and_then(|writer| writer.candidate.clone()) {
             _ if !record.held => Holder::Nobody,
             None if id.is_none() => Holder::Lost,
             None => Holder::Unknown,

@@ -214,7 +214,7 @@ fn adopt(found: Found, conditions: Conditions) -> OpenRun {
 fn report_unreadable(found: &Found) {
     for marker in found.slot.iter().map(|(_, marker)| marker).chain([&found.last]) {
         if let Marker::Unreadable { complaint, .. } = marker {
-            tracing::warn!(complaint, "Marker of a run could not be read; in doubt it counts as a run");
+            tracing::warn!(%complaint, "Marker of a run could not be read; in doubt it counts as a run");
         }
     }
 }

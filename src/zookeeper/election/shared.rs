@@ -227,9 +227,9 @@ impl Shared {
     pub fn parse(&self, slot: Slot, data: &[u8], stat: &Stat) -> Parsed {
         let parsed = lease::parse(slot, data, stat, &self.settings);
         let is_new = |_: &_| self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid);
-        if let Some(complaint) = parsed.complaint.as_ref().filter(is_new) {
+        if let Some(complaint) = parsed.lease.as_ref().err().filter(is_new) {
             let path = &self.paths.of(slot).lease;
-            tracing::warn!(path, complaint, "Lease record could not be read; it counts as held for the longest lease");
+            tracing::warn!(path, %complaint, "Lease record could not be read; it counts as held for the longest lease");
         }
         parsed
     }

@@ -20,7 +20,6 @@ use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::lease;
-use crate::zookeeper::schema::pending_fences::carrying;
 
 /// In a check, any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
 pub(crate) const ANY_VERSION: i32 = -1;
@@ -46,7 +45,7 @@ pub(crate) async fn take_over(
         multi.check(&candidate, ANY_VERSION);
     }
     multi.set(&of_slot.term, &lease::term(entry.nonce, longest, settings), Some(conditions.term));
-    let record = carrying(lease::held(&entry, &name, settings), &unfenced);
+    let record = lease::held(&entry, &name, unfenced, settings);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         Step(Part::Candidate, Right::Read, &candidate),
@@ -78,7 +77,7 @@ pub(crate) async fn renew(
     multi.check(&candidate, ANY_VERSION);
     multi.check(&of_slot.term, conditions.term);
     let unfenced = contact.shared.ledger.carried(entry.nonce);
-    let record = carrying(lease::held(&entry, &name, settings), &unfenced);
+    let record = lease::held(&entry, &name, unfenced, settings);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         Step(Part::Candidate, Right::Read, &candidate),

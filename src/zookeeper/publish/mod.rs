@@ -152,7 +152,7 @@ fn understood(publisher: &Publisher, data: &[u8], mzxid: i64) -> OrdersJson {
         Err(complaint) => {
             let mut last = publisher.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::replace(&mut *last, mzxid) != mzxid {
-                tracing::warn!(complaint, "The operators' orders could not be read, and are ignored");
+                tracing::warn!(%complaint, "The operators' orders could not be read, and are ignored");
             }
             OrdersJson::default()
         }

@@ -18,6 +18,7 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
 use crate::zookeeper::schema::candidate_name::SINGLE;
+use crate::zookeeper::schema::json;
 
 /// The JSON of the znode; in one of another program, every field may be missing.
 #[derive(Serialize, Deserialize, Default)]
@@ -77,8 +78,8 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     let (client, path) = (&contact.client, contact.shared.paths.candidate(SINGLE));
     candidate.tried = true;
     contact.shared.remember(&candidate);
-    let json = SeatJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
-    let data = serde_json::to_vec(&json).unwrap_or_default();
+    let seat = SeatJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
+    let data = json::written(&seat);
     let options = contact.shared.settings.acl.ephemeral();
     let created = client.create(&path, &data, &options);
     let found = client.get_data(&path);
