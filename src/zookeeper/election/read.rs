@@ -14,7 +14,7 @@ use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::order::Slot;
 use crate::zookeeper::client::error::{Fault, Right};
-use crate::zookeeper::election::{bootstrap, slots};
+use crate::zookeeper::election::bootstrap;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::schema::lease::Parsed;
@@ -214,9 +214,6 @@ pub(crate) fn shown(
 pub(crate) async fn repair(contact: &Contact) -> Result<(), Fault> {
     let settings = &contact.shared.settings;
     let own_lease = settings.own_lease(contact.negotiated);
-    if contact.shared.paths.is_for_several() {
-        return slots::repair(&contact.client, &contact.shared.paths, settings, own_lease).await;
-    }
     bootstrap::repair(&contact.client, &contact.shared.paths, settings, own_lease).await
 }
 
