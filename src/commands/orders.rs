@@ -97,7 +97,7 @@ impl Progress {
             if self.format == Format::Table {
                 // A reader that is gone is no reason to stop.
                 let mut output = std::io::stdout();
-                let _ = writeln!(output, "{}", printable(sentence)).and_then(|()| output.flush());
+                writeln!(output, "{}", printable(sentence)).and_then(|()| output.flush()).ok();
             }
         }
     }

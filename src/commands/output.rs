@@ -56,7 +56,7 @@ impl Output {
         if self.format == Format::Plain {
             for row in rows {
                 let cells: Vec<_> = row.iter().map(|cell| cell.text.as_str()).collect();
-                let _ = writeln!(text, "{}", cells.join("\t"));
+                writeln!(text, "{}", cells.join("\t")).ok();
             }
             return text;
         }
@@ -71,9 +71,9 @@ impl Output {
             let mut line = String::new();
             for (cell, width) in row.iter().zip(&widths) {
                 let padding = width.saturating_sub(cell.text.chars().count()) + 2;
-                let _ = write!(line, "{}{:padding$}", self.painted(cell), "");
+                write!(line, "{}{:padding$}", self.painted(cell), "").ok();
             }
-            let _ = writeln!(text, "{}", line.trim_end());
+            writeln!(text, "{}", line.trim_end()).ok();
         }
         text
     }
@@ -83,12 +83,12 @@ impl Output {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let mut text = String::new();
         for (name, cell) in facts {
-            let _ = if self.format == Format::Plain {
-                writeln!(text, "{name}\t{}", cell.text)
+            if self.format == Format::Plain {
+                writeln!(text, "{name}\t{}", cell.text).ok();
             } else {
                 let name = Cell::new(format!("{name:<width$}"), Tone::Faint);
-                writeln!(text, "{}  {}", self.painted(&name), self.painted(cell))
-            };
+                writeln!(text, "{}  {}", self.painted(&name), self.painted(cell)).ok();
+            }
         }
         text
     }

@@ -183,7 +183,7 @@ pub fn length(length: Duration) -> String {
     let mut text = String::new();
     for (unit, seconds) in units {
         if rest >= seconds {
-            let _ = write!(text, "{}{unit}", rest / seconds);
+            write!(text, "{}{unit}", rest / seconds).ok();
             rest %= seconds;
         }
     }

@@ -64,7 +64,7 @@ impl Metrics {
         self.gauges.read(status, now);
         let mut text = String::new();
         // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry);
+        encode(&mut text, &self.registry).ok();
         text
     }
 }
