@@ -39,6 +39,7 @@ const PLACES: &[Place] = &[
             "tokio",
             "futures_util",
             "spawns_core",
+            "thiserror",
             "tracing",
         ],
     ),
@@ -60,7 +61,7 @@ const PLACES: &[Place] = &[
     (
         "zookeeper::admin",
         &["core", "clock", "zookeeper::client", "zookeeper::schema"],
-        &["tokio", "futures_util", "tracing", "serde", "serde_json"],
+        &["tokio", "futures_util", "tracing", "serde", "serde_json", "thiserror"],
     ),
     // L3: the loop, and its onlookers.
     (

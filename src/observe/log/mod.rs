@@ -133,7 +133,7 @@ const fn level(why: Why) -> Level {
         | Why::Ineligible
         | Why::HandingOver
         | Why::StandingBack
-        | Why::BarsLifted
+        | Why::EligibleAgain
         | Why::TreeEmpty
         | Why::Released
         | Why::WaitOver => Level::INFO,

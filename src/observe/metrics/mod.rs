@@ -176,7 +176,7 @@ mod tests {
         let metrics = Metrics::new("job", "a");
         let now = at(NOW);
         let example = leading(now, now.lease);
-        let Held { grant, deadlines } = example.snapshot.tenure.unwrap();
+        let Held { grant, deadlines } = example.snapshot.held_term.unwrap();
         for run in [1, 2].map(RunId) {
             metrics.heed(&Action::Guard(Order::Start { run, deadlines: deadlines.unwrap(), grant }));
         }

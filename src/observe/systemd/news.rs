@@ -73,7 +73,7 @@ mod tests {
 
     fn following() -> Status {
         let mut status = example();
-        (status.snapshot.phase, status.snapshot.tenure, status.command) = (PhaseName::Following, None, None);
+        (status.snapshot.phase, status.snapshot.held_term, status.command) = (PhaseName::Following, None, None);
         status
     }
 
