@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::clock;
-use crate::zookeeper::admin::{AdminClient, Facts, Failure, Znode};
+use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
@@ -88,14 +88,14 @@ pub struct Below {
 /// # Errors
 ///
 /// There is no answer, or every znode is closed to us.
-pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, Failure> {
+pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, AdminError> {
     let (mut below, mut refused) = (Below::default(), None);
     let Some(children) = client.children(root).await? else { return Ok(None) };
     for name in children {
         match client.children(&format!("{root}/{name}")).await {
             Ok(Some(children)) if is_election(&children) => below.names.push(name),
             Ok(_) => {}
-            Err(forbidden @ Failure::Forbidden(_)) => {
+            Err(forbidden @ AdminError::Forbidden(_)) => {
                 below.closed.push(name);
                 refused = Some(forbidden);
             }
@@ -113,7 +113,7 @@ pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>
 /// # Errors
 ///
 /// There is no answer.
-pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, Failure> {
+pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, AdminError> {
     let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
     let mut seen = ElectionView { base: base.to_owned(), ..ElectionView::default() };
     seen.slots = slots(client, base, &children, &mut seen.unreadable).await?;
@@ -146,7 +146,7 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
 /// # Errors
 ///
 /// There is no answer.
-pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, SchemaError>>, Failure> {
+pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, SchemaError>>, AdminError> {
     let znode = client.read(&format!("{base}/{HISTORY}")).await?;
     Ok(znode.map(|znode| History::read(&znode.data)))
 }
@@ -156,7 +156,7 @@ async fn slots(
     base: &str,
     children: &[String],
     unreadable: &mut Vec<(String, String)>,
-) -> Result<Vec<SlotView>, Failure> {
+) -> Result<Vec<SlotView>, AdminError> {
     let mut places = Vec::new();
     if children.iter().any(|child| child == "slots") {
         let mut slots = client.children(&format!("{base}/slots")).await?.unwrap_or_default();
@@ -189,7 +189,7 @@ async fn queue(
     directory: &str,
     names: Names,
     holders: &[String],
-) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
+) -> Result<(Vec<Candidate>, Vec<String>), AdminError> {
     let holders: Vec<_> = holders.iter().map(String::as_str).collect();
     let (ordered, foreign) = queue::ordered(names, &client.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
@@ -218,7 +218,7 @@ async fn members(
     client: &AdminClient,
     base: &str,
     unreadable: &mut Vec<(String, String)>,
-) -> Result<BTreeMap<String, (Member, Facts)>, Failure> {
+) -> Result<BTreeMap<String, (Member, Facts)>, AdminError> {
     let directory = format!("{base}/{MEMBERS}");
     let mut members = BTreeMap::new();
     for id in client.children(&directory).await?.unwrap_or_default() {

@@ -15,7 +15,7 @@ use crate::core::lease::LEASE_LONGEST;
 use crate::core::order::Slot;
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::paths::{Paths, SlotPaths};
 use crate::zookeeper::schema::settings::Settings;
@@ -108,7 +108,7 @@ pub(crate) async fn repair(
     paths: &Paths,
     settings: &Settings,
     own_lease: Duration,
-) -> Result<(), Fault> {
+) -> Result<(), RequestError> {
     let found = look(client, paths).await?;
     if found.is_of_another_number(paths, settings) {
         return Ok(());
@@ -124,7 +124,7 @@ pub(crate) async fn repair(
     Ok(())
 }
 
-async fn look(client: &Connection, paths: &Paths) -> Result<Found, Fault> {
+async fn look(client: &Connection, paths: &Paths) -> Result<Found, RequestError> {
     let election = client.check_stat(&paths.election);
     let home_of_slots = client.get_data(&paths.home_of_slots());
     let plain = look_at(client, paths.plain());
@@ -140,18 +140,18 @@ async fn look(client: &Connection, paths: &Paths) -> Result<Found, Fault> {
     })
 }
 
-async fn look_at(client: &Connection, paths: SlotPaths) -> Result<FoundSlot, Fault> {
+async fn look_at(client: &Connection, paths: SlotPaths) -> Result<FoundSlot, RequestError> {
     let home = client.check_stat(&paths.home);
     let (term, lease) = (client.get_data(&paths.term), client.get_data(&paths.lease));
     let (home, term, lease) = tokio::join!(home, term, lease);
-    let read = |read, path| if_there(read).map_err(|fault| fault.without(Right::Read, path));
+    let read = |read, path| if_there(read).map_err(|error| error.without(Right::Read, path));
     let (home, term, lease) = (home?, read(term, &paths.term)?, read(lease, &paths.lease)?);
     let term_version = term.as_ref().map(|(_, stat)| stat.version);
     let term = term.map_or(Term::Missing, |(data, _)| lease::lease_of_term(&data).map_or(Term::Unreadable, Term::Of));
     Ok(FoundSlot { paths, home, lease, term, term_version })
 }
 
-fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Fault> {
+fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, RequestError> {
     match read {
         Ok(found) => Ok(Some(found)),
         Err(Error::NoNode) => Ok(None),
@@ -218,7 +218,7 @@ impl FoundSlot {
 
 /// All or nothing, and a lost record only under the term that was read. A late creation, in a term with a longer lease
 /// and after another deletion, would state too short a lease (found by tests/model).
-async fn create(client: &Connection, settings: &Settings, found: &Found, all: &[New]) -> Result<(), Fault> {
+async fn create(client: &Connection, settings: &Settings, found: &Found, all: &[New]) -> Result<(), RequestError> {
     if all.is_empty() {
         return Ok(());
     }
@@ -246,7 +246,7 @@ async fn create(client: &Connection, settings: &Settings, found: &Found, all: &[
         Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
             Ok(())
         }
-        Err(error) => Err(Fault::of_multi(&error, &steps)),
+        Err(error) => Err(RequestError::of_multi(&error, &steps)),
     }
 }
 

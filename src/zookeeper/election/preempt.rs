@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::action::Conditions;
 use crate::core::order::Slot;
 use crate::zookeeper::client::ensemble::ANY_VERSION;
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::election::read::{self, ROUNDS};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
@@ -34,7 +34,7 @@ struct Request {
 }
 
 /// Asks the leader to hand over if we are still next in the queue and its priority is still lower.
-pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
+pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), RequestError> {
     for _ in 0..ROUNDS {
         let Some((name, conditions, token)) = outranked(&contact).await? else {
             tracing::debug!("The leader is not asked to hand over: we are not next in line, or no leader is lower");
@@ -54,7 +54,7 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
                 let candidate = contact.shared.paths.candidate(&name);
                 let term = contact.shared.paths.of(conditions.slot).term;
                 let steps = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &term)];
-                return Err(Fault::of_multi(&error, &steps).without(Right::Create, &contact.shared.paths.base));
+                return Err(RequestError::of_multi(&error, &steps).without(Right::Create, &contact.shared.paths.base));
             }
         }
     }
@@ -62,7 +62,7 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
 }
 
 /// Our candidate and the present term, read anew: a candidate of higher priority may have come since the last view.
-async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, Fault> {
+async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, RequestError> {
     let Some((name, uuid)) = contact.shared.own(contact.number) else { return Ok(None) };
     let books = read::books(contact);
     let children = contact.client.get_children(&contact.shared.paths.election);
@@ -93,7 +93,7 @@ async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i6
 }
 
 /// Deletes a request for an earlier term. `false`: a request for this term exists.
-async fn clear(contact: &Contact, token: i64) -> Result<bool, Fault> {
+async fn clear(contact: &Contact, token: i64) -> Result<bool, RequestError> {
     let path = path(contact, Slot(0));
     match contact.client.get_data(&path).await {
         Ok((data, _)) if read(&data).is_ok_and(|request| request.token == token) => Ok(false),
