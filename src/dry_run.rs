@@ -28,17 +28,17 @@ pub fn text(config: &Config) -> String {
     ];
     let mut page = String::new();
     for (heading, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
-        let _ = writeln!(page, "{heading}");
+        writeln!(page, "{heading}").ok();
         for (name, value) in rows {
-            let _ = writeln!(page, "  {name:<25} {value}");
+            writeln!(page, "  {name:<25} {value}").ok();
         }
         page.push('\n');
     }
     if let Some(file) = &config.file {
-        let _ = writeln!(page, "Note: settings were read from {}", printable(&file.path));
+        writeln!(page, "Note: settings were read from {}", printable(&file.path)).ok();
     }
     for notice in &config.notices {
-        let _ = writeln!(page, "Note: {notice}");
+        writeln!(page, "Note: {notice}").ok();
     }
     page + "Nothing was connected, written or started (--dry-run).\n"
 }

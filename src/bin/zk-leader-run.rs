@@ -89,11 +89,10 @@ fn supervise(config: &Config, guards: Guards, onlookers: Observers) -> io::Resul
 fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
     let ensemble = wiring::ensemble(config, wiring::instance());
-    let outcome = runtime().map_err(|error| error.to_string());
-    let outcome = outcome.and_then(|runtime| {
+    let outcome = runtime().map_err(|error| error.to_string()).and_then(|runtime| {
         let outcome = runtime.block_on(release_orphaned::free_record(ensemble, orphaned));
         runtime.shutdown_background();
-        outcome
+        outcome.map_err(|error| error.to_string())
     });
     match outcome {
         Ok(Outcome::Freed) => {

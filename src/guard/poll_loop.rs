@@ -50,7 +50,7 @@ pub struct PollLoop {
     pause: Duration,
     /// The supervisor is gone; its descriptors would be ready for ever.
     is_alone: bool,
-    farewell: Option<GuardExit>,
+    guard_exit: Option<GuardExit>,
 }
 
 /// How the guard ends.
@@ -79,7 +79,7 @@ impl PollLoop {
             suspend: SuspendWatch::new(),
             pause: SHORTEST_PAUSE,
             is_alone: false,
-            farewell: None,
+            guard_exit: None,
         })
     }
 
@@ -89,9 +89,9 @@ impl PollLoop {
         loop {
             let ready = self.sleep()?;
             self.turn(ready)?;
-            if let Some(farewell) = self.farewell {
+            if let Some(guard_exit) = self.guard_exit {
                 self.tree.remove();
-                return Ok(farewell);
+                return Ok(guard_exit);
             }
         }
     }
@@ -155,7 +155,7 @@ impl PollLoop {
             Step::Freeze => self.tree.freeze(),
             Step::Thaw => self.tree.thaw(),
             Step::Report(report) => self.report(report),
-            Step::Quit { release } => self.farewell = Some(GuardExit { release }),
+            Step::Quit { release } => self.guard_exit = Some(GuardExit { release }),
         }
         Ok(())
     }

@@ -75,9 +75,10 @@ pub async fn run(
     invite(company.onlookers, &publisher, &election, &guard)?;
     let mut orders = election.orders();
     let effects = Effects::new(election, guard, errands.guards());
-    let (docket, preemption) = (OperatorOrders::default(), Preemption::new(company.preempt_after));
+    let (operator_orders, preemption) = (OperatorOrders::default(), Preemption::new(company.preempt_after));
     let (reporter, stop_again) = (Reporter::default(), false);
-    let mut stage = Supervisor { machine, publisher, effects, errands, docket, preemption, reporter, stop_again };
+    let mut stage =
+        Supervisor { machine, publisher, effects, errands, operator_orders, preemption, reporter, stop_again };
     let mut events: Vec<Event> = stage.errands.opening().chain([Event::Ticked]).collect();
     loop {
         let now = clock::now();
@@ -108,7 +109,7 @@ struct Supervisor {
     publisher: StatusPublisher,
     effects: Effects,
     errands: AuxiliaryCommands,
-    docket: OperatorOrders,
+    operator_orders: OperatorOrders,
     preemption: Preemption,
     reporter: Reporter,
     /// Do not wait for the last hooks.
@@ -120,8 +121,8 @@ impl Supervisor {
     #[must_use]
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let mut exit = self.turn(now, event);
-        let token = self.machine.snapshot().tenure.map(|held| held.grant.token);
-        for barred in self.docket.judge(now.lease, token).into_iter().flatten() {
+        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
+        for barred in self.operator_orders.judge(now.lease, token).into_iter().flatten() {
             exit = exit.or(self.turn(now, barred));
         }
         if self.preemption.judge(now.lease, &self.machine.snapshot()) {
@@ -132,14 +133,14 @@ impl Supervisor {
 
     /// `None`: there is no deadline.
     fn until_deadline(&self, now: Now) -> Option<Duration> {
-        let (orders, preemption) = (self.docket.next_deadline(now.lease), self.preemption.next_deadline());
+        let (orders, preemption) = (self.operator_orders.next_deadline(now.lease), self.preemption.next_deadline());
         let deadlines = [self.machine.next_deadline(now), orders, preemption];
         deadlines.into_iter().flatten().min().map(|deadline| now.lease.until(deadline))
     }
 
     /// Stores the operator orders; the next turn applies them.
     fn hear(&mut self, orders: Orders) -> Event {
-        self.docket.hear(clock::now().lease, orders);
+        self.operator_orders.hear(clock::now().lease, orders);
         Event::Ticked
     }
 
@@ -155,8 +156,8 @@ impl Supervisor {
         }
         let exit = self.effects.carry_out_all(&actions);
         self.errands.note(now.lease, &event, &actions, || self.effects.election().unfenced());
-        let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
-        let news = self.reporter.turn((now, clock::time_of_day()), &event, &snapshot, bars, &actions);
+        let (snapshot, ineligibilities) = (self.machine.snapshot(), self.machine.ineligibilities());
+        let news = self.reporter.turn((now, clock::time_of_day()), &event, &snapshot, ineligibilities, &actions);
         news.account.into_iter().for_each(|account| self.effects.election().describe(account));
         news.terms.into_iter().for_each(|term| self.effects.election().write_down(term));
         exit

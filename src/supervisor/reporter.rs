@@ -39,7 +39,7 @@ impl Reporter {
         (clock, now): (Now, i64),
         event: &Event,
         snapshot: &Snapshot,
-        bars: Ineligibilities,
+        ineligibilities: Ineligibilities,
         actions: &[Action],
     ) -> News {
         let mut news = News::default();
@@ -49,8 +49,8 @@ impl Reporter {
             self.dead_since = Some(now.saturating_sub(i64::try_from(late.as_millis()).unwrap_or(i64::MAX)));
         }
         self.kill_at =
-            snapshot.tenure.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
-        let account = account(snapshot, bars, self.account.since);
+            snapshot.held_term.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
+        let account = account(snapshot, ineligibilities, self.account.since);
         if account != self.account {
             let since = if account.phase == self.account.phase { self.account.since } else { now };
             self.account = MemberStatus { since, ..account };
@@ -66,7 +66,7 @@ impl Reporter {
     }
 
     fn began(&mut self, now: i64, snapshot: &Snapshot) -> Option<Term> {
-        let grant = snapshot.tenure.map(|held| held.grant)?;
+        let grant = snapshot.held_term.map(|held| held.grant)?;
         if self.term.as_ref().is_some_and(|term| term.token == grant.token) {
             return None;
         }
@@ -99,14 +99,14 @@ impl Reporter {
     }
 }
 
-fn account(snapshot: &Snapshot, bars: Ineligibilities, since: i64) -> MemberStatus {
-    let role = if snapshot.tenure.is_some() { "leader" } else { "follower" };
-    let token = snapshot.tenure.map(|held| held.grant.token);
+fn account(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i64) -> MemberStatus {
+    let role = if snapshot.held_term.is_some() { "leader" } else { "follower" };
+    let token = snapshot.held_term.map(|held| held.grant.token);
     let why_not = [
-        (bars.unhealthy, "unhealthy"),
-        (bars.ineligible, "not eligible by its own command"),
-        (bars.handing_over, "makes room for a handover"),
-        (bars.stand_back_until.is_some(), "stands back after it has resigned"),
+        (ineligibilities.unhealthy, "unhealthy"),
+        (ineligibilities.ineligible, "not eligible by its own command"),
+        (ineligibilities.handing_over, "makes room for a handover"),
+        (ineligibilities.stand_back_until.is_some(), "stands back after it has resigned"),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
     MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token }
@@ -137,7 +137,7 @@ mod tests {
             lease_left: None,
             next_in: None,
         });
-        let gone = Snapshot { tenure: None, ..snapshot };
+        let gone = Snapshot { held_term: None, ..snapshot };
         reporter.turn((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
         let told = reporter.turn((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));

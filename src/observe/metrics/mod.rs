@@ -64,7 +64,7 @@ impl Metrics {
         self.gauges.read(status, now);
         let mut text = String::new();
         // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry);
+        encode(&mut text, &self.registry).ok();
         text
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         let metrics = Metrics::new("job", "a");
         let now = at(NOW);
         let example = leading(now, now.lease);
-        let Held { grant, deadlines } = example.snapshot.tenure.unwrap();
+        let Held { grant, deadlines } = example.snapshot.held_term.unwrap();
         for run in [1, 2].map(RunId) {
             metrics.heed(&Action::Guard(Order::Start { run, deadlines: deadlines.unwrap(), grant }));
         }

@@ -13,7 +13,7 @@ use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::environment::{self, Identity};
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 pub(super) struct Fence {
     runner: Runner,

@@ -48,7 +48,7 @@ impl HealthWatch {
             let now = clock::now().lease;
             if self.health.begin_check(now) && !self.runner.start(now, Timestamp::NEVER, self.briefing()) {
                 if let Some(is_healthy) = self.health.checked(now, false) {
-                    return barred(!is_healthy);
+                    return ineligible(!is_healthy);
                 }
                 continue;
             }
@@ -58,7 +58,7 @@ impl HealthWatch {
                 () = next => continue,
             };
             if let Some(is_healthy) = self.judge(outcome) {
-                return barred(!is_healthy);
+                return ineligible(!is_healthy);
             }
         }
     }
@@ -93,6 +93,6 @@ impl HealthWatch {
     }
 }
 
-pub(super) fn barred(on: bool) -> Event {
-    Event::Barred { bar: Ineligibility::Unhealthy, on }
+pub(super) fn ineligible(on: bool) -> Event {
+    Event::Ineligible { reason: Ineligibility::Unhealthy, on }
 }

@@ -21,7 +21,7 @@ use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
 use crate::supervisor::zombies;
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 use eligibility::Eligibility;
 use fence::Fence;
@@ -142,8 +142,8 @@ impl AuxiliaryCommands {
 
     /// Events before the first turn of the machine: until the first check, this host is ineligible.
     pub fn opening(&self) -> impl Iterator<Item = Event> + use<> {
-        let health = self.health.as_ref().map(|_| health::barred(true));
-        health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::barred(true)))
+        let health = self.health.as_ref().map(|_| health::ineligible(true));
+        health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::ineligible(true)))
     }
 
     /// Handles an event and the machine's actions. `unfenced`: the leaders to fence, from the record of our term.
