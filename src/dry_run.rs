@@ -24,7 +24,7 @@ pub fn text(config: &Config) -> String {
         ("Take-over by the next in line", take_over(config)),
         ("Command", command(config)),
         ("Monitoring", watching(config)),
-        ("Auxiliary commands", errands(config)),
+        ("Auxiliary commands", auxiliary_commands(config)),
     ];
     let mut page = String::new();
     for (heading, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
@@ -213,7 +213,7 @@ fn watching(config: &Config) -> Rows {
     ]
 }
 
-fn errands(config: &Config) -> Rows {
+fn auxiliary_commands(config: &Config) -> Rows {
     let mut rows = Rows::new();
     if let Some((health, settings)) = &config.auxiliary.health {
         let every = format!("every {}, killed after {}", length(settings.interval), length(health.timeout));

@@ -63,7 +63,7 @@ const PLACES: &[Place] = &[
         &["core", "clock", "zookeeper::client", "zookeeper::schema"],
         &["tokio", "futures_util", "tracing", "serde", "serde_json", "thiserror"],
     ),
-    // L3: the loop, and its onlookers.
+    // L3: the loop, and its observers.
     (
         "observe",
         &["core", "clock", "guard", "zookeeper"],

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
-use crate::cli::{EarlyExit as Stop, Stream};
+use crate::cli::{EarlyExit, Stream};
 use crate::clock;
 use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
 use crate::config::error::quoted;
@@ -153,9 +153,9 @@ pub fn run(asked: &Asked) -> ExitCode {
         Err(error) => Err(CommandError::not_known(error.to_string())),
     };
     let stop = match outcome {
-        Ok(Answer { text, status }) => Stop { text, stream: Stream::Stdout, status },
+        Ok(Answer { text, status }) => EarlyExit { text, stream: Stream::Stdout, status },
         Err(CommandError { sentence, status }) => {
-            Stop { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
+            EarlyExit { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
         }
     };
     stop.print()

@@ -18,7 +18,7 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::timerfd::{self, TimerFd, TimerFlags};
 use nix::time::ClockId;
 
-use super::briefing::{AuxiliaryCommand, ERRAND_LONGEST, decode_errand};
+use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
 use super::policy::{Input, Policy, Step};
 use super::probe::PROBE;
 use super::protocol::{decode_order, encode_report};
@@ -71,7 +71,7 @@ impl PollLoop {
             tree,
             socket,
             supervisor,
-            record: vec![0; ERRAND_LONGEST + 1],
+            record: vec![0; AUXILIARY_LONGEST + 1],
             outbox: VecDeque::with_capacity(OUTBOX),
             deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
@@ -175,7 +175,7 @@ impl PollLoop {
         if let Some(order) = decode_order(record) {
             return self.step(Input::Ordered(order));
         }
-        let Some(AuxiliaryCommand { run, deadlines, briefing }) = decode_errand(record) else { return Ok(()) };
+        let Some(AuxiliaryCommand { run, deadlines, briefing }) = decode_auxiliary(record) else { return Ok(()) };
         if !self.tree.brief(briefing) {
             return Ok(());
         }

@@ -49,7 +49,7 @@ impl Status {
     }
 
     /// Whether an event is not about a session that was given up already.
-    pub fn concerns(&self, event: &Event) -> bool {
+    pub fn is_current(&self, event: &Event) -> bool {
         match *event {
             Event::Connected { session, .. }
             | Event::ContactRestored { session }
@@ -61,8 +61,8 @@ impl Status {
         }
     }
 
-    /// Takes note of an event that the machine is about to hear, and that concerns us.
-    pub fn hear(&mut self, event: &Event) {
+    /// Takes note of an event that is current.
+    pub fn on_event(&mut self, event: &Event) {
         match *event {
             Event::Connected { .. } | Event::ContactRestored { .. } => self.in_contact = true,
             Event::ContactLost { .. }
@@ -77,8 +77,8 @@ impl Status {
         }
     }
 
-    /// Takes note of what the machine has decided.
-    pub fn heed(&mut self, now: Now, action: &Action) {
+    /// Takes note of an action of the machine.
+    pub fn on_action(&mut self, now: Now, action: &Action) {
         match *action {
             Action::Connect { .. } => self.in_contact = false,
             Action::Announce(Transition { why, .. }) => (self.since, self.why) = (now.lease, Some(why)),
@@ -87,7 +87,7 @@ impl Status {
     }
 
     /// The loop has turned.
-    pub fn turn(&mut self, now: Now, snapshot: Snapshot) {
+    pub fn on_turn(&mut self, now: Now, snapshot: Snapshot) {
         (self.turned, self.snapshot) = (now, snapshot);
     }
 
@@ -255,7 +255,7 @@ pub mod tests {
         frozen.snapshot.frozen = true;
         assert_eq!(frozen.role(later(0)), Role::Neither);
         let mut ended = example();
-        ended.hear(&Event::GuardGone);
+        ended.on_event(&Event::GuardGone);
         assert_eq!(ended.role(later(0)), Role::Neither);
     }
 
@@ -264,11 +264,11 @@ pub mod tests {
         let mut status = example();
         (status.snapshot.phase, status.snapshot.held_term, status.command) = (PhaseName::Following, None, None);
         assert_eq!(status.role(later(0)), Role::Standby);
-        assert!(!status.concerns(&Event::ContactLost { session: SessionNumber(1) }), "that was another session");
-        assert!(status.concerns(&Event::ContactLost { session: SessionNumber(2) }));
-        status.hear(&Event::ContactLost { session: SessionNumber(2) });
+        assert!(!status.is_current(&Event::ContactLost { session: SessionNumber(1) }), "that was another session");
+        assert!(status.is_current(&Event::ContactLost { session: SessionNumber(2) }));
+        status.on_event(&Event::ContactLost { session: SessionNumber(2) });
         assert_eq!(status.role(later(0)), Role::Neither);
-        status.hear(&Event::ContactRestored { session: SessionNumber(2) });
+        status.on_event(&Event::ContactRestored { session: SessionNumber(2) });
         assert!(status.is_ready(later(0)));
         status.snapshot.view = None;
         assert!(!status.is_ready(later(0)), "connected, and not in line yet");

@@ -14,7 +14,7 @@ use crate::zookeeper::schema::history::Term;
 /// The state that was published last.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
-    account: MemberStatus,
+    status: MemberStatus,
     /// Our present term.
     term: Option<Term>,
     /// Why its command was stopped.
@@ -28,13 +28,13 @@ pub(super) struct Reporter {
 /// What to publish now.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    pub account: Option<MemberStatus>,
+    pub status: Option<MemberStatus>,
     pub terms: Vec<Term>,
 }
 
 impl Reporter {
-    /// Call it after a turn of the machine, with the time of day.
-    pub fn turn(
+    /// Call it after each event that the machine has handled, with the time of day.
+    pub fn update(
         &mut self,
         (clock, now): (Now, i64),
         event: &Event,
@@ -50,11 +50,11 @@ impl Reporter {
         }
         self.kill_at =
             snapshot.held_term.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
-        let account = account(snapshot, ineligibilities, self.account.since);
-        if account != self.account {
-            let since = if account.phase == self.account.phase { self.account.since } else { now };
-            self.account = MemberStatus { since, ..account };
-            news.account = Some(self.account.clone());
+        let status = member_status(snapshot, ineligibilities, self.status.since);
+        if status != self.status {
+            let since = if status.phase == self.status.phase { self.status.since } else { now };
+            self.status = MemberStatus { since, ..status };
+            news.status = Some(self.status.clone());
         }
         for action in actions {
             if let Action::Announce(transition) = action {
@@ -99,7 +99,7 @@ impl Reporter {
     }
 }
 
-fn account(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i64) -> MemberStatus {
+fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i64) -> MemberStatus {
     let role = if snapshot.held_term.is_some() { "leader" } else { "follower" };
     let token = snapshot.held_term.map(|held| held.grant.token);
     let why_not = [
@@ -124,7 +124,7 @@ mod tests {
         let (begun, woken) = (at(Duration::ZERO), at(Duration::from_secs(60)));
         let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
         let mut reporter = Reporter::default();
-        let first = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Ineligibilities::default(), &[]);
+        let first = reporter.update((begun, 1_000), &Event::Ticked, &snapshot, Ineligibilities::default(), &[]);
         assert_eq!(first.terms.len(), 1);
         let (run, status) = (RunId(1), ChildStatus::Signaled(9));
         let tree_ended = Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline });
@@ -138,8 +138,8 @@ mod tests {
             next_in: None,
         });
         let gone = Snapshot { held_term: None, ..snapshot };
-        reporter.turn((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
-        let told = reporter.turn((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
+        reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
+        let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
     }
 }

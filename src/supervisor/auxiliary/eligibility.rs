@@ -30,10 +30,6 @@ impl Eligibility {
         Self { runner, timeout, pause, identity, state: State::AskAt(Timestamp::ZERO) }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     /// A changed verdict for the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {

@@ -35,10 +35,6 @@ impl Fence {
         Self { runner, timeout, identity, wanted: None, fencing: None }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     /// Fences all of these leaders for the machine.
     pub(super) fn begin(&mut self, grant: Grant, unfenced: Vec<PendingFence>) {
         self.wanted = Some(Wanted { grant, left: unfenced.into() });

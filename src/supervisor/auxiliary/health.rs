@@ -29,10 +29,6 @@ impl HealthWatch {
         Self { health, runner, timeout, identity, term: None }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     pub(super) fn command_started(&mut self, now: Timestamp, term: Option<Grant>) {
         self.term = term;
         self.health.command_started(now);

@@ -86,9 +86,9 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     let books = read::books(contact);
     let (created, found, books) = tokio::join!(created, found, books);
     let czxid = match (created, found) {
-        (Ok((stat, _)), _) => Some(stat.czxid),
-        (Err(Error::NodeExists), Ok((data, stat))) => match owner(&data, &stat, contact.id(), candidate.uuid) {
-            Owner::Us => Some(stat.czxid),
+        (Ok((created, _)), _) => Some(created.czxid),
+        (Err(Error::NodeExists), Ok((data, found))) => match owner(&data, &found, contact.id(), candidate.uuid) {
+            Owner::Us => Some(found.czxid),
             Owner::Other => None,
             Owner::OurPast => {
                 tracing::debug!("Seat of an earlier candidacy was given up");
