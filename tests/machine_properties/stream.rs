@@ -190,7 +190,7 @@ fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
             [usize::from(place & 3)];
     match kind % 28 {
         22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },
-        23 => Event::Barred { bar, on: true },
-        _ => Event::Barred { bar, on: false },
+        23 => Event::Ineligible { reason: bar, on: true },
+        _ => Event::Ineligible { reason: bar, on: false },
     }
 }
