@@ -10,6 +10,7 @@ mod host;
 mod line;
 mod lossy;
 mod runs;
+mod second_looks;
 mod sessions;
 mod single;
 mod slots;
