@@ -9,6 +9,7 @@ mod bootstrap;
 mod host;
 mod line;
 mod lossy;
+mod retries;
 mod runs;
 mod second_looks;
 mod sessions;
