@@ -220,12 +220,14 @@ impl Election {
                 }
                 () = retired.wait() => (None, Err(RequestError::unknown("the session was given up"))),
             };
+            // Given up for its silence, it does not seem connected any more.
+            let was_silent = by.as_ref().is_some_and(|contact| contact.client.was_silent());
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
             let answered = !matches!(answer, Err(RequestError::Unknown(_)));
             let unanswered = contact.unanswered.note(answered, asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
-            if unanswered >= contact.negotiated && contact.seems_connected() {
+            if unanswered >= contact.negotiated && (was_silent || contact.seems_connected()) {
                 tracing::info!("No request has been answered for the session timeout; the session is given up");
                 contact.shared.tell(Event::SessionOver { session: contact.number });
             }

@@ -97,7 +97,7 @@ impl Machine {
         let (Some(held), Some(timing)) = (self.held_term, self.timing().copied()) else { return };
         let Some(deadlines) = held.deadlines else { return };
         let over = now.observer >= self.start_from(held.not_before);
-        let contact = now.lease < timing.contact_lost_at(held.acked_sent_at);
+        let contact = now.lease < timing.quick_until(held.acked_sent_at);
         if !over || !contact || now.lease >= deadlines.stop_at || self.run.is_some() {
             match self.phase {
                 Phase::Waiting => {}
@@ -191,7 +191,7 @@ impl Machine {
         if let Some(run) = self.run {
             self.order(Order::Extend { run, deadlines });
         }
-        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.contact_lost_at(sent_at) {
+        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.quick_until(sent_at) {
             self.resume(now);
         }
     }
