@@ -9,13 +9,16 @@ use tokio::task::AbortHandle;
 /// A background task.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What a simulation makes of a task.
+pub type Wrap = fn(Task) -> Task;
+
 thread_local! {
-    static SIMULATED: Cell<Option<fn(Task) -> Task>> = const { Cell::new(None) };
+    static SIMULATED: Cell<Option<Wrap>> = const { Cell::new(None) };
 }
 
 /// From now on, [`spawn`] starts in this thread what `wrap` makes of a task: for tests that run this program in virtual
 /// time. `None`: the task itself.
-pub fn simulate(wrap: Option<fn(Task) -> Task>) {
+pub fn simulate(wrap: Option<Wrap>) {
     SIMULATED.set(wrap);
 }
 
