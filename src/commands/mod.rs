@@ -161,6 +161,14 @@ pub fn run(asked: &Asked) -> ExitCode {
     stop.print()
 }
 
+/// The exit status, and the text for standard output or, if there is no answer, for standard error.
+pub async fn ask(asked: &Asked) -> (u8, String) {
+    match answer(asked).await.map_err(|error| error.for_question(&asked.question)) {
+        Ok(Answer { text, status }) => (status, text),
+        Err(CommandError { sentence, status }) => (status, sentence),
+    }
+}
+
 async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
     if asked.question == Question::Doctor {
         return doctor::answer(asked, output_for(asked.format)).await;

@@ -18,8 +18,9 @@ use crate::core::health::Settings as HealthSettings;
 use crate::core::order::{Grant, Report};
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
-use crate::guard::handle::{self, Handle, Spawned};
+use crate::guard::handle::{self, Spawned};
 use crate::observe::metrics::Metrics;
+use crate::supervisor::guard::Guard;
 use crate::zookeeper::schema::lease::PendingFence;
 
 use eligibility::Eligibility;
@@ -61,20 +62,21 @@ pub struct Guards {
 /// The guards in the runtime.
 #[derive(Debug)]
 pub struct Handles {
-    pub command: Handle,
-    pub hook: Option<Handle>,
-    pub health: Option<Handle>,
-    pub eligible: Option<Handle>,
-    pub fence: Option<Handle>,
+    pub command: Guard,
+    pub hook: Option<Guard>,
+    pub health: Option<Guard>,
+    pub eligible: Option<Guard>,
+    pub fence: Option<Guard>,
 }
 
 impl Guards {
     /// # Errors
     /// Outside of a tokio runtime with I/O.
     pub fn into_handles(self) -> io::Result<Handles> {
-        let into_handle = |guard: Option<Spawned>| guard.map(Spawned::into_handle).transpose();
+        let forked = |guard: Spawned| guard.into_handle().map(Guard::Forked);
+        let into_handle = |guard: Option<Spawned>| guard.map(forked).transpose();
         Ok(Handles {
-            command: self.command.into_handle()?,
+            command: forked(self.command)?,
             hook: into_handle(self.hook)?,
             health: into_handle(self.health)?,
             eligible: into_handle(self.eligible)?,
@@ -87,7 +89,7 @@ impl Handles {
     /// The processes of all guards.
     pub fn pids(&self) -> Vec<i32> {
         let auxiliary = [&self.hook, &self.health, &self.eligible, &self.fence].into_iter().flatten();
-        [&self.command].into_iter().chain(auxiliary).flat_map(Handle::pids).collect()
+        [&self.command].into_iter().chain(auxiliary).flat_map(Guard::pids).collect()
     }
 }
 
@@ -127,7 +129,7 @@ pub struct AuxiliaryCommands {
 
 impl AuxiliaryCommands {
     /// Also returns the handle of the command's guard.
-    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, Handle) {
+    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, Guard) {
         let all = guards.pids();
         let identity = || settings.identity.clone();
         let runner = |name, guard, timeout| Runner::new(name, guard, timeout, &all, metrics);
@@ -209,6 +211,7 @@ impl AuxiliaryCommands {
     pub async fn next(&mut self) -> Event {
         let Self { hooks, health, eligibility, fence, .. } = self;
         tokio::select! {
+            biased;
             event = next_of(fence.as_mut().map(Fence::verdict)) => event,
             event = next_of(health.as_mut().map(HealthWatch::verdict)) => event,
             event = next_of(eligibility.as_mut().map(Eligibility::verdict)) => event,

@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
-use crate::guard::handle::Handle;
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
+use crate::supervisor::guard::Guard;
 
 /// SIGTERM comes this long before SIGKILL, but at most a tenth of the whole time.
 const NOTICE_LONGEST: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const NOTICE_PER_TIMEOUT: u32 = 10;
 pub(super) struct Runner {
     /// The option of the command.
     name: &'static str,
-    guard: Handle,
+    guard: Guard,
     timeout: Duration,
     last: RunId,
     state: State,
@@ -66,7 +66,7 @@ impl Runner {
     /// `guards`: our children outside of its tree.
     pub(super) fn new(
         name: &'static str,
-        guard: Handle,
+        guard: Guard,
         timeout: Duration,
         guards: &[i32],
         metrics: &Arc<Metrics>,

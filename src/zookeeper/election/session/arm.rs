@@ -13,6 +13,7 @@ use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::background;
 use crate::core::event::{Candidacy, Event};
 use crate::core::order::Slot;
 use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
@@ -46,11 +47,11 @@ pub(crate) fn keep_record(contact: &Contact, candidacy: Candidacy, slot: Slot, w
             Some(None) => {}
         }
     };
-    contact.watches.keep_record(candidacy, slot, || tokio::spawn(follow).abort_handle());
+    contact.watches.keep_record(candidacy, slot, || background::spawn(follow));
 }
 
 fn spawn(contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) -> AbortHandle {
-    tokio::spawn(follow(Arc::downgrade(contact), candidacy, watch)).abort_handle()
+    background::spawn(follow(Arc::downgrade(contact), candidacy, watch))
 }
 
 async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
