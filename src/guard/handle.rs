@@ -81,7 +81,7 @@ pub struct Spawned {
     processes: Processes,
     socket: OwnedFd,
     containment: Containment,
-    lease_file: Option<LeaseFile>,
+    lease_file: Option<Box<LeaseFile>>,
     /// Why there is no lease file for the command.
     lease_file_lack: Option<io::Error>,
     terminal: Option<Terminal>,
@@ -160,6 +160,7 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
         }
         Ok(ForkResult::Parent { child }) => {
             drop(tells);
+            let lease_file = lease_file.map(Box::new);
             let processes = Processes::told(child.as_raw(), &told).inspect_err(|_| containment.remove())?;
             Ok(Spawned { processes, socket: ours, containment, lease_file, lease_file_lack, terminal, born_with })
         }
@@ -234,7 +235,7 @@ pub struct Handle {
     socket: Arc<UnixDatagram>,
     probed: watch::Sender<()>,
     containment: Containment,
-    lease_file: Option<LeaseFile>,
+    lease_file: Option<Box<LeaseFile>>,
     terminal: Option<Terminal>,
     born_with: Vec<i32>,
 }

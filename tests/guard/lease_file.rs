@@ -207,7 +207,7 @@ pub fn a_lease_file_of_processes_that_were_all_killed_ends_by_itself_and_is_remo
     }
     assert_eq!(view(&path).left(now()), Duration::ZERO);
     // A file that is held, and one of somebody else, stay.
-    let other = directory.path().join("other");
+    let other = directory.path().join("zk-leader-lease-of-the-command");
     File::create(&other).unwrap();
     let mut next = Setting::new(Contain::Subreaper, &["sh", "-c", TELLS]);
     next.command.env("RUNTIME_DIRECTORY", directory.path());

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_lease_that_is_over_has_nothing_left_whatever_its_end() {
         let deadlines = Deadlines { stop_at: Timestamp::NEVER, kill_at: Timestamp::from_nanos(10) };
-        let of = |state| LeaseView { deadlines, state, ..LeaseView::NONE };
+        let of = |state| LeaseView { state, deadlines, ..LeaseView::NONE };
         assert_eq!(of(LeaseState::Over).left(Timestamp::ZERO), Duration::ZERO);
         for state in [LeaseState::Leading, LeaseState::Paused, LeaseState::Stopping] {
             let left = [0, 9, 10, 11].map(|now| of(state).left(Timestamp::from_nanos(now)).as_nanos());

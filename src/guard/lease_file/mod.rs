@@ -50,10 +50,12 @@ impl LeaseFile {
         let boot_id = reading::boot_id()?;
         let first = LeaseView::NONE.encode(0, boot_id);
         let named = || NamedFile::make(&first).map(Kind::Named);
-        let sealed = || match is_hidden || !get_dumpable()? {
-            false => SealedFile::make(&first).map(Kind::Sealed),
+        let sealed = || {
             // `proc_pid_fd(5)`
-            true => Err(io::Error::other("the command may not look into the guard's /proc")),
+            if is_hidden || !get_dumpable()? {
+                return Err(io::Error::other("the command may not look into the guard's /proc"));
+            }
+            SealedFile::make(&first).map(Kind::Sealed)
         };
         // A command that root starts may change its user.
         let file = if geteuid().is_root() { either(named, sealed) } else { either(sealed, named) }?;

@@ -6,17 +6,19 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, fchmod, flock, fstatfs, linkat, openat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, fchmod, flock, linkat, openat, statfs};
 
 use super::at;
 use super::layout::{KILL_AT, SEQUENCE, SIZE, STATE};
 use crate::clock;
 
-const PREFIX: &str = "lease-";
+/// In a directory that may be shared with the command.
+const PREFIX: &str = "zk-leader-lease-";
 /// Where root keeps its files; in many containers, only the second is a tmpfs.
 const OF_ROOT: [&str; 2] = ["/run/zk-leader-run", "/dev/shm/zk-leader-run"];
 /// `statfs(2)`
@@ -43,17 +45,19 @@ impl NamedFile {
     }
 
     fn make_in(directory: &Path, first: &[u8; SIZE]) -> io::Result<Self> {
-        if DirBuilder::new().mode(0o755).create(directory).is_ok() {
+        let is_new = !directory.exists();
+        let present = if is_new { directory.parent().unwrap_or(directory) } else { directory };
+        if u64::try_from(statfs(present)?.f_type) != Ok(TMPFS_MAGIC) {
+            return Err(io::Error::other("it is not on a tmpfs"));
+        }
+        if is_new && DirBuilder::new().mode(0o755).create(directory).is_ok() {
             // Whatever the umask says.
             fs::set_permissions(directory, Permissions::from_mode(0o755))?;
         }
         let opened = File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(directory)?;
-        let (metadata, kind) = (opened.metadata()?, fstatfs(&opened)?.f_type);
+        let metadata = opened.metadata()?;
         if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
             return Err(io::Error::other("others may change it"));
-        }
-        if u64::try_from(kind) != Ok(TMPFS_MAGIC) {
-            return Err(io::Error::other("it is not a tmpfs"));
         }
         remove_stale(directory);
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -62,7 +66,7 @@ impl NamedFile {
         file.write_all_at(first, 0)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), clock::now().lease.as_nanos());
-        let nameless = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
         linkat(CWD, nameless, &opened, &name, AtFlags::SYMLINK_FOLLOW)?;
         Ok(Self { file, path: directory.join(name) })
     }
@@ -125,7 +129,8 @@ fn remove_stale(directory: &Path) {
     for entry in entries.filter(|entry| is_ours(&entry.file_name())) {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let Ok(file) = File::options().read(true).custom_flags(flags).open(entry.path()) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        let is_lease = file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == SIZE as u64);
+        if is_lease && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // One that stays is harmless: its lease has ended.
             let _ = fs::remove_file(entry.path());
         }

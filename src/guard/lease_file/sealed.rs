@@ -48,9 +48,8 @@ impl SealedFile {
 
     pub(super) fn close(&self, bytes: &[u8; SIZE]) {
         let over = words(bytes);
-        for at in [KILL_AT, STATE] {
-            self.words[at].store(over[at], Ordering::Release);
-        }
+        self.words[KILL_AT].store(over[KILL_AT], Ordering::Release);
+        self.words[STATE].store(over[STATE], Ordering::Release);
     }
 }
 
