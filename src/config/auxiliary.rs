@@ -24,11 +24,16 @@ pub struct Auxiliary {
 
 pub(super) fn read(layers: &Layers) -> Result<Auxiliary, ConfigError> {
     let mut notices = Vec::new();
-    let hook = errand(&mut notices, layers.given("hook")?, &layers.required("hook-timeout")?, "--hook")?;
+    let hook = auxiliary_command(&mut notices, layers.given("hook")?, &layers.required("hook-timeout")?, "--hook")?;
     let health = health(&mut notices, layers)?;
-    let eligible =
-        errand(&mut notices, layers.given("eligible-cmd")?, &layers.required("eligible-timeout")?, "--eligible-cmd")?;
-    let fence = errand(&mut notices, layers.given("fence-cmd")?, &layers.required("fence-timeout")?, "--fence-cmd")?;
+    let eligible = auxiliary_command(
+        &mut notices,
+        layers.given("eligible-cmd")?,
+        &layers.required("eligible-timeout")?,
+        "--eligible-cmd",
+    )?;
+    let fence =
+        auxiliary_command(&mut notices, layers.given("fence-cmd")?, &layers.required("fence-timeout")?, "--fence-cmd")?;
     Ok(Auxiliary { hook, health, eligible, fence, notices })
 }
 
@@ -47,13 +52,13 @@ fn health(
         failures: count(&failures)?,
         grace: duration::parse(&grace, Zero::Meaningful)?,
     };
-    let errand = errand(notices, command, &timeout, OPTION)?;
-    if errand.is_none() {
+    let health = auxiliary_command(notices, command, &timeout, OPTION)?;
+    if health.is_none() {
         for setting in [&interval, &failures, &grace] {
             unless_default(notices, setting, OPTION);
         }
     }
-    Ok(errand.map(|errand| (errand, settings)))
+    Ok(health.map(|command| (command, settings)))
 }
 
 fn count(setting: &Setting) -> Result<u32, ConfigError> {
@@ -63,7 +68,7 @@ fn count(setting: &Setting) -> Result<u32, ConfigError> {
     }
 }
 
-fn errand(
+fn auxiliary_command(
     notices: &mut Vec<String>,
     command: Option<Setting>,
     timeout: &Setting,

@@ -195,7 +195,7 @@ pub enum Event {
     /// The fence command of the term with this token has ended. `is_fenced`: it succeeded in time.
     Fenced { token: i64, is_fenced: bool },
     /// This reason for ineligibility begins, or (`on` false) ends.
-    Barred { bar: Ineligibility, on: bool },
+    Ineligible { reason: Ineligibility, on: bool },
 
     /// The guard reported.
     Guard(Report),

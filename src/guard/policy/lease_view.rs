@@ -1,6 +1,6 @@
 //! The lease as the guard's machine sees it, for the lease file: never longer than the deadlines that it keeps.
 
-use super::{Life, Policy, Supervisor};
+use super::{Life, Phase, Policy};
 use crate::core::order::Deadlines;
 use crate::guard::lease_file::layout::{LeaseState, LeaseView};
 
@@ -14,11 +14,11 @@ impl Policy {
 impl Life {
     fn lease(&self) -> LeaseView {
         let Deadlines { stop_at, kill_at } = self.deadlines;
-        let (state, kill_at) = match self.stage {
-            Supervisor::Running if self.paused => (LeaseState::Paused, kill_at),
-            Supervisor::Running => (LeaseState::Leading, kill_at),
-            Supervisor::Stopping { by, .. } => (LeaseState::Stopping, kill_at.min(by)),
-            Supervisor::Killing { .. } => return LeaseView::NONE,
+        let (state, kill_at) = match self.phase {
+            Phase::Running if self.paused => (LeaseState::Paused, kill_at),
+            Phase::Running => (LeaseState::Leading, kill_at),
+            Phase::Stopping { by, .. } => (LeaseState::Stopping, kill_at.min(by)),
+            Phase::Killing { .. } => return LeaseView::NONE,
         };
         let deadlines = Deadlines { stop_at: stop_at.min(kill_at), kill_at };
         LeaseView { token: self.grant.token, term: self.grant.term, state, deadlines }
