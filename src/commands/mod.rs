@@ -7,6 +7,7 @@ mod doctor;
 mod enable;
 mod handover;
 mod history;
+mod lease;
 mod list;
 mod orders;
 mod output;
@@ -170,6 +171,9 @@ pub async fn ask(asked: &Asked) -> (u8, String) {
 }
 
 async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
+    if let Question::Lease(question) = &asked.question {
+        return lease::answer(question, output_for(asked.format));
+    }
     if asked.question == Question::Doctor {
         return doctor::answer(asked, output_for(asked.format)).await;
     }
@@ -186,7 +190,7 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
         Question::Enable { wait } => enable::answer(&context, *wait).await,
         Question::TokenCheck { token } => token_check::answer(&context, *token).await,
         Question::Put { token, znode, value, create } => put::answer(&context, *token, znode, value, *create).await,
-        Question::Doctor | Question::Watch => Err(CommandError::not_known("asked twice")),
+        Question::Doctor | Question::Watch | Question::Lease(_) => Err(CommandError::not_known("asked twice")),
     };
     context.client.close().await;
     answer

@@ -204,6 +204,7 @@ impl Machine {
 
     fn pause(&mut self, now: Now, why: Why) {
         let Some(run) = self.run else { return };
+        self.order(Order::Pause { run });
         match self.settings.on_pause {
             OnPause::Run => {}
             OnPause::Freeze => self.order(Order::Freeze { run }),
@@ -214,6 +215,7 @@ impl Machine {
 
     fn resume(&mut self, now: Now) {
         let Some(run) = self.run else { return };
+        self.order(Order::Resume { run });
         match self.settings.on_pause {
             OnPause::Freeze => self.order(Order::Thaw { run }),
             OnPause::Signal { resume: Some(signal), .. } => self.order(Order::Signal { run, signal }),
