@@ -60,7 +60,12 @@ impl Effects {
                 self.election.release(candidacy, conditions, entry, keeps_candidate);
             }
             // `AuxiliaryCommands::note` carries these out.
-            Action::Fence { .. } | Action::EndFence => {}
+            Action::Fence { .. }
+            | Action::EndFence
+            | Action::RunStep { .. }
+            | Action::ExtendStep { .. }
+            | Action::StopStep { .. }
+            | Action::SkipStep { .. } => {}
             Action::Guard(order @ Order::Start { .. }) => {
                 self.election.settle();
                 self.send(&order);

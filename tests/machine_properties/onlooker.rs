@@ -9,6 +9,7 @@ use zk_leader_run::core::order::{Deadlines, Order, Report, RunId};
 use zk_leader_run::core::settings::Guarantee;
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
+use crate::steps::Steps;
 use crate::stream::{INSTANCE, Ids};
 
 /// What was broken, by the number of the invariant or a name.
@@ -26,7 +27,8 @@ pub enum Counts {
 pub struct Onlooker {
     pub ids: Ids,
     pub breaches: Vec<Breach>,
-    guarantee: Guarantee,
+    pub steps: Steps,
+    pub guarantee: Guarantee,
     usable: Duration,
     counts: Counts,
     /// When the acknowledged writes of this tenure were sent: the newest, and the one before.
@@ -51,6 +53,7 @@ impl Onlooker {
         Self {
             ids: Ids::default(),
             breaches: Vec::new(),
+            steps: Steps::default(),
             guarantee,
             usable,
             counts,
@@ -66,11 +69,20 @@ impl Onlooker {
         }
     }
 
-    fn breach(&mut self, what: &'static str, text: String) {
+    pub fn breach(&mut self, what: &'static str, text: String) {
         self.breaches.push((what, text));
     }
 
+    pub fn has_run(&self) -> bool {
+        self.alive.is_some()
+    }
+
+    pub fn wait_is_over(&self, now: Now) -> bool {
+        self.guarantee == Guarantee::AtLeastOne || now.observer >= self.not_before
+    }
+
     pub fn sees_event(&mut self, now: Now, event: &Event) {
+        self.sees_step_end(event);
         match *event {
             Event::Guard(Report::TreeEnded { run, .. }) => self.tree_ended(now, Some(run)),
             Event::GuardGone => self.guard_gone = true,
@@ -141,6 +153,7 @@ impl Onlooker {
         }
         for action in actions {
             self.sees_withdrawal(now, action);
+            self.sees_step(now, action);
             match *action {
                 Action::Guard(order) => self.sees_order(now, order),
                 Action::Connect { session } => {
@@ -277,7 +290,7 @@ impl Onlooker {
     }
 
     /// A lease counts from a sending.
-    fn bounded(&mut self, deadlines: Deadlines) {
+    pub fn bounded(&mut self, deadlines: Deadlines) {
         let usable = self.usable;
         let overstretched = |sent_at: &Timestamp| deadlines.kill_at > sent_at.after(usable);
         if let Some(sent_at) = self.ids.sent_at.filter(overstretched) {

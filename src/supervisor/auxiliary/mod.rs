@@ -6,6 +6,7 @@ mod fence;
 mod health;
 mod hooks;
 mod runner;
+mod step;
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -16,6 +17,7 @@ use crate::core::action::Action;
 use crate::core::event::Event;
 use crate::core::health::Settings as HealthSettings;
 use crate::core::order::{Grant, Order, Report};
+use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
@@ -28,6 +30,7 @@ use fence::Fence;
 use health::HealthWatch;
 use hooks::Hooks;
 use runner::Runner;
+use step::Step;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuxiliaryCommand {
@@ -47,6 +50,8 @@ pub struct Settings {
     /// With the pause after a refusal.
     pub eligible: Option<(AuxiliaryCommand, Duration)>,
     pub fence: Option<AuxiliaryCommand>,
+    pub before_start: Option<AuxiliaryCommand>,
+    pub after_stop: Option<AuxiliaryCommand>,
 }
 
 /// Every guard of this process, before the runtime exists.
@@ -57,6 +62,8 @@ pub struct Guards {
     health: Option<Spawned>,
     eligible: Option<Spawned>,
     fence: Option<Spawned>,
+    before_start: Option<Spawned>,
+    after_stop: Option<Spawned>,
 }
 
 /// Forks the guard of the command and one for each auxiliary command. Call it first in `main`.
@@ -69,10 +76,13 @@ pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, han
     fork_next(&mut forked, errands.health.as_ref().map(|(errand, _)| errand))?;
     fork_next(&mut forked, errands.eligible.as_ref().map(|(errand, _)| errand))?;
     fork_next(&mut forked, errands.fence.as_ref())?;
+    fork_next(&mut forked, errands.before_start.as_ref())?;
+    fork_next(&mut forked, errands.after_stop.as_ref())?;
     let mut forked = forked.into_iter();
     let command = forked.next().flatten().ok_or_else(|| io::Error::other("there is no guard"))?;
     let mut next = || forked.next().flatten();
-    Ok(Guards { command, hook: next(), health: next(), eligible: next(), fence: next() })
+    let (hook, health, eligible, fence) = (next(), next(), next(), next());
+    Ok(Guards { command, hook, health, eligible, fence, before_start: next(), after_stop: next() })
 }
 
 fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&AuxiliaryCommand>) -> Result<(), handle::Error> {
@@ -83,11 +93,14 @@ fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&AuxiliaryCommand
 }
 
 /// See the module page.
+#[derive(Default)]
 pub struct AuxiliaryCommands {
     hooks: Option<Hooks>,
     health: Option<HealthWatch>,
     eligibility: Option<Eligibility>,
     fence: Option<Fence>,
+    before_start: Option<Step>,
+    after_stop: Option<Step>,
     /// The term of the last start of the command.
     grant: Option<Grant>,
     guards: Vec<i32>,
@@ -101,8 +114,7 @@ impl AuxiliaryCommands {
     pub fn new(settings: Settings, guards: Guards, metrics: &Arc<Metrics>) -> io::Result<(Self, Handle)> {
         let command = guards.command.into_handle()?;
         let identity = || settings.identity.clone();
-        let mut errands =
-            Self { hooks: None, health: None, eligibility: None, fence: None, grant: None, guards: vec![] };
+        let mut errands = Self::default();
         if let Some((errand, guard)) = settings.hook.zip(guards.hook) {
             let runner = Runner::new("--hook", guard.into_handle()?, errand.timeout);
             errands.hooks = Some(Hooks::new(runner, errand.timeout, identity()));
@@ -119,6 +131,14 @@ impl AuxiliaryCommands {
             let runner = Runner::new("--fence-cmd", guard.into_handle()?, errand.timeout);
             errands.fence = Some(Fence::new(runner, errand.timeout, identity()));
         }
+        let step = |kind, (errand, guard): (AuxiliaryCommand, Spawned)| -> io::Result<Step> {
+            let runner = Runner::new(step::option(kind), guard.into_handle()?, errand.timeout);
+            Ok(Step::new(kind, runner, errand.timeout, identity()))
+        };
+        let before_start = settings.before_start.zip(guards.before_start);
+        errands.before_start = before_start.map(|given| step(StepKind::BeforeStart, given)).transpose()?;
+        let after_stop = settings.after_stop.zip(guards.after_stop);
+        errands.after_stop = after_stop.map(|given| step(StepKind::AfterStop, given)).transpose()?;
         errands.guards = errands.runners().flat_map(|runner| runner.pids()).collect();
         let all = [&command.pids(), &errands.guards[..]].concat();
         errands.runners().for_each(|runner| runner.spare(&all));
@@ -132,7 +152,15 @@ impl AuxiliaryCommands {
         let health = self.health.iter_mut().map(HealthWatch::runner);
         let eligibility = self.eligibility.iter_mut().map(Eligibility::runner);
         let fence = self.fence.iter_mut().map(Fence::runner);
-        hooks.chain(health).chain(eligibility).chain(fence)
+        let steps = self.before_start.iter_mut().chain(&mut self.after_stop).map(Step::runner);
+        hooks.chain(health).chain(eligibility).chain(fence).chain(steps)
+    }
+
+    fn step(&mut self, kind: StepKind) -> Option<&mut Step> {
+        match kind {
+            StepKind::BeforeStart => self.before_start.as_mut(),
+            StepKind::AfterStop => self.after_stop.as_mut(),
+        }
     }
 
     /// The processes of our guards, which are not orphans of a tree.
@@ -189,15 +217,25 @@ impl AuxiliaryCommands {
                 }
             }
             Action::EndFence => self.fence.iter_mut().for_each(Fence::end),
+            Action::RunStep { step, grant, why, deadlines } => {
+                self.step(*step).into_iter().for_each(|step| step.begin(grant, *why, *deadlines));
+            }
+            Action::ExtendStep { step, deadlines } => {
+                self.step(*step).into_iter().for_each(|step| step.extend(*deadlines));
+            }
+            Action::StopStep { step, by } => self.step(*step).into_iter().for_each(|step| step.stop(*by)),
+            Action::SkipStep { step } => step::skip(*step),
             _ => {}
         }
     }
 
     /// The next event from an auxiliary command. Cancel-safe.
     pub async fn next(&mut self) -> Event {
-        let Self { hooks, health, eligibility, fence, .. } = self;
+        let Self { hooks, health, eligibility, fence, before_start, after_stop, .. } = self;
         tokio::select! {
             event = told(fence.as_mut().map(Fence::verdict)) => event,
+            event = told(before_start.as_mut().map(Step::ended)) => event,
+            event = told(after_stop.as_mut().map(Step::ended)) => event,
             event = told(health.as_mut().map(HealthWatch::verdict)) => event,
             event = told(eligibility.as_mut().map(Eligibility::verdict)) => event,
             event = told(hooks.as_mut().map(Hooks::turns)) => event,
@@ -217,7 +255,8 @@ impl AuxiliaryCommands {
         let health = self.health.map(HealthWatch::into_runner);
         let eligibility = self.eligibility.map(Eligibility::into_runner);
         let fence = self.fence.map(Fence::into_runner);
-        let runners: Vec<_> = [hooks, health, eligibility, fence].into_iter().flatten().collect();
+        let steps = self.before_start.into_iter().chain(self.after_stop).map(Step::into_runner);
+        let runners: Vec<_> = [hooks, health, eligibility, fence].into_iter().flatten().chain(steps).collect();
         let dismissed = async {
             for runner in runners {
                 runner.dismiss().await;
