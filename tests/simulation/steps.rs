@@ -238,7 +238,7 @@ impl World {
         let mut befalls = |percent| !healed && rng.chance(percent);
         let (forks, ignores_stop, hangs) = (befalls(25), befalls(25), befalls(15));
         let (fails, unkillable, loses_guard) = (befalls(15), befalls(4), befalls(3));
-        let length = rng.below(if healed { 300 * MILLI } else { 3 * SECOND });
+        let length = rng.below(if healed { 100 * MILLI } else { 3 * SECOND });
         let unkillable_until = if unkillable { now + length + rng.below(6 * SECOND) } else { 0 };
         let tree = StepTree {
             run,
