@@ -46,10 +46,9 @@ impl Footprint {
         self.supervisor.private_kib + self.guard.private_kib
     }
 
-    /// Memory apart, nothing may be more than before.
-    fn has_not_grown_since(&self, before: &Self) {
+    /// Whether nothing but memory, within its tolerance, is more than before.
+    fn is_no_more_than(&self, before: &Self) -> bool {
         let allocated = |footprint: &Self| footprint.supervisor.anonymous_kib + footprint.guard.anonymous_kib;
-        assert!(allocated(self) <= allocated(before) + TOLERANCE_KIB, "it grew: {before:#?} {self:#?}");
         let without_memory = |footprint: &Self| {
             let [supervisor, guard] = [footprint.supervisor, footprint.guard].map(|holdings| Holdings {
                 private_kib: 0,
@@ -58,8 +57,19 @@ impl Footprint {
             });
             (supervisor, guard, footprint.znodes, footprint.cgroups)
         };
-        assert_eq!(without_memory(self), without_memory(before));
+        allocated(self) <= allocated(before) + TOLERANCE_KIB && without_memory(self) == without_memory(before)
     }
+}
+
+/// On a busy machine a leader may just be between two terms, so it is looked at again: what leaked stays.
+fn until_no_more_than(before: &Footprint, host: &Running, election: &Election) -> Footprint {
+    let mut after = Footprint::of(host, election);
+    let settled = wait::held_within(wait::LIMIT, || {
+        after = Footprint::of(host, election);
+        after.is_no_more_than(before)
+    });
+    assert!(settled, "it grew: {before:#?} {after:#?}");
+    after
 }
 
 fn at_rest(pid: i32) -> Holdings {
@@ -96,12 +106,11 @@ fn thousands_of_terms_leave_nothing_behind() {
     let (before, started) = (Footprint::of(&host, &election), now());
     let limit = wait::LIMIT.max(Duration::from_millis(50) * terms.unsigned_abs());
     assert!(wait::held_within(limit, || reached(terms)), "only {} terms", election.term().version);
-    let after = Footprint::of(&host, &election);
+    let after = until_no_more_than(&before, &host, &election);
     eprintln!(
         "{terms} terms, four fifths of them in {:?}\nbefore: {before:?}\nafter: {after:?}",
         now().abs_diff(started)
     );
-    after.has_not_grown_since(&before);
     assert_eq!(host.log(), "");
 }
 
@@ -123,9 +132,8 @@ fn many_expired_sessions_leave_nothing_behind() {
     (1..=warm).for_each(expire);
     let (before, started) = (Footprint::of(&host, &election), now());
     (warm + 1..=warm + expiries).for_each(expire);
-    let after = Footprint::of(&host, &election);
+    let after = until_no_more_than(&before, &host, &election);
     eprintln!("{expiries} expiries in {:?}\nbefore: {before:?}\nafter: {after:?}", now().abs_diff(started));
-    after.has_not_grown_since(&before);
     election.diary.assert_no_overlap();
 }
 

@@ -11,4 +11,4 @@ git worktree add --quiet --detach "$copy" "$1"
 say "Building $(git log -1 --format='%h, %s' "$1")"
 target=${CARGO_TARGET_DIR:-$PWD/target}
 (cd "$copy" && CARGO_TARGET_DIR=$target/upgrade cargo build --bin zk-leader-run)
-UPGRADE_OLD=$target/upgrade/debug/zk-leader-run cargo test --test zookeeper upgrade::
+UPGRADE_OLD=$target/upgrade/debug/zk-leader-run cargo test --test operations upgrade::

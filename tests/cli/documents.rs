@@ -1,5 +1,5 @@
 //! What the documents say, where it can be compared with what is there: links, alerts, and the table of timeouts. Their
-//! commands are run by `tests/zookeeper/documents.rs`.
+//! commands are run by `tests/operations/documents.rs`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 # box.sh DIRECTORY BIN SOURCE: runs the blocks of the documents, DIRECTORY/NNN/block.sh, one after the other, word for word, with the
 # programs of BIN: in a network of their own, where zk1, zk2 and zk3 are one real ZooKeeper at port 2181 and three hosts contend
 # for `nightly`. NNN/cwd is where a block runs; NNN/runs says "until stopped" or nothing. Leaves NNN/output and NNN/status.
-# Called by tests/zookeeper/documents.rs, as root.
+# Called by tests/operations/documents.rs, as root.
 set -euo pipefail
 if [ "${4:-}" != inside ]; then
     exec unshare --mount --net --propagation private bash "$0" "$1" "$2" "$3" inside

@@ -11,17 +11,4 @@ mod impostors;
 mod spoilt_orders;
 mod spoilt_replies;
 
-use std::sync::OnceLock;
-
-use support::{Election, Ensemble};
-
-/// The real server of all tests that need one.
-fn server() -> &'static Ensemble {
-    static SERVER: OnceLock<Ensemble> = OnceLock::new();
-    SERVER.get_or_init(Ensemble::single)
-}
-
-/// An election on it.
-fn election() -> Election {
-    Election::on(&server().connect_string())
-}
+use support::standalone::{election, server};

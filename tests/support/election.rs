@@ -1,6 +1,7 @@
 //! One election of one test: a name that no other test has, a diary for its witnesses, and a view of its znodes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 use zookeeper_client::Stat;
@@ -10,6 +11,9 @@ use super::{Admin, Diary, Proxy, Subject, wait};
 /// T of a host, if a test does not say otherwise. With a shorter one, a busy machine is late for the guard's deadlines too often:
 /// safe, but then the kernel kills the guard, and the program ends.
 pub const SESSION_TIMEOUT: &str = "3s";
+
+/// No command lives longer than this after the last renewal of a host with the usual session timeout.
+pub const LEASE: Duration = wait::secs(3);
 
 pub struct Election {
     pub name: String,

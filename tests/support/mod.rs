@@ -12,8 +12,10 @@
 #![allow(dead_code, unused_imports, reason = "each suite uses its own part of the kit")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+pub mod addresses;
 pub mod admin;
 pub mod diary;
+pub mod documents;
 pub mod election;
 pub mod ensemble;
 pub mod fates;
@@ -27,11 +29,13 @@ pub mod pki;
 pub mod ports;
 pub mod proxy;
 pub mod resources;
+pub mod standalone;
 pub mod subject;
 pub mod systemd_box;
 pub mod tamper;
 pub mod tracer;
 pub mod traffic;
+pub mod units;
 pub mod wait;
 
 pub use admin::Admin;

@@ -80,6 +80,11 @@ impl Subject {
         self.option("--session-timeout", timeout)
     }
 
+    /// Serves HTTP at any free port; the log tells which.
+    pub fn served(self) -> Self {
+        self.option("--http", "127.0.0.1:0")
+    }
+
     /// The process that would be spawned, for a test that wants it elsewhere (on a terminal, inside another).
     pub fn to_process(&self) -> Command {
         heed_interrupts();

@@ -42,6 +42,14 @@ pub fn held_within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
+pub const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+pub const fn secs(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
 /// Lets `length` pass, for tests of what must *not* happen meanwhile.
 pub fn pass(length: Duration) {
     std::thread::sleep(length);

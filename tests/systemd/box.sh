@@ -1,6 +1,6 @@
 #!/bin/sh
 # box.sh DIRECTORY FILES SHARED [ROOT]: a throw-away systemd in namespaces of its own (PID 1, mounts, cgroups; the network is shared)
-# over an overlay of ROOT (/). Called by tests/zookeeper/systemd_box.rs as root. FILES is copied over it, SHARED is one folder for both.
+# over an overlay of ROOT (/). Called by tests/support/systemd_box.rs as root. FILES is copied over it, SHARED is one folder for both.
 set -eu
 if [ "${5:-}" != inside ]; then
     tree=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/$(basename "$1")

@@ -239,6 +239,7 @@ impl Machine {
         if self.run.is_none() {
             return self.guard_gone_without_run(now);
         }
+        self.notice_late_guard(now);
         let (after, why) = self.after_guard();
         self.actions.push(Action::EndOrphans);
         self.dead_by = self.dead_by.min(now.lease);

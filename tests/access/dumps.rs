@@ -14,7 +14,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::http::Served as _;
 use super::secrets::{NOBODY, everything, owner};
 use super::tls::{Site, site, text};
 use crate::support::subject::{children_of, guards_of};

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::documents::block_with;
 use super::{election, server};
+use crate::support::documents::block_with;
 use crate::support::subject::{children_of, example};
 use crate::support::{Election, Running, Subject, wait};
 

@@ -1,12 +1,10 @@
 //! The package that we ship, and its units, under a real systemd.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
 
 use super::{election, server};
-use crate::support::subject::example;
-use crate::support::{Election, SystemdBox, packages, wait};
+use crate::support::units::{A, B, Files};
+use crate::support::{packages, wait};
 
 /// T33: what the command says to systemd, by whatever way it finds, is nobody's business.
 const IMPOSTOR: &str = "#!/bin/sh\n\
@@ -23,69 +21,6 @@ const PROBE: &str = "#!/bin/sh\n\
                      id -un; grep ^CapBnd /proc/self/status; touch /etc/x /home/x /usr/x\n\
                      touch \"$STATE_DIRECTORY/x\" && echo kept; cat /proc/self/cgroup\n\
                      exec sleep 1000\n";
-
-/// What a host has besides the package.
-pub(super) struct Files(tempfile::TempDir);
-
-impl Files {
-    /// Settings for two instances of one election, `a` and `b`, whose witness writes to `/shared`.
-    pub(super) fn of_two_hosts(election: &Election, command: &str, settings: &str) -> Self {
-        let files = Self(tempfile::tempdir().unwrap());
-        // The command runs as another user than we.
-        fs::set_permissions(election.diary.directory(), fs::Permissions::from_mode(0o777)).unwrap();
-        for unit in ["zk-leader-run@", "zk-leader-run-job@"] {
-            let dropin = format!("etc/systemd/system/{unit}.service.d/shared.conf");
-            files.put(&dropin, "[Service]\nReadWritePaths=/shared\n");
-        }
-        files.program(&example("witness"));
-        files.executable("usr/local/bin/command", command);
-        for id in ["a", "b"] {
-            let common = format!(
-                "COMMAND=/usr/local/bin/command /shared/diary\n\
-                 ZK_LEADER_RUN_CONNECT={}\n\
-                 ZK_LEADER_RUN_PATH=/zk-leader-run/{}\n\
-                 ZK_LEADER_RUN_ID={id}\n",
-                server().connect_string(),
-                election.name
-            );
-            files.put(&format!("etc/zk-leader-run/{id}.env"), &(common + settings));
-        }
-        fs::copy(packages::debian(), files.path("zk-leader-run.deb")).unwrap();
-        files
-    }
-
-    pub(super) fn path(&self, at: &str) -> PathBuf {
-        let path = self.0.path().join(at);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        path
-    }
-
-    pub(super) fn put(&self, at: &str, content: &str) {
-        fs::write(self.path(at), content).unwrap();
-    }
-
-    fn executable(&self, at: &str, script: &str) {
-        self.put(at, script);
-        fs::set_permissions(self.path(at), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn program(&self, program: &Path) {
-        let name = program.file_name().unwrap().to_str().unwrap();
-        fs::copy(program, self.path(&format!("usr/local/bin/{name}"))).unwrap();
-    }
-
-    /// A systemd on which the package was installed.
-    pub(super) fn install(&self, election: &Election) -> SystemdBox {
-        let systemd = SystemdBox::boot(self.0.path(), election.diary.directory());
-        // The index of all man pages is nobody's business here, and takes seconds.
-        systemd.must("rm -f /var/lib/man-db/auto-update");
-        systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /zk-leader-run.deb");
-        systemd
-    }
-}
-
-pub(super) const A: &str = "zk-leader-run@a";
-pub(super) const B: &str = "zk-leader-run@b";
 
 #[test]
 fn under_a_real_systemd_a_standby_is_active_and_every_way_to_end_moves_the_command() {

@@ -15,7 +15,7 @@ use crate::support::ensemble::Build;
 use crate::support::pki::{Authority, Issued};
 use crate::support::ports::Port;
 use crate::support::subject::is_alive;
-use crate::support::{Election, Ensemble, Subject, diary, wait};
+use crate::support::{Election, Ensemble, Subject, addresses, diary, wait};
 
 /// A server with a plain and a secure port, certified for `localhost` only, and our own certificate.
 pub(super) struct Site {
@@ -127,7 +127,7 @@ fn an_election_over_tls_works_and_a_killed_supervisors_lease_is_freed() {
 fn of_the_addresses_of_one_name_those_that_refuse_are_passed_over() {
     let site = site();
     let election = site.election();
-    let (servers, wrapper) = super::addresses::one_that_refuses_and("localhost", site.secure.address(), &election);
+    let (servers, wrapper) = addresses::one_that_refuses_and("localhost", site.secure.address(), &election);
     let host = site.host(&election, "a").option("--connect", &format!("tcp+tls://{servers}")).command(&["true"]);
     let mut host = host.spawn_inside(wrapper);
     assert_eq!(host.code(), 0, "{}", host.log());

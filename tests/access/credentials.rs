@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::dumps::Home;
 use super::tls::Site;
-use super::units::{A, B, Files};
 use crate::support::pki::Authority;
+use crate::support::units::{A, B, Files};
 use crate::support::{Admin, Election, wait};
 
 const IDENTITY: &str = "digest:bob:hunter2";

@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 use zookeeper_client::Error;
 
 use super::acl::tree;
-use super::documents::block_with;
 use super::unauthorized_access::{CHANGES, reads};
+use crate::support::documents::block_with;
 use crate::support::{Admin, Election, Ensemble, Running, wait};
 
 /// As the document has them.

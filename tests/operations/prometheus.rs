@@ -9,7 +9,6 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::election;
-use super::http::Served;
 use crate::support::ports::Port;
 use crate::support::{http, wait};
 

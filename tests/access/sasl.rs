@@ -13,7 +13,7 @@ use crate::support::ensemble::Build;
 use crate::support::pki::Authority;
 use crate::support::ports::Port;
 use crate::support::subject::is_alive;
-use crate::support::{Admin, Election, Ensemble, Proxy, Subject, wait};
+use crate::support::{Admin, Election, Ensemble, Proxy, Subject, addresses, wait};
 
 const USER: &str = "sasl:bob:hunter2";
 /// The scheme `digest` as well, with which the server has nothing to do.
@@ -158,7 +158,7 @@ fn over_tls_too_a_server_that_was_restarted_costs_a_login_and_not_the_session() 
 fn behind_one_name_a_silent_server_does_not_hide_the_others_from_who_logs_in() {
     let bank = bank();
     let election = bank.election();
-    let (servers, wrapper) = super::addresses::two_silent_and("ensemble", bank.ensemble.server(0).address(), &election);
+    let (servers, wrapper) = addresses::two_silent_and("ensemble", bank.ensemble.server(0).address(), &election);
     let subject = election.host_at(&servers, "a").env("ZK_LEADER_RUN_AUTH", USER).command(&["true"]);
     let mut host = subject.spawn_inside(wrapper);
     assert_eq!(host.code(), 0, "{}", host.log());

@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::http::Served;
 use super::{election, link};
 use crate::support::ports::Port;
 use crate::support::{diary, http, wait};

@@ -7,18 +7,7 @@ use std::os::unix::net::UnixStream;
 use nix::sys::signal::Signal;
 
 use super::{election, link, millis, secs};
-use crate::support::{Subject, diary, http, wait};
-
-pub trait Served {
-    fn served(self) -> Self;
-}
-
-impl Served for Subject {
-    /// At any free port; the log tells which.
-    fn served(self) -> Self {
-        self.option("--http", "127.0.0.1:0")
-    }
-}
+use crate::support::{diary, http, wait};
 
 #[test]
 fn leader_and_standby_are_told_apart_and_change_places_with_the_leadership() {
