@@ -10,9 +10,7 @@ use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::restart::Rules;
-use zk_leader_run::core::settings::{
-    Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepKind, StepLimits,
-};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepKind, StepLimits};
 use zk_leader_run::core::time::Timestamp;
 
 use crate::harness::Memory;

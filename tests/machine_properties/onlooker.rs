@@ -82,7 +82,7 @@ impl Onlooker {
     }
 
     pub fn sees_event(&mut self, now: Now, event: &Event) {
-        self.sees_step_end(event);
+        self.sees_step_end(now, event);
         match *event {
             Event::Guard(Report::TreeEnded { run, .. }) => self.tree_ended(now, Some(run)),
             Event::GuardGone => self.guard_gone = true,
@@ -137,9 +137,19 @@ impl Onlooker {
     fn tree_ended(&mut self, now: Now, run: Option<RunId>) {
         if self.alive.is_some_and(|(alive, _)| run.is_none_or(|run| run == alive)) {
             self.alive = None;
-            let nonce = Nonce { instance: INSTANCE, sending: self.ids.sending };
-            self.finished = (now.observer >= self.not_before).then_some(nonce);
+            self.is_finished(now);
         }
+    }
+
+    /// No tree lives under our record any more.
+    pub fn is_finished(&mut self, now: Now) {
+        let nonce = Nonce { instance: INSTANCE, sending: self.ids.sending };
+        self.finished = (now.observer >= self.not_before).then_some(nonce);
+    }
+
+    /// From now on a tree may live under our record.
+    pub fn begins_anew(&mut self) {
+        self.finished = None;
     }
 
     fn sees_record(&mut self, now: Now, record: Record) {

@@ -23,12 +23,13 @@ pub struct Steps {
 }
 
 impl Onlooker {
-    pub fn sees_step_end(&mut self, event: &Event) {
+    pub fn sees_step_end(&mut self, now: Now, event: &Event) {
         let Event::StepEnded { step, token, outcome } = *event else { return };
         let Some((kind, of, _)) = self.steps.alive else { return };
         if (kind, of) == (step, token) {
             self.steps.alive = None;
             self.ids.step = None;
+            self.is_finished(now);
             let well = (StepKind::BeforeStart, StepOutcome::Succeeded) == (step, outcome);
             self.steps.prepared = self.steps.prepared.or(Some(token).filter(|_| well));
         }
@@ -98,6 +99,7 @@ impl Onlooker {
         }
         self.steps.alive = Some((step, token, deadlines));
         self.ids.step = Some((step, token));
+        self.begins_anew();
     }
 
     fn sees_prolonged(&mut self, now: Now, step: StepKind, deadlines: Deadlines) {

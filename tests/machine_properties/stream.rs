@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use zk_leader_run::core::event::{
-    Candidacy, Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, SessionNumber, StepOutcome,
-    View,
+    Candidacy, Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, SessionNumber,
+    StepOutcome, View,
 };
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::settings::StepKind;

@@ -6,9 +6,7 @@ use zk_leader_run::core::event::Ineligibility;
 use zk_leader_run::core::lease::{Timing, Wishes};
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::restart::{RestartOn, Rules};
-use zk_leader_run::core::settings::{
-    Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits,
-};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::rng::Rng;

@@ -45,7 +45,9 @@ impl Machine {
     /// timer allows the guard at most nine tenths of that.
     pub(super) fn notice_standstill(&mut self, now: Now) {
         let Standstill { turned_at, due_at, .. } = self.standstill;
-        let Some(kill_at) = self.deadlines().filter(|_| self.is_live()).map(|deadlines| deadlines.kill_at) else { return };
+        let Some(kill_at) = self.deadlines().filter(|_| self.is_live()).map(|deadlines| deadlines.kill_at) else {
+            return;
+        };
         let left = turned_at.until(kill_at);
         if !left.is_zero() && due_at.min(kill_at).until(now.lease) > left / 2 {
             self.standstill.length = Some(turned_at.until(now.lease));

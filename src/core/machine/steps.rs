@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::phase::{After, Phase, Step};
 use super::Machine;
+use super::phase::{After, Phase, Step};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::StepOutcome;
 use crate::core::order::Deadlines;
@@ -117,6 +117,7 @@ impl Machine {
                 self.start(now);
             }
             (StepOutcome::GuardGone, _) => {
+                self.notice_late_guard(now);
                 let (after, why) = self.after_guard();
                 self.begin_release(now, after, why);
             }

@@ -56,7 +56,11 @@ impl Step {
         loop {
             let outcome = match self.token {
                 Some(_) if self.is_refused => {
-                    if self.runner.is_gone() { Outcome::GuardGone } else { Outcome::Stopped }
+                    if self.runner.is_gone() {
+                        Outcome::GuardGone
+                    } else {
+                        Outcome::Stopped
+                    }
                 }
                 _ => self.runner.ended().await,
             };
