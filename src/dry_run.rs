@@ -25,21 +25,21 @@ pub fn text(config: &Config) -> String {
         ("Take-over by the next in line", take_over(config)),
         ("Command", command(config)),
         ("Monitoring", watching(config)),
-        ("Auxiliary commands", errands(config)),
+        ("Auxiliary commands", auxiliary_commands(config)),
     ];
     let mut page = String::new();
     for (heading, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
-        let _ = writeln!(page, "{heading}");
+        writeln!(page, "{heading}").ok();
         for (name, value) in rows {
-            let _ = writeln!(page, "  {name:<25} {value}");
+            writeln!(page, "  {name:<25} {value}").ok();
         }
         page.push('\n');
     }
     if let Some(file) = &config.file {
-        let _ = writeln!(page, "Note: settings were read from {}", printable(&file.path));
+        writeln!(page, "Note: settings were read from {}", printable(&file.path)).ok();
     }
     for notice in &config.notices {
-        let _ = writeln!(page, "Note: {notice}");
+        writeln!(page, "Note: {notice}").ok();
     }
     page + "Nothing was connected, written or started (--dry-run).\n"
 }
@@ -214,7 +214,7 @@ fn watching(config: &Config) -> Rows {
     ]
 }
 
-fn errands(config: &Config) -> Rows {
+fn auxiliary_commands(config: &Config) -> Rows {
     let mut rows = Rows::new();
     if let Some((health, settings)) = &config.auxiliary.health {
         let every = format!("every {}, killed after {}", length(settings.interval), length(health.timeout));

@@ -24,32 +24,12 @@ pub mod clock;
 pub mod guard;
 pub mod zookeeper;
 
-#[expect(
-    clippy::let_underscore_must_use,
-    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
-)]
 pub mod observe;
 pub mod supervisor;
 
-#[expect(
-    clippy::let_underscore_must_use,
-    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
-)]
 pub mod cli;
-#[expect(
-    clippy::let_underscore_must_use,
-    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
-)]
 pub mod commands;
-#[expect(
-    clippy::let_underscore_must_use,
-    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
-)]
 pub mod config;
-#[expect(
-    clippy::let_underscore_must_use,
-    reason = "writing into a String cannot fail, and to a screen that is gone it does not matter"
-)]
 pub mod dry_run;
 pub mod exit;
 pub mod wiring;

@@ -61,9 +61,9 @@ fn identity(config: &Config) -> Identity {
     Identity { id: config.id.clone(), path: config.base.as_str().to_owned() }
 }
 
-pub fn errands(config: &Config) -> auxiliary::Settings {
+pub fn auxiliary_commands(config: &Config) -> auxiliary::Settings {
     let Auxiliary { hook, health, eligible, fence, before_start, after_stop, .. } = config.auxiliary.clone();
-    let eligible = eligible.map(|errand| (errand, config.service.stand_back));
+    let eligible = eligible.map(|command| (command, config.service.stand_back));
     auxiliary::Settings { identity: identity(config), hook, health, eligible, fence, before_start, after_stop }
 }
 
@@ -161,7 +161,7 @@ fn host() -> String {
 /// # Errors
 ///
 /// An address cannot be listened at.
-pub fn onlookers(config: &Config) -> Result<Observers, ConfigError> {
+pub fn observers(config: &Config) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(

@@ -39,10 +39,15 @@ const PLACES: &[Place] = &[
             "tokio",
             "futures_util",
             "spawns_core",
+            "thiserror",
             "tracing",
         ],
     ),
-    ("zookeeper::schema", &["core", "zookeeper::client"], &["tracing", "serde", "serde_json", "uuid", "humantime"]),
+    (
+        "zookeeper::schema",
+        &["core", "zookeeper::client"],
+        &["tracing", "serde", "serde_json", "thiserror", "uuid", "humantime"],
+    ),
     (
         "zookeeper::election",
         &["core", "clock", "zookeeper::client", "zookeeper::schema"],
@@ -56,9 +61,9 @@ const PLACES: &[Place] = &[
     (
         "zookeeper::admin",
         &["core", "clock", "zookeeper::client", "zookeeper::schema"],
-        &["tokio", "futures_util", "tracing", "serde", "serde_json"],
+        &["tokio", "futures_util", "tracing", "serde", "serde_json", "thiserror"],
     ),
-    // L3: the loop, and its onlookers.
+    // L3: the loop, and its observers.
     (
         "observe",
         &["core", "clock", "guard", "zookeeper"],

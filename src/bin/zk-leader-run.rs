@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         return release(&config, &orphaned);
     }
     // Fork while there is only one thread.
-    let guards = auxiliary::fork(wiring::guard(&config), &wiring::errands(&config));
+    let guards = auxiliary::fork(wiring::guard(&config), &wiring::auxiliary_commands(&config));
     log::start(config.log_format, config.log_level, wiring::log_owner(&config));
     match guards {
         Ok(guards) => lead(&config, guards),
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
 }
 
 fn lead(config: &Config, guards: Guards) -> ExitCode {
-    let onlookers = match wiring::onlookers(config) {
-        Ok(onlookers) => onlookers,
+    let observers = match wiring::observers(config) {
+        Ok(observers) => observers,
         Err(refusal) => return EarlyExit::from(refusal).print(),
     };
     for notice in &config.notices {
@@ -52,7 +52,7 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
         tracing::info!(path = file.path, settings = file.options.len(), "Configuration file was read");
     }
     tracing::info!("Containment: {}", guards.command.containment());
-    match supervise(config, guards, onlookers) {
+    match supervise(config, guards, observers) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
             tracing::error!("The program cannot restart itself: {}", wiring::start_anew());
@@ -73,13 +73,13 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     }
 }
 
-fn supervise(config: &Config, guards: Guards, onlookers: Observers) -> io::Result<ExitReason> {
+fn supervise(config: &Config, guards: Guards, observers: Observers) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
     let preempt_after = config.leaders.preempt_after;
-    let company = SupervisorConfig { onlookers, errands: wiring::errands(config), preempt_after };
+    let supervisor = SupervisorConfig { observers, auxiliary: wiring::auxiliary_commands(config), preempt_after };
     let runtime = runtime()?;
-    let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, company)).await });
+    let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.
     runtime.shutdown_background();
     reason
@@ -89,11 +89,10 @@ fn supervise(config: &Config, guards: Guards, onlookers: Observers) -> io::Resul
 fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
     let ensemble = wiring::ensemble(config, wiring::instance());
-    let outcome = runtime().map_err(|error| error.to_string());
-    let outcome = outcome.and_then(|runtime| {
+    let outcome = runtime().map_err(|error| error.to_string()).and_then(|runtime| {
         let outcome = runtime.block_on(release_orphaned::free_record(ensemble, orphaned));
         runtime.shutdown_background();
-        outcome
+        outcome.map_err(|error| error.to_string())
     });
     match outcome {
         Ok(Outcome::Freed) => {

@@ -27,10 +27,11 @@ impl EarlyExit {
     /// Prints the text. A closed output is no failure.
     pub fn print(&self) -> ExitCode {
         let text = self.text.as_bytes();
-        let _ = match self.stream {
+        match self.stream {
             Stream::Stdout => std::io::stdout().write_all(text),
             Stream::Stderr => std::io::stderr().write_all(text),
-        };
+        }
+        .ok();
         ExitCode::from(self.status)
     }
 }

@@ -72,7 +72,7 @@ Generated from `src/exit.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
 pub fn after_help() -> String {
     let mut text = format!("{ENVIRONMENT}\n\n{SIGNALS}\n\nExit status:\n");
     for row in status_meanings() {
-        let _ = writeln!(text, "  {:<7} {}", row.status, row.meaning);
+        writeln!(text, "  {:<7} {}", row.status, row.meaning).ok();
     }
     text + "\n" + EXAMPLES
 }
@@ -81,7 +81,7 @@ pub fn after_help() -> String {
 pub fn exit_codes() -> String {
     let mut page = EXIT_CODES.to_owned();
     for row in status_meanings() {
-        let _ = writeln!(page, "| {} | {} | {} |", row.status, row.name, row.meaning);
+        writeln!(page, "| {} | {} | {} |", row.status, row.name, row.meaning).ok();
     }
     page + "
 Why a status was given is said on standard error: in one line when the program does not begin, else in the last line of
@@ -103,7 +103,7 @@ pub fn options(command: &Command) -> String {
     for argument in command.get_arguments().filter(|argument| has_variable(argument)) {
         let section = argument.get_help_heading().unwrap_or_default();
         if section != heading {
-            let _ = write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n");
+            write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n").ok();
             heading = section;
         }
         page.push_str(&row(argument));

@@ -11,12 +11,13 @@ use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::clock;
-use crate::config::ctl::Format;
+use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, Lease};
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Disabled;
+use crate::zookeeper::schema::lease::Lease;
 
 pub(super) const DONE: u8 = 0;
 pub(super) const NOT_DONE: u8 = 1;
@@ -102,9 +103,9 @@ fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighti
 /// The outcome of `disable` or `enable`.
 pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: String) -> Answer {
     let text = match context.output.format {
-        Format::Json => format!("{:#}\n", json!({ "v": 1, "state": state })),
-        Format::Plain => format!("{state}\n"),
-        Format::Table => text,
+        OutputFormat::Json => format!("{:#}\n", json!({ "v": 1, "state": state })),
+        OutputFormat::Plain => format!("{state}\n"),
+        OutputFormat::Table => text,
     };
     Answer { text, status }
 }

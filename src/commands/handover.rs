@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError};
-use crate::config::ctl::Format;
+use crate::config::ctl::OutputFormat;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, Holder};
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Handover;
+use crate::zookeeper::schema::lease::Holder;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;
@@ -253,12 +254,12 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
 
 fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
     let text = match context.output.format {
-        Format::Json => {
+        OutputFormat::Json => {
             let (id, token) = leader.unzip();
             let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
             format!("{object:#}\n")
         }
-        Format::Table | Format::Plain => format!("{}\n", crate::observe::words::printable(sentence)),
+        OutputFormat::Table | OutputFormat::Plain => format!("{}\n", crate::observe::words::printable(sentence)),
     };
     Answer { text, status }
 }

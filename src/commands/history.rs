@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::output::{Cell, Output, Tone, moment};
 use super::{Answer, CommandContext, CommandError};
-use crate::config::ctl::Format;
+use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::view;
 use crate::zookeeper::schema::history::{History, Term};
 
@@ -22,9 +22,9 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
         None => History::default(),
     };
     let text = match context.output.format {
-        Format::Json => format!("{:#}\n", json!({ "v": 1, "election": election.base, "terms": history.terms })),
-        Format::Table if history.terms.is_empty() => "no term is written down yet\n".to_owned(),
-        Format::Table | Format::Plain => table(&history, &context.output),
+        OutputFormat::Json => format!("{:#}\n", json!({ "v": 1, "election": election.base, "terms": history.terms })),
+        OutputFormat::Table if history.terms.is_empty() => "no term is written down yet\n".to_owned(),
+        OutputFormat::Table | OutputFormat::Plain => table(&history, &context.output),
     };
     Ok(Answer { text, status: 0 })
 }
@@ -58,7 +58,7 @@ fn row(term: &Term, first: i64, output: &Output) -> Vec<Cell> {
         Cell::from(&term.takeover),
         Cell::new(ended, tone),
     ];
-    if output.format == Format::Table {
+    if output.format == OutputFormat::Table {
         cells.push(Cell::new(bar(term.since, until, first, output.now), tone));
     }
     cells

@@ -6,12 +6,12 @@ use super::output::{Cell, Tone};
 use super::overdue;
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
-use crate::config::ctl::{Format, Place};
-use crate::zookeeper::admin::Failure;
+use crate::config::ctl::{OutputFormat, Selector};
+use crate::zookeeper::admin::AdminError;
 use crate::zookeeper::admin::view::{self, Below, ElectionView};
 
 pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
-    let (Place::Base(root) | Place::OnlyOneBelow(root)) = &context.asked.place;
+    let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
     let mut elections = Vec::new();
     let Some(Below { names, mut closed }) = view::elections(&context.client, root.as_str()).await? else {
         let chroot = context.in_chroot();
@@ -22,23 +22,23 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
             Ok(Some(election)) => elections.push((name, election)),
             // It was deleted between two reads.
             Ok(None) => {}
-            Err(Failure::Forbidden(_)) => closed.push(name),
+            Err(AdminError::Forbidden(_)) => closed.push(name),
             Err(failure) => return Err(failure.into()),
         }
     }
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
     let text = match context.output.format {
-        Format::Json => {
+        OutputFormat::Json => {
             let closed = closed
                 .iter()
                 .map(|name| json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION }));
             let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).chain(closed).collect();
             format!("{:#}\n", json!({ "v": 1, "root": root.as_str(), "elections": list }))
         }
-        Format::Table if elections.is_empty() && closed.is_empty() => {
+        OutputFormat::Table if elections.is_empty() && closed.is_empty() => {
             format!("no elections below {root}{}\n", context.in_chroot())
         }
-        Format::Table | Format::Plain => {
+        OutputFormat::Table | OutputFormat::Plain => {
             let closed = closed.iter().map(|name| closed_row(name));
             let rows: Vec<_> =
                 elections.iter().map(|(name, election)| row(name, election, context)).chain(closed).collect();

@@ -24,14 +24,14 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
-use crate::cli::{EarlyExit as Stop, Stream};
+use crate::cli::{EarlyExit, Stream};
 use crate::clock;
-use crate::config::ctl::{Asked, Format, Place, Question};
+use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
 use crate::config::error::quoted;
 use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView};
-use crate::zookeeper::admin::{AdminClient, Destination, Failure};
+use crate::zookeeper::admin::{AdminClient, AdminError, Destination};
 
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
@@ -73,14 +73,14 @@ impl CommandError {
     }
 }
 
-impl From<Failure> for CommandError {
-    fn from(failure: Failure) -> Self {
+impl From<AdminError> for CommandError {
+    fn from(failure: AdminError) -> Self {
         match failure {
-            Failure::Unreachable(why) => Self::not_known(format!("cannot reach ZooKeeper: {why}")),
-            Failure::Forbidden(why) => {
+            AdminError::Unreachable(why) => Self::not_known(format!("cannot reach ZooKeeper: {why}")),
+            AdminError::Forbidden(why) => {
                 Self { sentence: format!("ZooKeeper refuses it: {why}"), status: Status::NoPermission.code() }
             }
-            Failure::Unknown(why) => Self::not_known(format!("the ensemble gave no answer ({why}); try again")),
+            AdminError::Unknown(why) => Self::not_known(format!("the ensemble gave no answer ({why}); try again")),
         }
     }
 }
@@ -101,9 +101,9 @@ impl<'a> CommandContext<'a> {
 
     /// The base of the election that was meant.
     async fn base(&self) -> Result<String, CommandError> {
-        let root = match &self.asked.place {
-            Place::Base(base) => return Ok(base.as_str().to_owned()),
-            Place::OnlyOneBelow(root) => root.as_str(),
+        let root = match &self.asked.selector {
+            Selector::Base(base) => return Ok(base.as_str().to_owned()),
+            Selector::OnlyOneBelow(root) => root.as_str(),
         };
         let names = view::elections(&self.client, root).await?.unwrap_or_default().names;
         match names.as_slice() {
@@ -153,9 +153,9 @@ pub fn run(asked: &Asked) -> ExitCode {
         Err(error) => Err(CommandError::not_known(error.to_string())),
     };
     let stop = match outcome {
-        Ok(Answer { text, status }) => Stop { text, stream: Stream::Stdout, status },
+        Ok(Answer { text, status }) => EarlyExit { text, stream: Stream::Stdout, status },
         Err(CommandError { sentence, status }) => {
-            Stop { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
+            EarlyExit { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
         }
     };
     stop.print()
@@ -194,7 +194,7 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
     };
     let began = clock::now().lease;
     AdminClient::open(&destination).await.map_err(|failure| match failure {
-        Failure::Unreachable(why) => {
+        AdminError::Unreachable(why) => {
             // A server that refuses at once did not use up the time.
             let is_late = began.until(clock::now().lease) >= asked.limit;
             let within = if is_late { format!(" within {}", words::length(asked.limit)) } else { String::new() };
@@ -205,9 +205,9 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
     })
 }
 
-fn output_for(format: Format) -> output::Output {
+fn output_for(format: OutputFormat) -> output::Output {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-    let coloured = format == Format::Table && std::io::stdout().is_terminal() && !no_colour && !dumb;
+    let coloured = format == OutputFormat::Table && std::io::stdout().is_terminal() && !no_colour && !dumb;
     output::Output { format, coloured, now: clock::time_of_day() }
 }

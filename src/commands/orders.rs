@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{CommandContext, CommandError};
 use crate::clock;
-use crate::config::ctl::Format;
+use crate::config::ctl::OutputFormat;
 use crate::core::time::Timestamp;
 use crate::observe::words::printable;
 use crate::zookeeper::admin::Written;
@@ -82,22 +82,22 @@ impl Patience {
 
 /// Says what happens while it happens, each thing once; not to programs.
 pub(super) struct Progress {
-    format: Format,
+    format: OutputFormat,
     last: String,
 }
 
 impl Progress {
-    pub fn new(format: Format) -> Self {
+    pub fn new(format: OutputFormat) -> Self {
         Self { format, last: String::new() }
     }
 
     pub fn tell(&mut self, sentence: &str) {
         if self.last != sentence {
             sentence.clone_into(&mut self.last);
-            if self.format == Format::Table {
+            if self.format == OutputFormat::Table {
                 // A reader that is gone is no reason to stop.
                 let mut output = std::io::stdout();
-                let _ = writeln!(output, "{}", printable(sentence)).and_then(|()| output.flush());
+                writeln!(output, "{}", printable(sentence)).and_then(|()| output.flush()).ok();
             }
         }
     }

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::config::ctl::Format;
+use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::observe::words::printable;
 
@@ -31,7 +31,7 @@ pub(super) struct Cell {
 /// The format of an answer, with the time of day that ages count from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Output {
-    pub format: Format,
+    pub format: OutputFormat,
     pub coloured: bool,
     /// Milliseconds since 1970.
     pub now: i64,
@@ -53,10 +53,10 @@ impl Output {
     /// Rows under headings; in plain, tabs and no headings.
     pub fn table(&self, headings: &[&str], rows: &[Vec<Cell>]) -> String {
         let mut text = String::new();
-        if self.format == Format::Plain {
+        if self.format == OutputFormat::Plain {
             for row in rows {
                 let cells: Vec<_> = row.iter().map(|cell| cell.text.as_str()).collect();
-                let _ = writeln!(text, "{}", cells.join("\t"));
+                writeln!(text, "{}", cells.join("\t")).ok();
             }
             return text;
         }
@@ -71,9 +71,9 @@ impl Output {
             let mut line = String::new();
             for (cell, width) in row.iter().zip(&widths) {
                 let padding = width.saturating_sub(cell.text.chars().count()) + 2;
-                let _ = write!(line, "{}{:padding$}", self.painted(cell), "");
+                write!(line, "{}{:padding$}", self.painted(cell), "").ok();
             }
-            let _ = writeln!(text, "{}", line.trim_end());
+            writeln!(text, "{}", line.trim_end()).ok();
         }
         text
     }
@@ -83,12 +83,12 @@ impl Output {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let mut text = String::new();
         for (name, cell) in facts {
-            let _ = if self.format == Format::Plain {
-                writeln!(text, "{name}\t{}", cell.text)
+            if self.format == OutputFormat::Plain {
+                writeln!(text, "{name}\t{}", cell.text).ok();
             } else {
                 let name = Cell::new(format!("{name:<width$}"), Tone::Faint);
-                writeln!(text, "{}  {}", self.painted(&name), self.painted(cell))
-            };
+                writeln!(text, "{}  {}", self.painted(&name), self.painted(cell)).ok();
+            }
         }
         text
     }
@@ -129,13 +129,13 @@ pub(super) fn moment(millis: i64) -> String {
 mod tests {
     use super::*;
 
-    const OUTPUT: Output = Output { format: Format::Table, coloured: false, now: 100_000 };
+    const OUTPUT: Output = Output { format: OutputFormat::Table, coloured: false, now: 100_000 };
 
     #[test]
     fn a_table_is_aligned_and_shows_no_control_characters() {
         let rows = [vec![Cell::from("1"), Cell::from("größe\x1b[2J")], vec![Cell::from("22"), Cell::from("b")]];
         assert_eq!(OUTPUT.table(&["#", "ID"], &rows), "#   ID\n1   größe\\u{1b}[2J\n22  b\n");
-        let plain = Output { format: Format::Plain, ..OUTPUT };
+        let plain = Output { format: OutputFormat::Plain, ..OUTPUT };
         assert_eq!(plain.table(&["#", "ID"], &rows), "1\tgröße\\u{1b}[2J\n22\tb\n");
     }
 

@@ -4,7 +4,8 @@
 //!
 //! Never: "nobody leads" where that is not known.
 
-use crate::zookeeper::admin::view::{Candidate, ElectionView, Holder, SlotView};
+use crate::zookeeper::admin::view::{Candidate, ElectionView, SlotView};
+use crate::zookeeper::schema::lease::Holder;
 use crate::zookeeper::schema::member::Member;
 
 /// The state of one slot.

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::output::{Cell, Output, Tone, moment};
 use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
-use crate::config::ctl::Format;
+use crate::config::ctl::OutputFormat;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, Holder, SlotView};
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::lease::Holder;
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;
@@ -26,8 +27,8 @@ pub(super) fn of(election: &ElectionView, output: &Output) -> Answer {
     let seen = states(election);
     let status = status_of(&seen);
     let text = match output.format {
-        Format::Json => json(election, &seen, status),
-        Format::Table | Format::Plain => people(election, &seen, output),
+        OutputFormat::Json => json(election, &seen, status),
+        OutputFormat::Table | OutputFormat::Plain => people(election, &seen, output),
     };
     Answer { text, status }
 }
@@ -61,7 +62,7 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
     if contenders.is_empty() {
         return text + &output.facts(&[("in line", Cell::from("nobody"))]);
     }
-    if output.format == Format::Table {
+    if output.format == OutputFormat::Table {
         text.push('\n');
     }
     let rows: Vec<_> = contenders.iter().map(|contender| row(contender, output)).collect();

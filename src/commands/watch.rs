@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::output::moment;
 use super::{Answer, CommandContext, CommandError, output_for, status};
 use crate::clock;
-use crate::config::ctl::{Asked, Format};
+use crate::config::ctl::{Asked, OutputFormat};
 use crate::zookeeper::admin::view::ElectionView;
 
 const PAUSE: Duration = Duration::from_secs(1);
@@ -59,11 +59,11 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
 fn show(asked: &Asked, seen: Result<ElectionView, CommandError>, shown: &mut Shown) -> bool {
     let output = output_for(asked.format);
     let text = match (asked.format, &seen) {
-        (Format::Json, Ok(election)) => status::json_line(election),
+        (OutputFormat::Json, Ok(election)) => status::json_line(election),
         (_, Ok(election)) => status::of(election, &output).text,
         (_, Err(error)) => format!("{}\n", error.sentence),
     };
-    let on_screen = asked.format == Format::Table && stdout().is_terminal();
+    let on_screen = asked.format == OutputFormat::Table && stdout().is_terminal();
     let said = if on_screen {
         let before = if shown.drawn { HOME.to_owned() } else { format!("{EVERYTHING}{HOME}") };
         format!("{before}{}{REST_OF_SCREEN}", lines(&text, shown.election.as_ref(), &seen))
@@ -88,7 +88,8 @@ fn lines(text: &str, last: Option<&ElectionView>, seen: &Result<ElectionView, Co
     let head = format!("zk-leaderctl status, every second, Ctrl-C ends it        {now}\n\n");
     let below = match (seen, last) {
         (Err(_), Some(last)) => {
-            let output = super::output::Output { format: Format::Table, coloured: false, now: clock::time_of_day() };
+            let output =
+                super::output::Output { format: OutputFormat::Table, coloured: false, now: clock::time_of_day() };
             format!("\nwhat was seen last:\n\n{}", status::of(last, &output).text)
         }
         _ => String::new(),

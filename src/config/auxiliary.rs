@@ -52,13 +52,13 @@ fn health(
         failures: count(&failures)?,
         grace: duration::parse(&grace, Zero::Meaningful)?,
     };
-    let errand = errand(notices, command, &timeout, OPTION)?;
-    if errand.is_none() {
+    let health = auxiliary_command(notices, command, &timeout, OPTION)?;
+    if health.is_none() {
         for setting in [&interval, &failures, &grace] {
             unless_default(notices, setting, OPTION);
         }
     }
-    Ok(errand.map(|errand| (errand, settings)))
+    Ok(health.map(|command| (command, settings)))
 }
 
 fn count(setting: &Setting) -> Result<u32, ConfigError> {
@@ -74,10 +74,10 @@ fn timed(
     option: &'static str,
     timeout: &'static str,
 ) -> Result<Option<AuxiliaryCommand>, ConfigError> {
-    errand(notices, layers.given(option.trim_start_matches('-'))?, &layers.required(timeout)?, option)
+    auxiliary_command(notices, layers.given(option.trim_start_matches('-'))?, &layers.required(timeout)?, option)
 }
 
-fn errand(
+fn auxiliary_command(
     notices: &mut Vec<String>,
     command: Option<Setting>,
     timeout: &Setting,

@@ -29,10 +29,10 @@ pub struct Asked {
     pub servers: String,
     pub chroot: Option<ZnodePath>,
     pub access: Access,
-    pub place: Place,
+    pub selector: Selector,
     /// For the connection, and again for each answer.
     pub limit: Duration,
-    pub format: Format,
+    pub format: OutputFormat,
     /// The operator, for display.
     pub by: String,
     pub question: Question,
@@ -40,14 +40,14 @@ pub struct Asked {
 
 /// The election that is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Selector {
     Base(ZnodePath),
     /// None was named: the only election below this root, if there is only one.
     OnlyOneBelow(ZnodePath),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
+pub enum OutputFormat {
     Table,
     Json,
     Plain,
@@ -74,7 +74,8 @@ pub enum Value {
     StandardInput,
 }
 
-const FORMATS: [(&str, Format); 3] = [("table", Format::Table), ("json", Format::Json), ("plain", Format::Plain)];
+const FORMATS: [(&str, OutputFormat); 3] =
+    [("table", OutputFormat::Table), ("json", OutputFormat::Json), ("plain", OutputFormat::Plain)];
 
 /// Parses the command line (with the program's name first) and the environment.
 ///
@@ -107,20 +108,20 @@ fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     let limit = duration::required(layers, "connect-timeout", no_zero)?;
     // Not from the environment, which zk-leader-run shares.
     let output = text("--output", common.output.as_ref())?;
-    let output = output.map_or(Ok(Format::Table), |output| output.one_of(&FORMATS))?;
+    let output = output.map_or(Ok(OutputFormat::Table), |output| output.one_of(&FORMATS))?;
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
         access: access::read(layers, ensemble.uses_tls)?.access,
-        place: place(&typed.command, layers)?,
+        selector: selector(&typed.command, layers)?,
         limit,
-        format: if common.json { Format::Json } else { output },
+        format: if common.json { OutputFormat::Json } else { output },
         by: by(layers),
         question: question(&typed.command, layers)?,
     })
 }
 
-fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
+fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
     let path = layers.given("path")?;
     let named = match verb {
         Verb::Status { which: Which { name }, .. }
@@ -133,7 +134,7 @@ fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
         Verb::List => {
             let root = path.map(|setting| znode::path(&setting)).transpose()?;
-            return Ok(Place::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
+            return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
         }
     };
     let named = match named {
@@ -143,22 +144,22 @@ fn place(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
     };
     match (path, named) {
         // As in zk-leader-run with this file: the path gives the place, the name gives the section.
-        (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Place::Base(znode::path(&path)?)),
+        (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Selector::Base(znode::path(&path)?)),
         (Some(path), Some(name)) if !matches!(path.origin, Origin::Environment(_)) => {
             Err(name.refused("cannot be combined with --path, which names the whole znode; leave one of them out"))
         }
-        (_, Some(name)) => Ok(Place::Base(znode::default_root().join(&znode::name(&name)?))),
-        (Some(path), None) => Ok(Place::Base(znode::path(&path)?)),
+        (_, Some(name)) => Ok(Selector::Base(znode::default_root().join(&znode::name(&name)?))),
+        (Some(path), None) => Ok(Selector::Base(znode::path(&path)?)),
         (None, None) => own_election(verb, layers),
     }
 }
 
 /// The election of the leader whose command runs `put` or `token-check`.
-fn own_election(verb: &Verb, layers: &Layers) -> Result<Place, ConfigError> {
+fn own_election(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
     let own = layers.surroundings.variable("ZK_LEADER_PATH").map(OsString::from);
     match own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. })) {
-        Some(path) => znode::path(&given("ZK_LEADER_PATH", &path)?).map(Place::Base),
-        None => Ok(Place::OnlyOneBelow(znode::default_root())),
+        Some(path) => znode::path(&given("ZK_LEADER_PATH", &path)?).map(Selector::Base),
+        None => Ok(Selector::OnlyOneBelow(znode::default_root())),
     }
 }
 

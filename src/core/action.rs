@@ -150,7 +150,7 @@ pub enum Why {
     /// An operator disabled the command.
     Disabled,
     /// Eligible again.
-    BarsLifted,
+    EligibleAgain,
     /// The last process of a stopping tree is gone.
     TreeEmpty,
     /// The guard killed the tree at its deadline.

@@ -209,7 +209,7 @@ pub enum Event {
     /// A step of the term with this token has ended, and the last process of its tree is gone.
     StepEnded { step: StepKind, token: i64, outcome: StepOutcome },
     /// This reason for ineligibility begins, or (`on` false) ends.
-    Barred { bar: Ineligibility, on: bool },
+    Ineligible { reason: Ineligibility, on: bool },
 
     /// The guard reported.
     Guard(Report),

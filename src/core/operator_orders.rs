@@ -77,9 +77,9 @@ impl OperatorOrders {
         let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
         let is_asked = token.is_some() && token == self.orders.asked_for;
         let handing_over = handover.is_some_and(|order| self.gives_way(order, token)) || is_asked;
-        let changed = |was: &mut bool, on, bar| {
+        let changed = |was: &mut bool, on, reason| {
             let changed = std::mem::replace(was, on) != on;
-            changed.then_some(Event::Barred { bar, on })
+            changed.then_some(Event::Ineligible { reason, on })
         };
         [
             changed(&mut self.disabled, disabled, Ineligibility::Disabled),
@@ -131,8 +131,8 @@ mod tests {
         Orders { handover: Some(order), ..Orders::default() }
     }
 
-    fn barred(bar: Ineligibility, on: bool) -> Event {
-        Event::Barred { bar, on }
+    fn ineligible(reason: Ineligibility, on: bool) -> Event {
+        Event::Ineligible { reason, on }
     }
 
     fn docket(orders: Orders) -> OperatorOrders {
@@ -145,23 +145,23 @@ mod tests {
     fn disabled_bars_everyone_until_it_is_taken_back() {
         for token in [None, Some(TOKEN)] {
             let mut docket = docket(disabled(1, None));
-            assert_eq!(docket.judge(at(1), token), [Some(barred(Ineligibility::Disabled, true)), None]);
+            assert_eq!(docket.judge(at(1), token), [Some(ineligible(Ineligibility::Disabled, true)), None]);
             assert_eq!(docket.judge(at(1_000_000), token), [None, None], "said once");
             docket.hear(at(1_000_001), Orders::default());
-            assert_eq!(docket.judge(at(1_000_001), token), [Some(barred(Ineligibility::Disabled, false)), None]);
+            assert_eq!(docket.judge(at(1_000_001), token), [Some(ineligible(Ineligibility::Disabled, false)), None]);
         }
     }
 
     #[test]
     fn an_order_ends_so_long_after_it_was_first_seen_and_not_after_the_znode_was_written_again() {
         let mut docket = docket(disabled(1, Some(HOUR)));
-        assert_eq!(docket.judge(at(0), None)[0], Some(barred(Ineligibility::Disabled, true)));
+        assert_eq!(docket.judge(at(0), None)[0], Some(ineligible(Ineligibility::Disabled, true)));
         assert_eq!(docket.next_deadline(at(0)), Some(at(3600)));
         docket.hear(at(3000), Orders { handover: handover(Target::Us, false).handover, ..disabled(1, Some(HOUR)) });
         assert_eq!(docket.judge(at(3599), None), [None, None]);
-        assert_eq!(docket.judge(at(3600), None)[0], Some(barred(Ineligibility::Disabled, false)));
+        assert_eq!(docket.judge(at(3600), None)[0], Some(ineligible(Ineligibility::Disabled, false)));
         docket.hear(at(4000), disabled(2, Some(HOUR)));
-        assert_eq!(docket.judge(at(4000), None)[0], Some(barred(Ineligibility::Disabled, true)), "another order");
+        assert_eq!(docket.judge(at(4000), None)[0], Some(ineligible(Ineligibility::Disabled, true)), "another order");
     }
 
     #[test]
@@ -169,10 +169,10 @@ mod tests {
         let mut docket = docket(handover(Target::Another, false));
         assert_eq!(docket.judge(at(1), Some(TOKEN)), [None, None], "the others make room first");
         docket.hear(at(2), handover(Target::Another, true));
-        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(barred(Ineligibility::HandingOver, true))]);
+        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(ineligible(Ineligibility::HandingOver, true))]);
         assert_eq!(
             docket.judge(at(3), None),
-            [None, Some(barred(Ineligibility::HandingOver, false))],
+            [None, Some(ineligible(Ineligibility::HandingOver, false))],
             "behind the target"
         );
         assert_eq!(docket.judge(at(4), Some(TOKEN + 1)), [None, None], "the order is not for a later term");
@@ -199,10 +199,10 @@ mod tests {
             assert_eq!(docket.judge(at(1), token)[1].is_some(), gives_way, "{token:?}");
         }
         let mut docket = docket(Orders { asked_for: Some(TOKEN), ..Orders::default() });
-        assert_eq!(docket.judge(at(1), Some(TOKEN))[1], Some(barred(Ineligibility::HandingOver, true)));
+        assert_eq!(docket.judge(at(1), Some(TOKEN))[1], Some(ineligible(Ineligibility::HandingOver, true)));
         assert_eq!(
             docket.judge(at(2), None)[1],
-            Some(barred(Ineligibility::HandingOver, false)),
+            Some(ineligible(Ineligibility::HandingOver, false)),
             "back to the end of the line"
         );
     }
@@ -211,7 +211,7 @@ mod tests {
     fn a_handover_that_is_out_of_time_bars_nobody() {
         let mut docket = docket(handover(Target::Another, true));
         assert!(docket.judge(at(0), None)[1].is_some());
-        assert_eq!(docket.judge(at(3600), None)[1], Some(barred(Ineligibility::HandingOver, false)));
+        assert_eq!(docket.judge(at(3600), None)[1], Some(ineligible(Ineligibility::HandingOver, false)));
         assert_eq!(docket.judge(at(3601), Some(TOKEN)), [None, None]);
     }
 }

@@ -91,7 +91,7 @@ mod tests {
             session: SessionNumber(1),
             timing: Timing::new(Duration::from_secs(4), &WISHES).ok(),
             view: Some(view),
-            tenure: None,
+            held_term: None,
             barred: None,
             run: None,
             frozen: false,

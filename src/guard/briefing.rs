@@ -1,5 +1,5 @@
 //! The order to run an auxiliary command: deadlines, environment variables and standard input in one record, at most
-//! [`ERRAND_LONGEST`] bytes long. Both ends are the same program image, so there is no version and no byte order.
+//! [`AUXILIARY_LONGEST`] bytes long. Both ends are the same program image, so there is no version and no byte order.
 //! Decoding arbitrary bytes returns a possible value or `None`.
 
 use std::ffi::CString;
@@ -25,15 +25,15 @@ pub struct AuxiliaryCommand {
 }
 
 /// The longest record, in bytes. The lists of holders and names in it are limited to far less.
-pub const ERRAND_LONGEST: usize = 16 * 1024;
+pub const AUXILIARY_LONGEST: usize = 16 * 1024;
 /// Tag, run, two instants, length of the variables; then the variables, each with its NUL, and the standard input.
 const HEAD: usize = 1 + 8 + 2 * 8 + 4;
 /// Not used by any [`crate::core::order::Order`].
 const TAG: u8 = 0x45;
 
 /// `None`: the record would be too long.
-pub fn encode_errand(errand: &AuxiliaryCommand) -> Option<Vec<u8>> {
-    let variables: Vec<u8> = errand
+pub fn encode_auxiliary(command: &AuxiliaryCommand) -> Option<Vec<u8>> {
+    let variables: Vec<u8> = command
         .briefing
         .variables
         .iter()
@@ -42,13 +42,13 @@ pub fn encode_errand(errand: &AuxiliaryCommand) -> Option<Vec<u8>> {
         .collect();
     let mut head = Writer::<HEAD>::new();
     let length = u32::try_from(variables.len()).ok()?;
-    head.tag(TAG).run(errand.run).deadlines(errand.deadlines).put(length.to_ne_bytes());
-    let record = [&head.bytes[..], &variables, &errand.briefing.stdin].concat();
-    (record.len() <= ERRAND_LONGEST).then_some(record)
+    head.tag(TAG).run(command.run).deadlines(command.deadlines).put(length.to_ne_bytes());
+    let record = [&head.bytes[..], &variables, &command.briefing.stdin].concat();
+    (record.len() <= AUXILIARY_LONGEST).then_some(record)
 }
 
-pub fn decode_errand(record: &[u8]) -> Option<AuxiliaryCommand> {
-    let (head, body) = record.split_at_checked(HEAD).filter(|_| record.len() <= ERRAND_LONGEST)?;
+pub fn decode_auxiliary(record: &[u8]) -> Option<AuxiliaryCommand> {
+    let (head, body) = record.split_at_checked(HEAD).filter(|_| record.len() <= AUXILIARY_LONGEST)?;
     let mut head = Reader::of::<HEAD>(head)?;
     (head.byte()? == TAG).then_some(())?;
     let (run, deadlines) = (head.run()?, head.deadlines()?);
@@ -69,7 +69,7 @@ mod tests {
     use crate::core::time::Timestamp;
     use crate::guard::protocol::decode_order;
 
-    fn errands() -> impl Strategy<Value = AuxiliaryCommand> {
+    fn commands() -> impl Strategy<Value = AuxiliaryCommand> {
         let variable = "[A-Z_]{1,20}=[^\0]{0,40}".prop_map(|text| CString::new(text).unwrap());
         let variables = proptest::collection::vec(variable, 0..12);
         let stdin = proptest::collection::vec(any::<u8>(), 0..600);
@@ -81,39 +81,39 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_briefing_arrives_as_it_was_sent_and_is_no_other_order(errand in errands()) {
-            let record = encode_errand(&errand).unwrap();
+        fn a_briefing_arrives_as_it_was_sent_and_is_no_other_order(command in commands()) {
+            let record = encode_auxiliary(&command).unwrap();
             prop_assert_eq!(decode_order(&record), None);
-            prop_assert_eq!(decode_errand(&record), Some(errand));
+            prop_assert_eq!(decode_auxiliary(&record), Some(command));
         }
 
         #[test]
         fn a_spoilt_briefing_is_refused_or_could_have_been_sent(
-            errand in errands(), at in any::<prop::sample::Index>(), byte: u8, cut in any::<prop::sample::Index>()
+            command in commands(), at in any::<prop::sample::Index>(), byte: u8, cut in any::<prop::sample::Index>()
         ) {
-            let mut record = encode_errand(&errand).unwrap();
+            let mut record = encode_auxiliary(&command).unwrap();
             let at = at.index(record.len());
             record[at] = byte;
             record.truncate(cut.index(record.len()) + 1);
-            if let Some(errand) = decode_errand(&record) {
-                prop_assert_eq!(encode_errand(&errand), Some(record));
+            if let Some(command) = decode_auxiliary(&record) {
+                prop_assert_eq!(encode_auxiliary(&command), Some(record));
             }
         }
 
         #[test]
-        fn garbage_is_no_errand_or_could_have_been_sent(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn garbage_is_no_auxiliary_command_or_could_have_been_sent(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
             let record = [vec![TAG], noise].concat();
-            if let Some(errand) = decode_errand(&record) {
-                prop_assert_eq!(encode_errand(&errand), Some(record));
+            if let Some(command) = decode_auxiliary(&record) {
+                prop_assert_eq!(encode_auxiliary(&command), Some(record));
             }
         }
     }
 
     #[test]
     fn what_is_too_long_is_not_sent() {
-        let briefing = Briefing { variables: vec![], stdin: vec![0; ERRAND_LONGEST] };
+        let briefing = Briefing { variables: vec![], stdin: vec![0; AUXILIARY_LONGEST] };
         let deadlines = Deadlines { stop_at: Timestamp::ZERO, kill_at: Timestamp::ZERO };
-        let errand = AuxiliaryCommand { run: RunId(1), deadlines, briefing };
-        assert_eq!(encode_errand(&errand), None);
+        let command = AuxiliaryCommand { run: RunId(1), deadlines, briefing };
+        assert_eq!(encode_auxiliary(&command), None);
     }
 }

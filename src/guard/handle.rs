@@ -19,7 +19,7 @@ use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
 use super::Guard;
-use super::briefing::{AuxiliaryCommand, encode_errand};
+use super::briefing::{AuxiliaryCommand, encode_auxiliary};
 use super::contain::Containment;
 use super::prerequisites::{self, Lack};
 use super::probe::{PROBE, Prober};
@@ -109,8 +109,8 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
 ///
 /// # Errors
 /// As [`fork`].
-pub fn fork_errand(command: Vec<OsString>, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
-    let launch = Launch::errand(command).map_err(Error::Command)?;
+pub fn fork_auxiliary(command: Vec<OsString>, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
+    let launch = Launch::auxiliary(command).map_err(Error::Command)?;
     let (stop_signal, contain) = (libc::SIGTERM, Contain::Subreaper);
     fork_guard(Plan { launch, stop_signal, contain, releaser: None, terminal: None }, earlier)
 }
@@ -240,12 +240,12 @@ impl Handle {
         Ok(())
     }
 
-    /// Sends the order to run an auxiliary command, or fails; does not wait. Only for a guard of [`fork_errand`].
+    /// Sends the order to run an auxiliary command, or fails; does not wait. Only for a guard of [`fork_auxiliary`].
     ///
     /// # Errors
     /// `InvalidInput`: the briefing is too long. Otherwise see [`Handle::send`].
-    pub fn send_errand(&self, errand: &AuxiliaryCommand) -> io::Result<()> {
-        let record = encode_errand(errand).ok_or(io::ErrorKind::InvalidInput)?;
+    pub fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
+        let record = encode_auxiliary(command).ok_or(io::ErrorKind::InvalidInput)?;
         send(self.socket.as_raw_fd(), &record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?;
         Ok(())
     }

@@ -62,7 +62,7 @@ fn run(mut guard: Guard) -> ! {
     let directory = Directory::leave();
     guard.launch.stand_in(directory.clone());
     let status = match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
-        Ok(Ok(farewell)) => match releaser.zip(farewell.release) {
+        Ok(Ok(guard_exit)) => match releaser.zip(guard_exit.release) {
             Some((releaser, grant)) => {
                 // Its path options may be relative. If the directory cannot be entered, the releaser reports the
                 // missing files.

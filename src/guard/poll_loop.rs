@@ -18,7 +18,7 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::timerfd::{self, TimerFd, TimerFlags};
 use nix::time::ClockId;
 
-use super::briefing::{AuxiliaryCommand, ERRAND_LONGEST, decode_errand};
+use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
 use super::policy::{Input, Policy, Step};
 use super::probe::PROBE;
 use super::protocol::{decode_order, encode_report};
@@ -50,7 +50,7 @@ pub struct PollLoop {
     pause: Duration,
     /// The supervisor is gone; its descriptors would be ready for ever.
     is_alone: bool,
-    farewell: Option<GuardExit>,
+    guard_exit: Option<GuardExit>,
 }
 
 /// How the guard ends.
@@ -71,7 +71,7 @@ impl PollLoop {
             tree,
             socket,
             supervisor,
-            record: vec![0; ERRAND_LONGEST + 1],
+            record: vec![0; AUXILIARY_LONGEST + 1],
             outbox: VecDeque::with_capacity(OUTBOX),
             deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
@@ -79,7 +79,7 @@ impl PollLoop {
             suspend: SuspendWatch::new(),
             pause: SHORTEST_PAUSE,
             is_alone: false,
-            farewell: None,
+            guard_exit: None,
         })
     }
 
@@ -89,9 +89,9 @@ impl PollLoop {
         loop {
             let ready = self.sleep()?;
             self.turn(ready)?;
-            if let Some(farewell) = self.farewell {
+            if let Some(guard_exit) = self.guard_exit {
                 self.tree.remove();
-                return Ok(farewell);
+                return Ok(guard_exit);
             }
         }
     }
@@ -155,7 +155,7 @@ impl PollLoop {
             Step::Freeze => self.tree.freeze(),
             Step::Thaw => self.tree.thaw(),
             Step::Report(report) => self.report(report),
-            Step::Quit { release } => self.farewell = Some(GuardExit { release }),
+            Step::Quit { release } => self.guard_exit = Some(GuardExit { release }),
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl PollLoop {
         if let Some(order) = decode_order(record) {
             return self.step(Input::Ordered(order));
         }
-        let Some(AuxiliaryCommand { run, deadlines, briefing }) = decode_errand(record) else { return Ok(()) };
+        let Some(AuxiliaryCommand { run, deadlines, briefing }) = decode_auxiliary(record) else { return Ok(()) };
         if !self.tree.brief(briefing) {
             return Ok(());
         }

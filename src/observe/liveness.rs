@@ -22,7 +22,7 @@ impl Liveness {
     }
 }
 
-/// The onlookers' end: what the loop has published, and the way to ask for more.
+/// The observers' end: what the loop has published, and the way to ask for more.
 #[derive(Clone, Debug)]
 pub struct Feed {
     liveness: Liveness,

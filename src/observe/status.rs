@@ -49,7 +49,7 @@ impl Status {
     }
 
     /// Whether an event is not about a session that was given up already.
-    pub fn concerns(&self, event: &Event) -> bool {
+    pub fn is_current(&self, event: &Event) -> bool {
         match *event {
             Event::Connected { session, .. }
             | Event::ContactRestored { session }
@@ -61,8 +61,8 @@ impl Status {
         }
     }
 
-    /// Takes note of an event that the machine is about to hear, and that concerns us.
-    pub fn hear(&mut self, event: &Event) {
+    /// Takes note of an event that is current.
+    pub fn on_event(&mut self, event: &Event) {
         match *event {
             Event::Connected { .. } | Event::ContactRestored { .. } => self.in_contact = true,
             Event::ContactLost { .. }
@@ -77,8 +77,8 @@ impl Status {
         }
     }
 
-    /// Takes note of what the machine has decided.
-    pub fn heed(&mut self, now: Now, action: &Action) {
+    /// Takes note of an action of the machine.
+    pub fn on_action(&mut self, now: Now, action: &Action) {
         match *action {
             Action::Connect { .. } => self.in_contact = false,
             Action::Announce(Transition { why, .. }) => (self.since, self.why) = (now.lease, Some(why)),
@@ -87,7 +87,7 @@ impl Status {
     }
 
     /// The loop has turned.
-    pub fn turn(&mut self, now: Now, snapshot: Snapshot) {
+    pub fn on_turn(&mut self, now: Now, snapshot: Snapshot) {
         (self.turned, self.snapshot) = (now, snapshot);
     }
 
@@ -104,7 +104,7 @@ impl Status {
     /// Connected and contending, whatever the place in line.
     pub fn is_ready(&self, now: Now) -> bool {
         let contends = !matches!(self.snapshot.phase, PhaseName::Paused | PhaseName::Done);
-        let had_lease = self.snapshot.tenure.is_some_and(|tenure| tenure.deadlines.is_some());
+        let had_lease = self.snapshot.held_term.is_some_and(|held| held.deadlines.is_some());
         let lapsed = had_lease && self.lease_left(now).is_zero();
         self.in_contact && self.place().is_some() && contends && !lapsed
     }
@@ -112,8 +112,8 @@ impl Status {
     /// Phase, contact and place or token, for people: it changes only when something has happened.
     pub fn sentence(&self) -> String {
         let phase = words::phase(self.snapshot.phase);
-        match (self.snapshot.tenure, self.place()) {
-            (Some(tenure), _) => format!("{phase}, token {}", tenure.grant.token),
+        match (self.snapshot.held_term, self.place()) {
+            (Some(held), _) => format!("{phase}, token {}", held.grant.token),
             _ if !self.in_contact => format!("{phase}, without contact to ZooKeeper"),
             (None, None) => format!("{phase}, not in line"),
             (None, Some(Place::First)) => format!("{phase}, first in line"),
@@ -148,7 +148,7 @@ impl Status {
 
     fn left_until(&self, now: Now, deadline: impl Fn(crate::core::order::Deadlines) -> Timestamp) -> Duration {
         let suspended = offset(now).abs_diff(offset(self.turned)) > SUSPENDED;
-        let deadlines = self.snapshot.tenure.and_then(|tenure| tenure.deadlines).filter(|_| !suspended);
+        let deadlines = self.snapshot.held_term.and_then(|held| held.deadlines).filter(|_| !suspended);
         deadlines.map_or(Duration::ZERO, |deadlines| now.lease.until(deadline(deadlines)))
     }
 }
@@ -199,7 +199,7 @@ pub mod tests {
                 outranks: false,
                 is_revoked: false,
             }),
-            tenure: Some(Held { grant, deadlines: Some(deadlines) }),
+            held_term: Some(Held { grant, deadlines: Some(deadlines) }),
             barred: None,
             run: Some(RunId(1)),
             frozen: false,
@@ -236,8 +236,8 @@ pub mod tests {
     fn who_waits_for_the_lease_before_its_own_has_none_and_is_a_standby() {
         let mut status = example();
         (status.snapshot.phase, status.command) = (PhaseName::Waiting, None);
-        if let Some(tenure) = &mut status.snapshot.tenure {
-            tenure.deadlines = None;
+        if let Some(held) = &mut status.snapshot.held_term {
+            held.deadlines = None;
         }
         assert_eq!((status.role(later(0)), status.lease_left(later(0))), (Role::Standby, Duration::ZERO));
     }
@@ -255,20 +255,20 @@ pub mod tests {
         frozen.snapshot.frozen = true;
         assert_eq!(frozen.role(later(0)), Role::Neither);
         let mut ended = example();
-        ended.hear(&Event::GuardGone);
+        ended.on_event(&Event::GuardGone);
         assert_eq!(ended.role(later(0)), Role::Neither);
     }
 
     #[test]
     fn a_standby_is_in_line_and_in_contact() {
         let mut status = example();
-        (status.snapshot.phase, status.snapshot.tenure, status.command) = (PhaseName::Following, None, None);
+        (status.snapshot.phase, status.snapshot.held_term, status.command) = (PhaseName::Following, None, None);
         assert_eq!(status.role(later(0)), Role::Standby);
-        assert!(!status.concerns(&Event::ContactLost { session: SessionNumber(1) }), "that was another session");
-        assert!(status.concerns(&Event::ContactLost { session: SessionNumber(2) }));
-        status.hear(&Event::ContactLost { session: SessionNumber(2) });
+        assert!(!status.is_current(&Event::ContactLost { session: SessionNumber(1) }), "that was another session");
+        assert!(status.is_current(&Event::ContactLost { session: SessionNumber(2) }));
+        status.on_event(&Event::ContactLost { session: SessionNumber(2) });
         assert_eq!(status.role(later(0)), Role::Neither);
-        status.hear(&Event::ContactRestored { session: SessionNumber(2) });
+        status.on_event(&Event::ContactRestored { session: SessionNumber(2) });
         assert!(status.is_ready(later(0)));
         status.snapshot.view = None;
         assert!(!status.is_ready(later(0)), "connected, and not in line yet");

@@ -1,6 +1,4 @@
-//! The supervisor's onlooker: sees each event and each action pass, and publishes the status after every turn of the loop.
-//!
-//! Never: a wait; a change to what passes.
+//! Publishes the status after every turn of the supervisor's loop, and counts its events and actions. It does not wait.
 
 use std::sync::Arc;
 
@@ -12,7 +10,7 @@ use super::metrics::Metrics;
 use super::status::Status;
 use crate::core::action::Action;
 use crate::core::event::Event;
-use crate::core::machine::{Machine, Snapshot};
+use crate::core::machine::Snapshot;
 use crate::core::time::Now;
 
 /// See the module's page.
@@ -47,19 +45,17 @@ impl StatusPublisher {
         &self.liveness
     }
 
-    /// The machine hears an event, under our eyes.
-    pub fn watch(&mut self, machine: &mut Machine, now: Now, event: Event) -> Vec<Action> {
-        if self.status.concerns(&event) {
-            self.status.hear(&event);
-            self.metrics.hear(now, &event);
+    /// The machine has handled an event; it asked for these actions, and is in this state now.
+    pub fn publish(&mut self, now: Now, event: &Event, actions: &[Action], snapshot: Snapshot) {
+        if self.status.is_current(event) {
+            self.status.on_event(event);
+            self.metrics.on_event(now, event);
         }
-        let actions = machine.handle(now, event);
-        for action in &actions {
-            self.status.heed(now, action);
-            self.metrics.heed(action);
+        for action in actions {
+            self.status.on_action(now, action);
+            self.metrics.on_action(action);
         }
-        self.status.turn(now, machine.snapshot());
+        self.status.on_turn(now, snapshot);
         self.statuses.send_replace(self.status);
-        actions
     }
 }

@@ -61,7 +61,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::Ineligible => "ineligible",
         Why::StandingBack => "standing-back",
         Why::Disabled => "disabled",
-        Why::BarsLifted => "bars-lifted",
+        Why::EligibleAgain => "eligible-again",
         Why::TreeEmpty => "tree-empty",
         Why::DeadlineKill => "deadline-kill",
         Why::GuardGone => "guard-gone",
@@ -108,7 +108,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Ineligible => "the eligibility command reports that this host may not lead",
         Why::StandingBack => "this host resigned a short while ago; another host may lead",
         Why::Disabled => "an operator disabled the election",
-        Why::BarsLifted => "eligible again",
+        Why::EligibleAgain => "eligible again",
         Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
@@ -185,7 +185,7 @@ pub fn length(length: Duration) -> String {
     let mut text = String::new();
     for (unit, seconds) in units {
         if rest >= seconds {
-            let _ = write!(text, "{}{unit}", rest / seconds);
+            write!(text, "{}{unit}", rest / seconds).ok();
             rest %= seconds;
         }
     }

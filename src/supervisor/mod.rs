@@ -1,19 +1,22 @@
-//! The loop that feeds the machine and carries out its actions. It does not decide and does not block; its only clock
-//! is [`crate::clock`].
+//! The loop that drives the machine, carries out its actions and tells the observers. It does not decide and does not
+//! block; its only clock is [`crate::clock`].
 
 pub mod auxiliary;
+mod command_guard;
 mod effects;
 mod memory_limit;
 mod reporter;
 mod signals;
 mod zombies;
 
+use std::io;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
 
 use crate::clock::{self, SuspendWatch};
-use crate::core::action::ExitReason;
+use crate::core::action::{Action, ExitReason};
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
@@ -27,10 +30,11 @@ use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
 use crate::zookeeper::{self, Election};
 
-use auxiliary::{AuxiliaryCommands, Guards};
+use auxiliary::{AuxiliaryCommands, Guards, Handles};
+use command_guard::CommandGuard;
 use effects::Effects;
 use reporter::Reporter;
-use signals::SignalStream;
+pub use signals::SignalStream;
 
 /// How long closing the session may take at the end; then it is left to expiry.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
@@ -49,13 +53,13 @@ pub struct Observers {
 /// The parts beside the machine, the ensemble and the command's guard.
 #[derive(Debug)]
 pub struct SupervisorConfig {
-    pub onlookers: Observers,
-    pub errands: auxiliary::Settings,
+    pub observers: Observers,
+    pub auxiliary: auxiliary::Settings,
     /// `--preempt-after`.
     pub preempt_after: Option<Duration>,
 }
 
-/// Runs the election loop until the process has to end.
+/// Runs the election until the process has to end.
 ///
 /// # Errors
 /// If signals cannot be caught, or a socket cannot be registered.
@@ -63,121 +67,175 @@ pub async fn run(
     settings: Settings,
     ensemble: zookeeper::Settings,
     guards: Guards,
-    company: SupervisorConfig,
-) -> std::io::Result<ExitReason> {
+    config: SupervisorConfig,
+) -> io::Result<ExitReason> {
     memory_limit::insert();
-    let mut signals = SignalStream::new()?;
-    let ((sender, mut answers), mut suspend) = (mpsc::unbounded_channel(), SuspendWatch::new());
-    let machine = Machine::new(settings, clock::now());
-    let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &company.onlookers.identity);
-    let election = Election::new(ensemble, sender);
-    let (errands, guard) = AuxiliaryCommands::new(company.errands, guards, &publisher.metrics())?;
-    invite(company.onlookers, &publisher, &election, &guard)?;
-    let mut orders = election.orders();
-    let effects = Effects::new(election, guard, errands.guards());
-    let (docket, preemption) = (OperatorOrders::default(), Preemption::new(company.preempt_after));
-    let (reporter, stop_again) = (Reporter::default(), false);
-    let mut stage = Supervisor { machine, publisher, effects, errands, docket, preemption, reporter, stop_again };
-    let mut events: Vec<Event> = stage.errands.opening().chain([Event::Ticked]).collect();
-    loop {
-        let now = clock::now();
-        if suspend.jumped() {
-            events.insert(0, Event::ClockJumped);
-        }
-        if let Some(reason) = events.drain(..).find_map(|event| stage.play(now, event)) {
-            return Ok(stage.close(&mut signals, reason).await);
-        }
-        let until_deadline = stage.until_deadline(clock::now());
-        events.push(tokio::select! {
-            biased;
-            event = signals.next() => event,
-            event = stage.effects.guard_event() => event,
-            // Before ZooKeeper's answers, so that known orders are applied before a take-over.
-            Ok(()) = orders.changed() => stage.hear(*orders.borrow_and_update()),
-            Some(event) = answers.recv() => event,
-            event = stage.errands.next() => event,
-            () = rest(until_deadline) => Event::Ticked,
-            () = stage.publisher.liveness().asked() => Event::Ticked,
-        });
-    }
+    let signals = SignalStream::new()?;
+    let guards = guards.into_handles()?;
+    zombies::adopt(guards.pids())?;
+    supervise(settings, ensemble, guards, signals, config).await
 }
 
-/// The machine and the parts that take part in each of its turns.
+/// The part of [`run`] that changes nothing process-wide.
+///
+/// # Errors
+/// If a socket cannot be registered.
+pub async fn supervise(
+    settings: Settings,
+    ensemble: zookeeper::Settings,
+    guards: Handles,
+    mut signals: SignalStream,
+    config: SupervisorConfig,
+) -> io::Result<ExitReason> {
+    let mut supervisor = Supervisor::new(&settings, ensemble, guards, config)?;
+    let reason = supervisor.run(&mut signals).await;
+    Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
+}
+
+/// Drives the machine, carries out its actions and tells the observers.
 struct Supervisor {
     machine: Machine,
-    publisher: StatusPublisher,
     effects: Effects,
-    errands: AuxiliaryCommands,
-    docket: OperatorOrders,
+    /// Answers of `effects.election`.
+    answers: UnboundedReceiver<Event>,
+    new_orders: watch::Receiver<Orders>,
+    orders: OperatorOrders,
     preemption: Preemption,
+    publisher: StatusPublisher,
     reporter: Reporter,
     /// Do not wait for the last hooks.
     stop_again: bool,
 }
 
 impl Supervisor {
-    /// Handles one event; orders to the guard are carried out before anything else. Returns the reason to exit, if any.
+    fn new(
+        settings: &Settings,
+        ensemble: zookeeper::Settings,
+        guards: Handles,
+        config: SupervisorConfig,
+    ) -> io::Result<Self> {
+        let (sender, answers) = unbounded_channel();
+        let machine = Machine::new(*settings, clock::now());
+        let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
+        let election = Election::new(ensemble, sender);
+        let (auxiliary, guard) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
+        start_observers(config.observers, &publisher, &election, &guard)?;
+        Ok(Self {
+            machine,
+            answers,
+            new_orders: election.orders(),
+            effects: Effects { election, guard: CommandGuard::new(guard, auxiliary.guards()), auxiliary },
+            orders: OperatorOrders::default(),
+            preemption: Preemption::new(config.preempt_after),
+            publisher,
+            reporter: Reporter::default(),
+            stop_again: false,
+        })
+    }
+
+    /// The loop. Returns the reason to exit.
+    async fn run(&mut self, signals: &mut SignalStream) -> ExitReason {
+        let mut suspend = SuspendWatch::new();
+        let mut events: Vec<Event> = self.effects.auxiliary.opening().chain([Event::Ticked]).collect();
+        loop {
+            let now = clock::now();
+            if suspend.jumped() {
+                events.insert(0, Event::ClockJumped);
+            }
+            if let Some(reason) = events.drain(..).find_map(|event| self.handle(now, event)) {
+                return reason;
+            }
+            let until_deadline = self.until_deadline(clock::now());
+            events.push(tokio::select! {
+                biased;
+                event = signals.next() => event,
+                event = self.effects.guard.next() => event,
+                // Before ZooKeeper's answers, so that known orders are applied before a take-over.
+                Ok(()) = self.new_orders.changed() => self.store_orders(),
+                Some(event) = self.answers.recv() => event,
+                event = self.effects.auxiliary.next() => event,
+                () = rest(until_deadline) => Event::Ticked,
+                () = self.publisher.liveness().asked() => Event::Ticked,
+            });
+        }
+    }
+
+    /// Handles an event, and what it means for operator orders and preemption. Returns the reason to exit, if any.
     #[must_use]
-    fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        let mut exit = self.turn(now, event);
-        let token = self.machine.snapshot().tenure.map(|held| held.grant.token);
-        for barred in self.docket.judge(now.lease, token).into_iter().flatten() {
-            exit = exit.or(self.turn(now, barred));
+    fn handle(&mut self, now: Now, event: Event) -> Option<ExitReason> {
+        let mut exit = self.drive(now, event);
+        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
+        for barred in self.orders.judge(now.lease, token).into_iter().flatten() {
+            exit = exit.or(self.drive(now, barred));
         }
         if self.preemption.judge(now.lease, &self.machine.snapshot()) {
-            self.effects.election().preempt();
+            self.effects.election.preempt();
         }
         exit
     }
 
     /// `None`: there is no deadline.
     fn until_deadline(&self, now: Now) -> Option<Duration> {
-        let (orders, preemption) = (self.docket.next_deadline(now.lease), self.preemption.next_deadline());
+        let (orders, preemption) = (self.orders.next_deadline(now.lease), self.preemption.next_deadline());
         let deadlines = [self.machine.next_deadline(now), orders, preemption];
         deadlines.into_iter().flatten().min().map(|deadline| now.lease.until(deadline))
     }
 
-    /// Stores the operator orders; the next turn applies them.
-    fn hear(&mut self, orders: Orders) -> Event {
-        self.docket.hear(clock::now().lease, orders);
+    /// The next event applies them.
+    fn store_orders(&mut self) -> Event {
+        self.orders.hear(clock::now().lease, *self.new_orders.borrow_and_update());
         Event::Ticked
     }
 
+    /// Gives the machine one event and carries out its actions.
     #[must_use]
-    fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
+    fn drive(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         if event == Event::StopRequested && self.machine.snapshot().is_ending {
             tracing::warn!("Stop requested again: killing all remaining processes");
             self.stop_again = true;
         }
-        let actions = self.publisher.watch(&mut self.machine, now, event);
+        let actions = self.machine.handle(now, event);
+        self.publisher.publish(now, &event, &actions, self.machine.snapshot());
         if !waiting::waits(self.machine.phase()) {
             console::hide();
         }
+        self.effects.auxiliary.on_event(now.lease, &event);
         let exit = self.effects.carry_out_all(&actions);
-        self.errands.note(now.lease, &event, &actions, || self.effects.election().unfenced());
-        let (snapshot, bars) = (self.machine.snapshot(), self.machine.bars());
-        let news = self.reporter.turn((now, clock::time_of_day()), &event, &snapshot, bars, &actions);
-        news.account.into_iter().for_each(|account| self.effects.election().describe(account));
-        news.terms.into_iter().for_each(|term| self.effects.election().write_down(term));
+        self.effects.auxiliary.run_next_hook(now.lease);
+        self.report(now, &event, &actions);
         exit
+    }
+
+    /// Publishes what has changed about us in `ZooKeeper`.
+    fn report(&mut self, now: Now, event: &Event, actions: &[Action]) {
+        let (snapshot, ineligibilities) = (self.machine.snapshot(), self.machine.ineligibilities());
+        let news = self.reporter.update((now, clock::time_of_day()), event, &snapshot, ineligibilities, actions);
+        news.status.into_iter().for_each(|status| self.effects.election.describe(status));
+        news.terms.into_iter().for_each(|term| self.effects.election.write_down(term));
     }
 
     /// The record is already free, or left to run out. Only our own exit waits for the last hooks. Another stop request
     /// cuts them short and cancels a restart of this program.
-    async fn close(mut self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
-        let stop_again = self.stop_again;
-        let stop = async { while !stop_again && signals.next().await != Event::StopRequested {} };
+    async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
+        let Effects { mut election, guard, mut auxiliary } = self.effects;
+        let leave = async {
+            if !election.close(CLOSE_LIMIT).await {
+                tracing::debug!("Closing the session was not confirmed; it is left to expiry");
+            }
+            guard.dismiss(CLOSE_LIMIT).await;
+        };
+        let stop = async { while !self.stop_again && signals.next().await != Event::StopRequested {} };
         let last_hooks = async {
             tokio::select! {
-                () = self.errands.finish() => false,
+                () = auxiliary.finish() => false,
                 () = stop => {
                     tracing::info!("Stop requested again: skipping the remaining hooks");
                     true
                 }
             }
         };
-        let ((), asked_to_stop) = tokio::join!(self.effects.close(CLOSE_LIMIT), last_hooks);
-        self.errands.dismiss(CLOSE_LIMIT).await;
+        let ((), asked_to_stop) = tokio::join!(leave, last_hooks);
+        auxiliary.dismiss(CLOSE_LIMIT).await;
         match reason {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
@@ -185,13 +243,13 @@ impl Supervisor {
     }
 }
 
-fn invite(
-    onlookers: Observers,
+fn start_observers(
+    observers: Observers,
     publisher: &StatusPublisher,
     election: &Election,
     guard: &Handle,
-) -> std::io::Result<()> {
-    let Observers { identity, manner, http, systemd } = onlookers;
+) -> io::Result<()> {
+    let Observers { identity, manner, http, systemd } = observers;
     tokio::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
     if let Some(settings) = systemd {
         tokio::spawn(systemd::tell(settings, publisher.feed(), guard.prober()));

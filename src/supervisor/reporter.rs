@@ -14,7 +14,7 @@ use crate::zookeeper::schema::history::Term;
 /// The state that was published last.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
-    account: MemberStatus,
+    status: MemberStatus,
     /// Our present term.
     term: Option<Term>,
     /// Why its command was stopped.
@@ -28,18 +28,18 @@ pub(super) struct Reporter {
 /// What to publish now.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    pub account: Option<MemberStatus>,
+    pub status: Option<MemberStatus>,
     pub terms: Vec<Term>,
 }
 
 impl Reporter {
-    /// Call it after a turn of the machine, with the time of day.
-    pub fn turn(
+    /// Call it after each event that the machine has handled, with the time of day.
+    pub fn update(
         &mut self,
         (clock, now): (Now, i64),
         event: &Event,
         snapshot: &Snapshot,
-        bars: Ineligibilities,
+        ineligibilities: Ineligibilities,
         actions: &[Action],
     ) -> News {
         let mut news = News::default();
@@ -49,12 +49,12 @@ impl Reporter {
             self.dead_since = Some(now.saturating_sub(i64::try_from(late.as_millis()).unwrap_or(i64::MAX)));
         }
         self.kill_at =
-            snapshot.tenure.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
-        let account = account(snapshot, bars, self.account.since);
-        if account != self.account {
-            let since = if account.phase == self.account.phase { self.account.since } else { now };
-            self.account = MemberStatus { since, ..account };
-            news.account = Some(self.account.clone());
+            snapshot.held_term.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
+        let status = member_status(snapshot, ineligibilities, self.status.since);
+        if status != self.status {
+            let since = if status.phase == self.status.phase { self.status.since } else { now };
+            self.status = MemberStatus { since, ..status };
+            news.status = Some(self.status.clone());
         }
         for action in actions {
             if let Action::Announce(transition) = action {
@@ -66,7 +66,7 @@ impl Reporter {
     }
 
     fn began(&mut self, now: i64, snapshot: &Snapshot) -> Option<Term> {
-        let grant = snapshot.tenure.map(|held| held.grant)?;
+        let grant = snapshot.held_term.map(|held| held.grant)?;
         if self.term.as_ref().is_some_and(|term| term.token == grant.token) {
             return None;
         }
@@ -99,14 +99,14 @@ impl Reporter {
     }
 }
 
-fn account(snapshot: &Snapshot, bars: Ineligibilities, since: i64) -> MemberStatus {
-    let role = if snapshot.tenure.is_some() { "leader" } else { "follower" };
-    let token = snapshot.tenure.map(|held| held.grant.token);
+fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i64) -> MemberStatus {
+    let role = if snapshot.held_term.is_some() { "leader" } else { "follower" };
+    let token = snapshot.held_term.map(|held| held.grant.token);
     let why_not = [
-        (bars.unhealthy, "unhealthy"),
-        (bars.ineligible, "not eligible by its own command"),
-        (bars.handing_over, "makes room for a handover"),
-        (bars.stand_back_until.is_some(), "stands back after it has resigned"),
+        (ineligibilities.unhealthy, "unhealthy"),
+        (ineligibilities.ineligible, "not eligible by its own command"),
+        (ineligibilities.handing_over, "makes room for a handover"),
+        (ineligibilities.stand_back_until.is_some(), "stands back after it has resigned"),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
     MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token }
@@ -124,7 +124,7 @@ mod tests {
         let (begun, woken) = (at(Duration::ZERO), at(Duration::from_secs(60)));
         let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
         let mut reporter = Reporter::default();
-        let first = reporter.turn((begun, 1_000), &Event::Ticked, &snapshot, Ineligibilities::default(), &[]);
+        let first = reporter.update((begun, 1_000), &Event::Ticked, &snapshot, Ineligibilities::default(), &[]);
         assert_eq!(first.terms.len(), 1);
         let (run, status) = (RunId(1), ChildStatus::Signaled(9));
         let tree_ended = Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline });
@@ -137,9 +137,9 @@ mod tests {
             lease_left: None,
             next_in: None,
         });
-        let gone = Snapshot { tenure: None, ..snapshot };
-        reporter.turn((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
-        let told = reporter.turn((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
+        let gone = Snapshot { held_term: None, ..snapshot };
+        reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
+        let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
     }
 }

@@ -32,7 +32,7 @@ use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::operator_orders::Orders;
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
-use client::error::Fault;
+use client::error::RequestError;
 use client::task::Task;
 use election::read::{Answer, Watching};
 use election::recipe::{sequential, single};
@@ -45,7 +45,7 @@ use election::{preempt, read, run_once, transactions};
 use publish::leader_query::LeaderQuery;
 use publish::{MemberStatus, Publisher};
 use schema::history::Term;
-use schema::pending_fences::PendingFence;
+use schema::lease::PendingFence;
 
 pub use schema::settings::Settings;
 
@@ -103,12 +103,12 @@ impl Election {
 
     /// The earlier leaders that must be fenced in our term.
     pub fn unfenced(&self) -> Vec<PendingFence> {
-        self.shared.ledger.ours()
+        self.shared.pending_fences.ours()
     }
 
     /// A command is started in our term: all pending fences are done.
     pub fn settle(&self) {
-        self.shared.ledger.settle();
+        self.shared.pending_fences.settle();
     }
 
     /// Answer: `TookOver`.
@@ -162,7 +162,7 @@ impl Election {
             tokio::spawn(async move {
                 match timeout(contact.negotiated, AssertUnwindSafe(asking).catch_unwind()).await {
                     Ok(Ok(Ok(()))) => {}
-                    Ok(Ok(Err(fault))) => tracing::debug!(?fault, "The leader could not be asked to hand over"),
+                    Ok(Ok(Err(error))) => tracing::debug!(?error, "The leader could not be asked to hand over"),
                     Ok(Err(_)) | Err(_) => tracing::debug!("The leader could not be asked to hand over"),
                 }
             });
@@ -198,7 +198,7 @@ impl Election {
     /// Does `work` in the present session. Without an answer within the session timeout the outcome is unknown.
     fn ask<F>(&self, candidacy: Candidacy, request: Request, work: impl FnOnce(Arc<Contact>) -> F + Send + 'static)
     where
-        F: Future<Output = Result<Answer, Fault>> + Send + 'static,
+        F: Future<Output = Result<Answer, RequestError>> + Send + 'static,
     {
         let session = self.session.as_ref();
         let session = session.and_then(|session| Some((session.contact()?, session.line(), session.retired())));
@@ -216,13 +216,13 @@ impl Election {
             let (by, answer) = tokio::select! {
                 biased;
                 answer = known => {
-                    answer.unwrap_or_else(|_| (None, Err(Fault::unknown("no answer within the session timeout"))))
+                    answer.unwrap_or_else(|_| (None, Err(RequestError::unknown("no answer within the session timeout"))))
                 }
-                () = retired.wait() => (None, Err(Fault::unknown("the session was given up"))),
+                () = retired.wait() => (None, Err(RequestError::unknown("the session was given up"))),
             };
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
-            let answered = !matches!(answer, Err(Fault::Unknown(_)));
+            let answered = !matches!(answer, Err(RequestError::Unknown(_)));
             let unanswered = contact.unanswered.note(answered, asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
             if unanswered >= contact.negotiated && contact.seems_connected() {
@@ -240,7 +240,7 @@ const COURTESY: Duration = Duration::from_millis(5);
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Best effort: errors during shutdown are ignored.
-async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
+async fn in_peace(work: impl Future<Output = Result<(), RequestError>>) {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     if !matches!(done, Ok(Ok(()))) {
         tracing::debug!("The history was not written");
@@ -248,30 +248,36 @@ async fn in_peace(work: impl Future<Output = Result<(), Fault>>) {
 }
 
 /// Does `work` as soon as there is a connection.
-async fn put<F>(line: Line, work: impl FnOnce(Arc<Contact>) -> F) -> (Option<Arc<Contact>>, Result<Answer, Fault>)
+async fn put<F>(
+    line: Line,
+    work: impl FnOnce(Arc<Contact>) -> F,
+) -> (Option<Arc<Contact>>, Result<Answer, RequestError>)
 where
-    F: Future<Output = Result<Answer, Fault>>,
+    F: Future<Output = Result<Answer, RequestError>>,
 {
-    let Some(contact) = line.contact().await else { return (None, Err(Fault::unknown("the session is over"))) };
+    let Some(contact) = line.contact().await else { return (None, Err(RequestError::unknown("the session is over"))) };
     let answer = in_one_piece(work(Arc::clone(&contact))).await;
     (Some(contact), answer)
 }
 
 /// The client library panics on replies that are too short. Such a reply is no answer.
-async fn in_one_piece(work: impl Future<Output = Result<Answer, Fault>>) -> Result<Answer, Fault> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Fault::unknown("the reply made no sense")))
+async fn in_one_piece(work: impl Future<Output = Result<Answer, RequestError>>) -> Result<Answer, RequestError> {
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(RequestError::unknown("the reply made no sense")))
 }
 
 /// Tells the answer first. The watches are armed after the requests that follow from it, so a take-over does not wait
 /// for them.
-async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: Result<Answer, Fault>) {
+async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, answer: Result<Answer, RequestError>) {
     let (event, watching) = match answer {
         Ok(Answer { event, watches }) => (event, watches),
-        Err(Fault::Denied(denial)) => (Event::Denied { candidacy, request, denial }, Watching::Unchanged),
-        Err(Fault::Forbidden(refusal)) => {
+        Err(RequestError::Denied(denial)) => (Event::Denied { candidacy, request, denial }, Watching::Unchanged),
+        Err(RequestError::Forbidden(refusal)) => {
             (Event::Denied { candidacy, request, denial: Denial::Forbidden(refusal.grounds()) }, Watching::Unchanged)
         }
-        Err(Fault::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
+        Err(RequestError::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
     };
     contact.shared.tell(event);
     yield_now().await;
@@ -283,13 +289,13 @@ async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, an
     }
 }
 
-fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, Fault>) {
+fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, RequestError>) {
     let candidacy = candidacy.0;
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
         Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
-        Err(Fault::Forbidden(refusal)) => tracing::error!("Forbidden by ZooKeeper: {refusal}"),
-        Err(Fault::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
-        Err(Fault::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
+        Err(RequestError::Forbidden(refusal)) => tracing::error!("Forbidden by ZooKeeper: {refusal}"),
+        Err(RequestError::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
+        Err(RequestError::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }
 }

@@ -273,7 +273,7 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     };
     let base = |path: &str| format!("Base(ZnodePath({path:?}))");
     let nightly = asked(&["status", "nightly"]);
-    assert_eq!((nightly.servers.as_str(), format!("{:?}", nightly.place)), ("zk9:2181", base("/jobs/nightly")));
+    assert_eq!((nightly.servers.as_str(), format!("{:?}", nightly.selector)), ("zk9:2181", base("/jobs/nightly")));
     let other = asked(&["status", "other"]);
-    assert_eq!((other.servers.as_str(), format!("{:?}", other.place)), ("zk1:2181", base("/zk-leader-run/other")));
+    assert_eq!((other.servers.as_str(), format!("{:?}", other.selector)), ("zk1:2181", base("/zk-leader-run/other")));
 }

@@ -193,7 +193,9 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
             let token = said.number("token").unwrap_or(memory.token);
             return Some(Event::StepEnded { step: step(said.word(0)), token, outcome: outcome(said.word(1)) });
         }
-        "barred" | "unbarred" => return Some(Event::Barred { bar: bar(said.word(0)), on: said.name == "barred" }),
+        "barred" | "unbarred" => {
+            return Some(Event::Ineligible { reason: bar(said.word(0)), on: said.name == "barred" });
+        }
         "id-taken" => return Some(Event::IdTaken),
         "guard-gone" => return Some(Event::GuardGone),
         "orphans-ended" => return Some(Event::OrphansEnded),

@@ -189,8 +189,8 @@ fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
         25 => step_ended((StepKind::AfterStop, ids.token - i64::from(place & 1)), record),
         24 if ids.step.is_some() => step_ended(ids.step.unwrap(), record),
         22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },
-        23 => Event::Barred { bar, on: true },
-        _ => Event::Barred { bar, on: false },
+        23 => Event::Ineligible { reason: bar, on: true },
+        _ => Event::Ineligible { reason: bar, on: false },
     }
 }
 

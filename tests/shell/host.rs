@@ -149,7 +149,7 @@ struct Stage {
 impl Stage {
     fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         let mut exit = self.turn(now, event);
-        let token = self.machine.snapshot().tenure.map(|held| held.grant.token);
+        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
         for barred in self.docket.judge(now.lease, token).into_iter().flatten() {
             exit = exit.or(self.turn(now, barred));
         }

@@ -66,7 +66,7 @@ impl World {
             Fault::Ineligibility(bar, length) => {
                 self.hosts[host].bars.push((bar, now + length));
                 self.push(now + length, Occurrence::BarLifted { bar });
-                self.tell(instance, Event::Barred { bar, on: true }, 0);
+                self.tell(instance, Event::Ineligible { reason: bar, on: true }, 0);
             }
             Fault::Disable(length) => self.disable(length),
             Fault::HandOver { to, lasts } => self.order_handover(to, lasts),
@@ -119,7 +119,7 @@ impl World {
             self.hosts[host].bars.push((bar, now + length));
             if let Some(instance) = self.hosts[host].instance {
                 let delay = self.rng(instance).below(10 * MILLI);
-                self.tell(instance, Event::Barred { bar, on: true }, delay);
+                self.tell(instance, Event::Ineligible { reason: bar, on: true }, delay);
             }
         }
         self.push(now + length, Occurrence::BarLifted { bar });
@@ -131,7 +131,7 @@ impl World {
             self.hosts[host].bars.retain(|(_, until)| now < *until);
             let lifted = self.hosts[host].bars.iter().all(|(other, _)| *other != bar);
             if let Some(instance) = self.hosts[host].instance.filter(|_| lifted) {
-                self.tell(instance, Event::Barred { bar, on: false }, 10 * MILLI);
+                self.tell(instance, Event::Ineligible { reason: bar, on: false }, 10 * MILLI);
             }
         }
     }
@@ -139,7 +139,7 @@ impl World {
     /// A new process finds out what bars it.
     pub fn tell_bars(&mut self, instance: usize) {
         for (bar, _) in self.hosts[self.instances[instance].host].bars.clone() {
-            self.tell(instance, Event::Barred { bar, on: true }, 0);
+            self.tell(instance, Event::Ineligible { reason: bar, on: true }, 0);
         }
     }
 

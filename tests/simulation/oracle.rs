@@ -116,8 +116,11 @@ impl Oracle {
                 self.fail(format!("I2: instance {instance} starts without runway"));
             }
             // What it has heard just now, it has heard after the clock.
-            Action::Guard(Order::Start { .. }) if this.was_barred && this.machine.bars().is_any() => {
-                self.fail(format!("instance {instance} starts though it is barred: {:?}", this.machine.bars()));
+            Action::Guard(Order::Start { .. }) if this.was_barred && this.machine.ineligibilities().is_any() => {
+                self.fail(format!(
+                    "instance {instance} starts though it is barred: {:?}",
+                    this.machine.ineligibilities()
+                ));
             }
             Action::Guard(Order::Start { .. }) if lives => {
                 self.fail(format!("I3: instance {instance} orders a second tree"));

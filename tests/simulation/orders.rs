@@ -37,10 +37,10 @@ impl World {
         }
         let now = self.clock_of(instance).lease;
         let this = &mut self.instances[instance];
-        let token = this.machine.snapshot().tenure.map(|held| held.grant.token);
+        let token = this.machine.snapshot().held_term.map(|held| held.grant.token);
         let is_asked = token.is_some() && this.orders.asked_for == token;
         for barred in this.docket.judge(now, token).into_iter().flatten() {
-            if let (Event::Barred { bar: Ineligibility::HandingOver, on: true }, Some(_)) = (barred, token) {
+            if let (Event::Ineligible { reason: Ineligibility::HandingOver, on: true }, Some(_)) = (barred, token) {
                 self.coverage.heed(if is_asked { Given::Request } else { Given::HandOver });
             }
             self.handle(instance, barred);

@@ -139,7 +139,7 @@ impl World {
 
     fn check_begin(&mut self, instance: usize, kind: StepKind, deadlines: Deadlines) {
         let this = &self.instances[instance];
-        let lease = this.machine.snapshot().tenure.and_then(|held| held.deadlines);
+        let lease = this.machine.snapshot().held_term.and_then(|held| held.deadlines);
         if this.has_tree() || this.steps.live() {
             self.oracle.fail(format!("I3: instance {instance} orders {kind:?} beside a live tree"));
         }

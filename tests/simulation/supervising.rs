@@ -68,7 +68,7 @@ impl World {
             this.awaited = None;
         }
         self.coverage.visit(this.machine.phase(), &event);
-        this.was_barred = this.machine.bars().is_any();
+        this.was_barred = this.machine.ineligibilities().is_any();
         let actions = this.machine.handle(now, event);
         self.note(|| format!("instance {instance} {event:?}"));
         self.abandoned |= taking_over && actions.iter().any(|action| matches!(action, Action::Exit(_)));

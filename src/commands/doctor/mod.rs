@@ -13,7 +13,7 @@ use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::{Answer, CommandContext, CommandError, SESSION_TIMEOUT, open};
 use crate::clock;
-use crate::config::ctl::{Asked, Format};
+use crate::config::ctl::{Asked, OutputFormat};
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
 use crate::zookeeper::admin::AdminClient;
@@ -309,7 +309,7 @@ fn is_double(one: &view::Candidate, other: &view::Candidate) -> bool {
 }
 
 fn written(findings: &[Finding], output: &Output) -> String {
-    if output.format == Format::Json {
+    if output.format == OutputFormat::Json {
         let findings: Vec<_> = findings
             .iter()
             .map(|finding| json!({ "grade": word(finding.grade).0, "what": finding.what, "said": finding.said }))

@@ -21,10 +21,10 @@ pub fn page(command: &Command, layers: &Layers, file: Option<&str>) -> String {
     for argument in command.get_arguments().filter(|argument| is_setting(argument)) {
         if heading != argument.get_help_heading() {
             heading = argument.get_help_heading();
-            let _ = writeln!(page, "\n# {}", heading.unwrap_or_default());
+            writeln!(page, "\n# {}", heading.unwrap_or_default()).ok();
         }
         let (setting, origin) = line(argument, layers);
-        let _ = writeln!(page, "{setting:<COLUMN$} # {origin}");
+        writeln!(page, "{setting:<COLUMN$} # {origin}").ok();
     }
     page
 }
@@ -86,7 +86,7 @@ fn quoted(text: &str) -> String {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
             letter if letter.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+                write!(quoted, "\\u{:04X}", u32::from(letter)).ok();
             }
             letter => quoted.push(letter),
         }

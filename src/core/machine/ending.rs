@@ -165,7 +165,7 @@ impl Machine {
     }
 
     pub(super) fn after_loss(&self) -> After {
-        let has_led = self.tenure.is_some_and(|tenure| tenure.has_started);
+        let has_led = self.held_term.is_some_and(|held| held.has_started);
         match self.settings.on_loss {
             OnLoss::Exit if has_led => After::Exit(ExitReason::LeadershipLost),
             OnLoss::Rejoin | OnLoss::Exit => After::Rejoin,
@@ -221,7 +221,7 @@ impl Machine {
     pub(super) fn clock_jumped(&mut self, now: Now) {
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
-                self.lose_tenure(now, Why::ClockJumped);
+                self.lose_term(now, Why::ClockJumped);
                 self.look_again();
             }
             Phase::Waiting
@@ -286,8 +286,8 @@ impl Machine {
     pub(super) fn tree_is_empty(&mut self, now: Now) {
         self.run = None;
         (self.start_by, self.run_until, self.dead_by) = (Timestamp::NEVER, Timestamp::NEVER, Timestamp::NEVER);
-        self.standing.is_out &= self.bars.keep_out();
-        self.finished = self.tenure.filter(|tenure| tenure.wait_is_over(now)).map(|tenure| tenure.nonce);
+        self.standing.is_out &= self.ineligibilities.keep_out();
+        self.finished = self.held_term.filter(|held| held.wait_is_over(now)).map(|held| held.nonce);
     }
 
     fn after_tree(&mut self, now: Now, status: ChildStatus, cause: Cause) -> Next {
@@ -336,17 +336,17 @@ impl Machine {
     fn after_failure(&self, at: Timestamp, timed_out: bool) -> Next {
         match self.phase {
             Phase::Stopping { after, lapsed } if lapsed || !timed_out => Next::Leave(after, Why::TreeEmpty),
-            _ if self.bars.is_any() => {
+            _ if self.ineligibilities.is_any() => {
                 let (after, why) = self.after_bars();
                 Next::Leave(after, why)
             }
-            _ if !self.has_seat() => Next::Leave(self.after_loss(), Why::SessionOver),
+            _ if !self.has_candidate() => Next::Leave(self.after_loss(), Why::SessionOver),
             _ => Next::Restart(at),
         }
     }
 
     /// Whether a renewal can succeed: the session is open, and our candidate is first.
-    fn has_seat(&self) -> bool {
+    fn has_candidate(&self) -> bool {
         self.timing().is_some() && self.standing.view.is_some_and(|view| view.place == Place::First)
     }
 
@@ -355,7 +355,7 @@ impl Machine {
         if self.winds_up(now, after, why) {
             return;
         }
-        let ours_to_free = self.tenure.is_some_and(|tenure| tenure.wait_is_over(now) && !tenure.is_unfenced);
+        let ours_to_free = self.held_term.is_some_and(|held| held.wait_is_over(now) && !held.is_unfenced);
         if !ours_to_free || self.timing().is_none() {
             return self.leave(now, after, why);
         }
@@ -365,9 +365,9 @@ impl Machine {
 
     /// One write at a time: an unanswered renewal comes first.
     pub(super) fn send_release(&mut self) {
-        let (Some(timing), Some(tenure)) = (self.timing().copied(), self.tenure) else { return };
+        let (Some(timing), Some(held)) = (self.timing().copied(), self.held_term) else { return };
         if self.pending.is_none() {
-            let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
+            let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             self.keeps_candidate = matches!(self.phase, Phase::Releasing { after: After::Stay, .. });
             let (candidacy, keeps_candidate) = (self.candidacy, self.keeps_candidate);
             self.request(Request::Release, Action::Release { candidacy, conditions, entry, keeps_candidate });
@@ -381,8 +381,8 @@ impl Machine {
         if matches!(denial, Denial::Forbidden(_)) || request == Request::Observe {
             return self.leave(now, after, Why::ReleaseUnconfirmed);
         }
-        if let Some(tenure) = self.tenure.as_mut().filter(|_| request == Request::Release) {
-            tenure.conflict = Some(tenure.conditions.record);
+        if let Some(held) = self.held_term.as_mut().filter(|_| request == Request::Release) {
+            held.conflict = Some(held.conditions.record);
         }
         self.observe();
     }
@@ -431,19 +431,19 @@ impl Machine {
                 self.look_again();
             }
         }
-        self.tenure = None;
+        self.held_term = None;
     }
 
     /// Our term is over: if this process dies from now on, the guard has nothing to release.
     pub(super) fn retire(&mut self) {
-        let has_led = self.tenure.is_some_and(|tenure| tenure.has_started);
+        let has_led = self.held_term.is_some_and(|held| held.has_started);
         if has_led && self.run.is_none() && !self.guard_gone {
             self.order(Order::Retire { run: RunId(self.runs) });
         }
     }
 
     fn rejoin(&mut self, now: Now, why: Why) {
-        let wait_was_over = self.tenure.is_some_and(|tenure| self.finished == Some(tenure.nonce));
+        let wait_was_over = self.held_term.is_some_and(|held| self.finished == Some(held.nonce));
         match self.link {
             Link::Down { .. } | Link::Opening => {}
             Link::Open(_) if why == Why::Released && !self.keeps_candidate => self.enter_anew(),

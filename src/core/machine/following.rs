@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Machine;
 use super::phase::{After, Departure, Link, Phase};
-use super::term::{Sending, Tenure};
+use super::term::{HeldTerm, Sending};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
 use crate::core::lease::{Timing, wait_over_at};
@@ -42,7 +42,7 @@ impl Machine {
             return retry.unwrap_or(Timestamp::NEVER).min(by);
         }
         let connect = if self.was_connected() { Timestamp::NEVER } else { self.connect_by };
-        let stand_back = self.bars.stand_back_until.unwrap_or(Timestamp::NEVER);
+        let stand_back = self.ineligibilities.stand_back_until.unwrap_or(Timestamp::NEVER);
         link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(stand_back).min(self.give_up_at())
     }
 
@@ -100,7 +100,7 @@ impl Machine {
         self.pending = None;
         // A successor must not wait for a tree that survives SIGKILL.
         let is_stuck = matches!(self.phase, Phase::Stopping { .. });
-        self.standing = Standing { is_out: self.bars.keep_out() || is_stuck, ..Standing::default() };
+        self.standing = Standing { is_out: self.ineligibilities.keep_out() || is_stuck, ..Standing::default() };
         if self.timing().is_some() && !self.standing.is_out {
             self.request(Request::Enter, Action::Enter { candidacy: self.candidacy });
         }
@@ -115,7 +115,7 @@ impl Machine {
     /// Reads everything again, now or after the pending request. A pending `Observe` is dropped: the look returns more,
     /// and a successor saves one round trip. A holder's `Observe` is kept, because it judges a conflict.
     pub(super) fn look_again(&mut self) {
-        self.pending = self.pending.filter(|pending| *pending != Request::Observe || self.tenure.is_some());
+        self.pending = self.pending.filter(|pending| *pending != Request::Observe || self.held_term.is_some());
         self.standing.stale = self.pending.is_some();
         let is_out = self.standing.is_out || self.phase == Phase::Done;
         if self.pending.is_some() || self.timing().is_none() || is_out {
@@ -140,7 +140,7 @@ impl Machine {
     /// Our slot, or the one that we were shown last.
     fn slot(&self) -> Slot {
         let shown = self.standing.view.map(|view| view.record.slot).unwrap_or_default();
-        self.tenure.map_or(shown, |tenure| tenure.conditions.slot)
+        self.held_term.map_or(shown, |held| held.conditions.slot)
     }
 
     pub(super) fn line_changed(&mut self, now: Now) {
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     pub(super) fn record_changed(&mut self, now: Now) {
-        if self.tenure.is_some() {
+        if self.held_term.is_some() {
             return self.reassure(now);
         }
         match self.standing.view.map(|view| view.place) {
@@ -165,7 +165,7 @@ impl Machine {
         self.standing.entered = true;
         self.standing.view = Some(view);
         self.sightings.note(view.record, now.observer);
-        if self.tenure.is_some() {
+        if self.held_term.is_some() {
             return self.seen_as_holder(now, view);
         }
         if self.phase != Phase::Following {
@@ -181,7 +181,7 @@ impl Machine {
         }
         if self.departure.is_some() {
             self.settle_departure(now, view);
-        } else if view.place == Place::First && self.bars.disabled {
+        } else if view.place == Place::First && self.ineligibilities.disabled {
             self.heed_disabled(now);
         } else if view.place == Place::First {
             self.claim(now, view);
@@ -192,7 +192,7 @@ impl Machine {
 
     pub(super) fn observed(&mut self, now: Now, record: Record, term_version: i32) {
         self.sightings.note(record, now.observer);
-        if self.tenure.is_some() {
+        if self.held_term.is_some() {
             self.observed_as_holder(now, record, term_version);
             if self.standing.stale && self.at_least_once() {
                 self.look_again();
@@ -250,7 +250,7 @@ impl Machine {
         // A multi has one zxid, and there was no renewal since: the record's mzxid is the term's. The term's version is
         // not taken from the view, which read the term first, perhaps before the take-over was applied.
         let conditions = Conditions { slot: view.record.slot, record: view.record.version, term: sending.term };
-        self.begin_tenure(now, sending, sending.sent_at, conditions, view.record.mzxid);
+        self.begin_term(now, sending, sending.sent_at, conditions, view.record.mzxid);
         true
     }
 
@@ -283,11 +283,11 @@ impl Machine {
         let (record, token, term) = answer;
         if let Some(sending) = self.standing.sending.filter(|sending| sending.nonce == nonce) {
             let conditions = Conditions { slot: sending.slot, record, term };
-            self.begin_tenure(now, sending, sent_at, conditions, token);
+            self.begin_term(now, sending, sent_at, conditions, token);
         }
     }
 
-    fn begin_tenure(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
+    fn begin_term(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
         let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
         self.standing.sending = None;
         // In a shared election the first renewal certifies the take-over.
@@ -298,7 +298,7 @@ impl Machine {
             return self.look_again();
         }
         let takeover = sending.takeover(conditions.term);
-        self.tenure = Some(Tenure {
+        self.held_term = Some(HeldTerm {
             nonce: sending.nonce,
             grant: Grant {
                 token,
@@ -331,7 +331,7 @@ impl Machine {
     fn settle_in(&mut self, now: Now, sending: &Sending, starts_at_once: bool) {
         if let Some(Departure { reason, why, .. }) = self.departure {
             self.begin_release(now, After::Exit(reason), why);
-        } else if self.bars.is_any() {
+        } else if self.ineligibilities.is_any() {
             self.resign(now);
         } else if self.standing.view.is_some_and(|view| view.is_revoked) {
             self.yield_seat(now, After::Rejoin, Why::Revoked);
@@ -378,9 +378,9 @@ impl Machine {
         self.standing = Standing::default();
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } => {
-                self.loses_seat_without_run(now, Why::SessionOver);
+                self.loses_candidate_without_run(now, Why::SessionOver);
             }
-            Phase::Leading | Phase::Paused { .. } => self.seat_lost(now, Why::SessionOver),
+            Phase::Leading | Phase::Paused { .. } => self.candidate_lost(now, Why::SessionOver),
             // A deadline that needs no session ends the tree already.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),
             Phase::Following => self.go(now),
@@ -390,7 +390,7 @@ impl Machine {
     }
 
     pub(super) fn contact_restored(&mut self, now: Now) {
-        if self.tenure.is_some() {
+        if self.held_term.is_some() {
             return self.reassure(now);
         }
         // A watch event may have been lost with the connection.

@@ -26,8 +26,8 @@ pub struct Ineligibilities {
 }
 
 impl Ineligibilities {
-    fn set(&mut self, bar: Ineligibility, on: bool) {
-        match bar {
+    fn set(&mut self, reason: Ineligibility, on: bool) {
+        match reason {
             Ineligibility::Unhealthy => self.unhealthy = on,
             Ineligibility::Ineligible => self.ineligible = on,
             Ineligibility::Disabled => self.disabled = on,
@@ -62,17 +62,19 @@ impl Ineligibilities {
 
 impl Machine {
     /// The reasons that hold now, for status and logs.
-    pub fn bars(&self) -> Ineligibilities {
-        self.bars
+    pub fn ineligibilities(&self) -> Ineligibilities {
+        self.ineligibilities
     }
 
-    pub(super) fn barred(&mut self, now: Now, bar: Ineligibility, on: bool) {
-        let before = self.bars;
-        self.bars.set(bar, on);
+    pub(super) fn ineligible(&mut self, now: Now, reason: Ineligibility, on: bool) {
+        let before = self.ineligibilities;
+        self.ineligibilities.set(reason, on);
         match self.phase {
             // `pass_following` handles the queue.
-            Phase::Following if before.disabled && !self.bars.disabled => self.look_again(),
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } if self.bars.is_any() => {
+            Phase::Following if before.disabled && !self.ineligibilities.disabled => self.look_again(),
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. }
+                if self.ineligibilities.is_any() =>
+            {
                 self.resign(now);
             }
             _ => {}
@@ -118,23 +120,23 @@ impl Machine {
     }
 
     pub(super) fn after_bars(&self) -> (After, Why) {
-        (if self.bars.keep_out() { After::Rejoin } else { After::Stay }, self.bars.why())
+        (if self.ineligibilities.keep_out() { After::Rejoin } else { After::Stay }, self.ineligibilities.why())
     }
 
     pub(super) fn stand_back(&mut self, now: Now) {
-        self.bars.stand_back_until = Some(now.lease.after(self.settings.service.stand_back));
+        self.ineligibilities.stand_back_until = Some(now.lease.after(self.settings.service.stand_back));
     }
 
     /// Leaves or enters the queue, as the reasons require.
     pub(super) fn heed_bars_in_line(&mut self, now: Now) {
-        if self.timing().is_none() || self.standing.is_out == self.bars.keep_out() {
+        if self.timing().is_none() || self.standing.is_out == self.ineligibilities.keep_out() {
             return;
         }
         if self.standing.is_out {
-            self.announce_in_line(Why::BarsLifted);
+            self.announce_in_line(Why::EligibleAgain);
             self.enter_anew();
         } else if self.pending != Some(Request::TakeOver) {
-            self.announce_in_line(self.bars.why());
+            self.announce_in_line(self.ineligibilities.why());
             self.leave_line(now);
         }
     }

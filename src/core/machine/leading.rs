@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Machine;
 use super::phase::Step;
 use super::phase::{Link, Phase};
-use super::term::Tenure;
+use super::term::HeldTerm;
 use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::order::{Order, RunId};
@@ -17,8 +17,8 @@ const RETRIES_PER_RENEWAL: u32 = 4;
 
 impl Machine {
     pub(super) fn waiting_deadline(&self, now: Now) -> Timestamp {
-        let Some(tenure) = &self.tenure else { return now.lease };
-        let kill_at = tenure.deadlines.map_or(Timestamp::NEVER, |deadlines| deadlines.kill_at);
+        let Some(held) = &self.held_term else { return now.lease };
+        let kill_at = held.deadlines.map_or(Timestamp::NEVER, |deadlines| deadlines.kill_at);
         self.renewal_due_at(now).min(kill_at).min(self.give_up_at()).min(self.look_due_at())
     }
 
@@ -34,9 +34,9 @@ impl Machine {
     }
 
     pub(super) fn leading_deadline(&self, now: Now) -> Timestamp {
-        let (Some(tenure), Some(deadlines)) = (&self.tenure, self.deadlines()) else { return Timestamp::NEVER };
+        let (Some(held), Some(deadlines)) = (&self.held_term, self.deadlines()) else { return Timestamp::NEVER };
         let contact = match (self.phase, self.timing()) {
-            (Phase::Leading, Some(timing)) => timing.contact_lost_at(tenure.acked_sent_at),
+            (Phase::Leading, Some(timing)) => timing.contact_lost_at(held.acked_sent_at),
             (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
             _ => Timestamp::NEVER,
         };
@@ -49,15 +49,15 @@ impl Machine {
     }
 
     pub(super) fn pass_waiting(&mut self, now: Now) {
-        let Some(tenure) = self.tenure else { return };
+        let Some(held) = self.held_term else { return };
         if now.lease >= self.give_up_at() {
             let (reason, why) = self.impatience();
             return self.begin_release(now, super::After::Exit(reason), why);
         }
         self.look_when_due(now);
-        let Some(deadlines) = tenure.deadlines else { return self.renew_when_due(now) };
+        let Some(deadlines) = held.deadlines else { return self.renew_when_due(now) };
         if now.lease >= deadlines.kill_at {
-            self.lose_tenure(now, Why::LeaseEnding);
+            self.lose_term(now, Why::LeaseEnding);
             return self.look_again();
         }
         self.renew_when_due(now);
@@ -65,7 +65,7 @@ impl Machine {
     }
 
     pub(super) fn pass_leading(&mut self, now: Now) {
-        let (Some(tenure), Some(deadlines)) = (self.tenure, self.deadlines()) else { return };
+        let (Some(held), Some(deadlines)) = (self.held_term, self.deadlines()) else { return };
         if now.lease >= deadlines.kill_at {
             return self.kill_tree(now, Why::LeaseEnding);
         }
@@ -77,9 +77,7 @@ impl Machine {
         }
         let timing = self.timing().copied();
         match self.phase {
-            Phase::Leading
-                if timing.is_some_and(|timing| now.lease >= timing.contact_lost_at(tenure.acked_sent_at)) =>
-            {
+            Phase::Leading if timing.is_some_and(|timing| now.lease >= timing.contact_lost_at(held.acked_sent_at)) => {
                 self.pause(now, Why::ContactLost);
             }
             Phase::Paused { since } if timing.is_some_and(|timing| now.lease >= timing.grace_over_at(since)) => {
@@ -96,10 +94,10 @@ impl Machine {
 
     /// Orders the start if the wait is over and the lease has runway (I2): a recent renewal, and `stop_at` ahead.
     pub(super) fn start(&mut self, now: Now) {
-        let (Some(tenure), Some(timing)) = (self.tenure, self.timing().copied()) else { return };
-        let Some(deadlines) = tenure.deadlines else { return };
-        let over = now.observer >= self.start_from(tenure.not_before);
-        let contact = now.lease < timing.contact_lost_at(tenure.acked_sent_at);
+        let (Some(held), Some(timing)) = (self.held_term, self.timing().copied()) else { return };
+        let Some(deadlines) = held.deadlines else { return };
+        let over = now.observer >= self.start_from(held.not_before);
+        let contact = now.lease < timing.contact_lost_at(held.acked_sent_at);
         if !over || !contact || now.lease >= deadlines.stop_at || self.is_live() {
             match self.phase {
                 Phase::Waiting => {}
@@ -109,7 +107,7 @@ impl Machine {
             }
             return;
         }
-        if tenure.needs_before_start {
+        if held.needs_before_start {
             return self.run_before_start(now);
         }
         self.standstill.is_survived();
@@ -117,8 +115,8 @@ impl Machine {
         let run = RunId(self.runs);
         self.run = Some(run);
         self.start_by = deadlines.stop_at;
-        self.order(Order::Start { run, deadlines, grant: tenure.grant });
-        let why = if tenure.has_started { Why::Restarted } else { Why::Elected };
+        self.order(Order::Start { run, deadlines, grant: held.grant });
+        let why = if held.has_started { Why::Restarted } else { Why::Elected };
         self.note_start(now);
         self.enter_phase(now, Phase::Leading, why);
     }
@@ -131,9 +129,9 @@ impl Machine {
         self.rest_until = self.history.next_start_at(&service.restart);
         // From now on a tree may live under this record.
         self.finished = None;
-        if let Some(tenure) = &mut self.tenure {
-            tenure.has_started = true;
-            tenure.needs_after_stop = self.settings.steps.after_stop.is_some();
+        if let Some(held) = &mut self.held_term {
+            held.has_started = true;
+            held.needs_after_stop = self.settings.steps.after_stop.is_some();
         }
     }
 
@@ -141,23 +139,23 @@ impl Machine {
         let can_renew = self.pending.is_none()
             && self.timing().is_some()
             && self.standing.view.is_some_and(|view| view.place == Place::First);
-        self.tenure.filter(|_| can_renew).map_or(Timestamp::NEVER, |tenure| tenure.renewal_due_at(now))
+        self.held_term.filter(|_| can_renew).map_or(Timestamp::NEVER, |held| held.renewal_due_at(now))
     }
 
     pub(super) fn renew_when_due(&mut self, now: Now) {
         if now.lease < self.renewal_due_at(now) {
             return;
         }
-        if let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) {
-            tenure.renew_at = now.lease.after(timing.renewal_interval);
-            let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
+        if let (Some(timing), Some(held)) = (self.timing().copied(), &mut self.held_term) {
+            held.renew_at = now.lease.after(timing.renewal_interval);
+            let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             self.request(Request::Renew, Action::Renew { candidacy: self.candidacy, conditions, entry });
         }
     }
 
     pub(super) fn renew_soon(&mut self, now: Now) {
-        if let Some(tenure) = &mut self.tenure {
-            tenure.renew_at = now.lease;
+        if let Some(held) = &mut self.held_term {
+            held.renew_at = now.lease;
         }
     }
 
@@ -177,12 +175,12 @@ impl Machine {
     }
 
     pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
-        let (Some(timing), Some(tenure)) = (self.timing().copied(), &mut self.tenure) else {
+        let (Some(timing), Some(held)) = (self.timing().copied(), &mut self.held_term) else {
             // The renewal of a term that was lost meanwhile.
             return self.look_again();
         };
-        tenure.conditions.record = version;
-        tenure.conflict = None;
+        held.conditions.record = version;
+        held.conflict = None;
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
             Phase::Releasing { .. } => return self.send_release(),
@@ -192,7 +190,7 @@ impl Machine {
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => {}
         }
-        let Some(deadlines) = tenure.extend(now, sent_at, &timing) else { return };
+        let Some(deadlines) = held.extend(now, sent_at, &timing) else { return };
         self.standstill.is_survived();
         if let Some(run) = self.run {
             self.order(Order::Extend { run, deadlines });
@@ -232,7 +230,7 @@ impl Machine {
     pub(super) fn seen_as_holder(&mut self, now: Now, view: View) {
         let stale = std::mem::take(&mut self.standing.stale);
         if self.phase == Phase::Waiting && !view.record.held {
-            self.lose_tenure(now, Why::WaitSpared);
+            self.lose_term(now, Why::WaitSpared);
             return self.seen(now, view);
         }
         if !self.holds(view.record) {
@@ -253,18 +251,20 @@ impl Machine {
 
     pub(super) fn observed_as_holder(&mut self, now: Now, record: Record, term_version: i32) {
         // Another slot's record says nothing about ours.
-        let Some(tenure) = self.tenure.filter(|tenure| tenure.conditions.slot == record.slot) else { return };
-        let ours = record.nonce == tenure.nonce;
+        let Some(held) = self.held_term.filter(|held| held.conditions.slot == record.slot) else {
+            return;
+        };
+        let ours = record.nonce == held.nonce;
         match self.phase {
             Phase::Releasing { .. } if ours && !record.held => self.released(now),
             // The successor waits for exactly this term, whose tree is empty: we may free its record.
             Phase::Releasing { .. } if !ours && self.waits_for_us(record) => self.adopt(now, record, term_version),
             // The successor waits for our lease. Versions only grow, unless the whole base was deleted.
             Phase::Stopping { lapsed: true, .. }
-                if !ours && self.is_waited_for(record) && record.version > tenure.conditions.record => {}
+                if !ours && self.is_waited_for(record) && record.version > held.conditions.record => {}
             // A conflict without a newer version of ours: another candidate owns the term.
-            _ if !ours || !record.held || tenure.conflict == Some(record.version) => self.deposed(now),
-            _ => self.adopt(now, record, tenure.conditions.term),
+            _ if !ours || !record.held || held.conflict == Some(record.version) => self.deposed(now),
+            _ => self.adopt(now, record, held.conditions.term),
         }
     }
 
@@ -285,8 +285,8 @@ impl Machine {
     /// The record's holder waits for exactly this term of ours.
     fn waits_for_us(&self, record: Record) -> bool {
         let last_run = record.waiting_on.map(|last_run| last_run.nonce);
-        let fits = |tenure: &Tenure| last_run == Some(tenure.nonce) && tenure.conflict != Some(record.version);
-        record.held && self.tenure.as_ref().is_some_and(fits)
+        let fits = |held: &HeldTerm| last_run == Some(held.nonce) && held.conflict != Some(record.version);
+        record.held && self.held_term.as_ref().is_some_and(fits)
     }
 
     /// The record's holder starts nothing before our lease is over; under at-least-once there is no wait.
@@ -295,16 +295,16 @@ impl Machine {
     }
 
     fn holds(&self, record: Record) -> bool {
-        record.held && self.tenure.is_some_and(|tenure| tenure.nonce == record.nonce)
+        record.held && self.held_term.is_some_and(|held| held.nonce == record.nonce)
     }
 
     /// Our own lost reply: adopt the version only. `kill_at` moves only by an answer.
     fn adopt(&mut self, now: Now, record: Record, term_version: i32) {
-        if let Some(tenure) = &mut self.tenure {
-            tenure.conditions.record = record.version;
-            tenure.conditions.term = term_version;
-            tenure.conflict = None;
-            tenure.renew_at = now.lease;
+        if let Some(held) = &mut self.held_term {
+            held.conditions.record = record.version;
+            held.conditions.term = term_version;
+            held.conflict = None;
+            held.renew_at = now.lease;
         }
         if matches!(self.phase, Phase::Releasing { .. }) {
             self.send_release();
@@ -314,8 +314,8 @@ impl Machine {
     pub(super) fn denied_as_holder(&mut self, now: Now, request: Request, denial: Denial) {
         match (request, denial) {
             (Request::Renew, Denial::Conflict) => {
-                if let Some(tenure) = &mut self.tenure {
-                    tenure.conflict = Some(tenure.conditions.record);
+                if let Some(held) = &mut self.held_term {
+                    held.conflict = Some(held.conditions.record);
                 }
                 self.observe();
             }
@@ -323,7 +323,7 @@ impl Machine {
             (_, Denial::Conflict | Denial::Forbidden(_)) => self.deposed(now),
             (_, Denial::CandidateGone) => match self.phase {
                 Phase::Waiting | Phase::Preparing { .. } => {
-                    if self.loses_seat_without_run(now, Why::CandidateGone) {
+                    if self.loses_candidate_without_run(now, Why::CandidateGone) {
                         self.enter_later(now);
                     }
                 }
@@ -333,7 +333,7 @@ impl Machine {
                     self.hasten_stop(now, Why::CandidateGone);
                     self.observe_again();
                 }
-                _ => self.seat_lost(now, Why::CandidateGone),
+                _ => self.candidate_lost(now, Why::CandidateGone),
             },
         }
     }
@@ -347,11 +347,11 @@ impl Machine {
         if self.runs_out() || request == Request::Look && !self.at_least_once() {
             self.standing.retry_at = Some(again_at);
         }
-        if let Some(tenure) = &mut self.tenure {
+        if let Some(held) = &mut self.held_term {
             if request == Request::Mark {
-                tenure.mark_at = again_at;
+                held.mark_at = again_at;
             } else {
-                tenure.renew_at = again_at;
+                held.renew_at = again_at;
             }
         }
     }
@@ -361,7 +361,7 @@ impl Machine {
         self.forfeit();
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
-                self.lose_tenure(now, Why::Deposed);
+                self.lose_term(now, Why::Deposed);
                 self.look_again();
             }
             Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. }
@@ -380,7 +380,7 @@ impl Machine {
     }
 
     /// The candidate was deleted, with its session or by hand. The lease still runs, but cannot be renewed.
-    pub(super) fn seat_lost(&mut self, now: Now, why: Why) {
+    pub(super) fn candidate_lost(&mut self, now: Now, why: Why) {
         if self.nobody_waits() {
             return self.kill_tree(now, why);
         }

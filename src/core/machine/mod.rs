@@ -34,7 +34,7 @@ use phase::{After, Departure, Link, Phase, Step};
 use sightings::Sightings;
 use standstill::Standstill;
 use steps::LiveStep;
-use term::Tenure;
+use term::HeldTerm;
 
 /// SIGHUP has the same number on every Linux.
 const HANGUP: i32 = 1;
@@ -68,7 +68,7 @@ pub struct Machine {
     candidacy: Candidacy,
     standing: Standing,
     pending: Option<Request>,
-    tenure: Option<Tenure>,
+    held_term: Option<HeldTerm>,
     /// Kept across sessions and candidacies.
     sightings: Sightings,
     /// The run whose tree may be alive.
@@ -88,7 +88,7 @@ pub struct Machine {
     history: History,
     /// No start before this: a back-off, or the minimum interval between starts.
     rest_until: Timestamp,
-    bars: Ineligibilities,
+    ineligibilities: Ineligibilities,
     status: Option<ChildStatus>,
     /// Take-overs sent so far; each has its own nonce.
     sendings: u64,
@@ -121,7 +121,7 @@ impl Machine {
             candidacy: Candidacy::default(),
             standing: Standing::default(),
             pending: None,
-            tenure: None,
+            held_term: None,
             sightings: Sightings::default(),
             run: None,
             runs: 0,
@@ -133,7 +133,7 @@ impl Machine {
             timed_out: None,
             history: History::default(),
             rest_until: Timestamp::ZERO,
-            bars: Ineligibilities::default(),
+            ineligibilities: Ineligibilities::default(),
             status: None,
             sendings: 0,
             finished: None,
@@ -211,7 +211,7 @@ impl Machine {
             }
             Event::Fenced { token, is_fenced } => self.fenced(now, token, is_fenced),
             Event::StepEnded { step, token, outcome } => self.step_ended(now, step, token, outcome),
-            Event::Barred { bar, on } => self.barred(now, bar, on),
+            Event::Ineligible { reason, on } => self.ineligible(now, reason, on),
             Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
@@ -307,7 +307,7 @@ impl Machine {
 
     /// Handles the deadlines that have passed. Idempotent.
     fn let_time_pass(&mut self, now: Now) {
-        self.bars.pass(now);
+        self.ineligibilities.pass(now);
         match self.phase {
             Phase::Following => self.pass_following(now),
             Phase::Waiting => self.pass_waiting(now),
@@ -332,7 +332,7 @@ impl Machine {
 
     /// The deadlines of the present term, if it has a lease.
     fn deadlines(&self) -> Option<Deadlines> {
-        self.tenure.and_then(|tenure| tenure.deadlines)
+        self.held_term.and_then(|held| held.deadlines)
     }
 
     fn at_least_once(&self) -> bool {
@@ -359,8 +359,8 @@ impl Machine {
             from,
             to: self.phase(),
             why,
-            token: self.tenure.as_ref().map(|tenure| tenure.grant.token),
-            grant: self.tenure.as_ref().map(|tenure| tenure.grant),
+            token: self.held_term.as_ref().map(|held| held.grant.token),
+            grant: self.held_term.as_ref().map(|held| held.grant),
             lease_left: self.deadlines().map(|deadlines| now.lease.until(deadlines.kill_at)),
             next_in: self.next_in(now),
         }));

@@ -22,8 +22,8 @@ impl Machine {
             Phase::Preparing { .. } => self.phase = Phase::Preparing { step },
             _ => self.enter_phase(now, Phase::Preparing { step }, Why::Elected),
         }
-        match (step, self.tenure) {
-            (Step::Fence, Some(tenure)) => self.actions.push(Action::Fence { grant: tenure.grant }),
+        match (step, self.held_term) {
+            (Step::Fence, Some(held)) => self.actions.push(Action::Fence { grant: held.grant }),
             (Step::Mark, _) => self.mark_when_due(now),
             _ => {}
         }
@@ -36,19 +36,19 @@ impl Machine {
     }
 
     fn next_step(&self, now: Now) -> Step {
-        match self.tenure {
-            Some(tenure) if tenure.is_unfenced => Step::Fence,
-            Some(tenure) if tenure.is_unmarked => Step::Mark,
+        match self.held_term {
+            Some(held) if held.is_unfenced => Step::Fence,
+            Some(held) if held.is_unmarked => Step::Mark,
             _ if now.lease < self.rest_until => Step::Backoff,
             _ => Step::Ready,
         }
     }
 
     pub(super) fn preparing_deadline(&self, now: Now) -> Timestamp {
-        let (Some(tenure), Some(deadlines)) = (&self.tenure, self.deadlines()) else { return Timestamp::NEVER };
+        let (Some(held), Some(deadlines)) = (&self.held_term, self.deadlines()) else { return Timestamp::NEVER };
         let step = match self.phase {
             Phase::Preparing { step: Step::Backoff } => self.rest_until,
-            Phase::Preparing { step: Step::Mark } if self.pending.is_none() => tenure.mark_at,
+            Phase::Preparing { step: Step::Mark } if self.pending.is_none() => held.mark_at,
             _ => Timestamp::NEVER,
         };
         let limits = deadlines.kill_at.min(self.give_up_at()).min(self.step_due_at(now));
@@ -66,7 +66,7 @@ impl Machine {
             return;
         }
         if self.step.is_none() && now.lease >= deadlines.kill_at {
-            self.lose_tenure(now, Why::LeaseEnding);
+            self.lose_term(now, Why::LeaseEnding);
             return self.look_again();
         }
         self.renew_when_due(now);
@@ -82,11 +82,11 @@ impl Machine {
 
     /// One request at a time: a renewal comes first.
     fn mark_when_due(&mut self, now: Now) {
-        let Some(tenure) = self.tenure.filter(|tenure| tenure.is_unmarked && now.lease >= tenure.mark_at) else {
+        let Some(held) = self.held_term.filter(|held| held.is_unmarked && now.lease >= held.mark_at) else {
             return;
         };
         if let (None, Link::Open(timing)) = (self.pending, self.link) {
-            let (conditions, entry) = (tenure.conditions, tenure.entry(timing.lease));
+            let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             let action = Action::Mark { candidacy: self.candidacy, conditions, entry, is_first: self.runs == 0 };
             self.request(Request::Mark, action);
         }
@@ -94,9 +94,9 @@ impl Machine {
 
     /// The marker is ours, or another run's (`is_fresh` false).
     pub(super) fn marked(&mut self, now: Now, is_fresh: bool) {
-        match (self.phase, &mut self.tenure) {
-            (Phase::Preparing { step: Step::Mark }, Some(tenure)) if is_fresh => {
-                tenure.is_unmarked = false;
+        match (self.phase, &mut self.held_term) {
+            (Phase::Preparing { step: Step::Mark }, Some(held)) if is_fresh => {
+                held.is_unmarked = false;
                 self.prepare(now);
             }
             (Phase::Preparing { step: Step::Mark }, Some(_)) => {
@@ -114,12 +114,14 @@ impl Machine {
 
     /// The fence command ended. After a failure the record stays as it is, so that the next leader has to fence, too.
     pub(super) fn fenced(&mut self, now: Now, token: i64, is_fenced: bool) {
-        let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.grant.token == token) else { return };
+        let Some(held) = self.held_term.as_mut().filter(|held| held.grant.token == token) else {
+            return;
+        };
         if self.phase != (Phase::Preparing { step: Step::Fence }) {
             return;
         }
         if is_fenced {
-            tenure.is_unfenced = false;
+            held.is_unfenced = false;
             self.phase = Phase::Preparing { step: Step::Ready };
             return self.prepare(now);
         }
@@ -129,28 +131,28 @@ impl Machine {
     }
 
     /// The record is lost while no tree lives.
-    pub(super) fn lose_tenure(&mut self, now: Now, why: Why) {
-        let has_led = self.tenure.is_some_and(|tenure| tenure.has_started);
+    pub(super) fn lose_term(&mut self, now: Now, why: Why) {
+        let has_led = self.held_term.is_some_and(|held| held.has_started);
         self.skip_after_stop();
         if has_led && self.settings.on_loss == OnLoss::Exit {
             return self.leave(now, After::Exit(ExitReason::LeadershipLost), why);
         }
         self.retire();
         self.enter_phase(now, Phase::Following, why);
-        self.tenure = None;
+        self.held_term = None;
     }
 
     /// The command has run in this term and will run again: there is no process to forward its signals to.
     pub(super) fn is_between_runs(&self) -> bool {
-        matches!(self.phase, Phase::Preparing { .. }) && self.tenure.is_some_and(|tenure| tenure.has_started)
+        matches!(self.phase, Phase::Preparing { .. }) && self.held_term.is_some_and(|held| held.has_started)
     }
 
     /// For the log: how long the new phase will rest.
     pub(super) fn next_in(&self, now: Now) -> Option<std::time::Duration> {
         let until = match self.phase {
-            Phase::Waiting => self.tenure.map(|tenure| now.lease.after(now.observer.until(tenure.not_before))),
+            Phase::Waiting => self.held_term.map(|held| now.lease.after(now.observer.until(held.not_before))),
             Phase::Preparing { step: Step::Backoff } => Some(self.rest_until),
-            Phase::Following => self.bars.stand_back_until,
+            Phase::Following => self.ineligibilities.stand_back_until,
             _ => None,
         };
         until.map(|until| now.lease.until(until))

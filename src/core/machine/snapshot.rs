@@ -17,7 +17,7 @@ pub struct Snapshot {
     pub timing: Option<Timing>,
     /// The newest look at the election in this candidacy; `None` until our candidate was seen.
     pub view: Option<View>,
-    pub tenure: Option<Held>,
+    pub held_term: Option<Held>,
     /// Why this process may not lead now, if so.
     pub barred: Option<Why>,
     /// The run whose tree may be alive.
@@ -43,8 +43,8 @@ impl Machine {
             session: self.session,
             timing: self.timing().copied(),
             view: self.standing.view,
-            tenure: self.tenure.map(|tenure| Held { grant: tenure.grant, deadlines: tenure.deadlines }),
-            barred: self.bars.is_any().then(|| self.bars.why()),
+            held_term: self.held_term.map(|held| Held { grant: held.grant, deadlines: held.deadlines }),
+            barred: self.ineligibilities.is_any().then(|| self.ineligibilities.why()),
             run: self.run,
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,

@@ -62,8 +62,8 @@ impl Machine {
     /// A guard that dies when its lease is all but over was killed by the kernel's timer: it got no processor time,
     /// although we did. The timer may fire early, by a tenth of the lease.
     pub(super) fn notice_late_guard(&mut self, now: Now) {
-        let Some((tenure, deadlines)) = self.tenure.zip(self.deadlines()) else { return };
-        let earliest = deadlines.kill_at.before(tenure.acked_sent_at.until(deadlines.kill_at) / 10);
+        let Some((held, deadlines)) = self.held_term.zip(self.deadlines()) else { return };
+        let earliest = deadlines.kill_at.before(held.acked_sent_at.until(deadlines.kill_at) / 10);
         if self.standstill.length.is_none() && now.lease >= earliest {
             self.standstill.length = Some(earliest.until(now.lease));
         }

@@ -52,8 +52,8 @@ impl Machine {
 
     /// The wait is over, and the lease has runway, as for a start.
     pub(super) fn run_before_start(&mut self, now: Now) {
-        let (Some(timeout), Some(tenure)) = (self.settings.steps.before_start, &mut self.tenure) else { return };
-        tenure.needs_after_stop = self.settings.steps.after_stop.is_some();
+        let (Some(timeout), Some(held)) = (self.settings.steps.before_start, &mut self.held_term) else { return };
+        held.needs_after_stop = self.settings.steps.after_stop.is_some();
         match self.phase {
             Phase::Preparing { .. } => self.phase = Phase::Preparing { step: Step::BeforeStart },
             _ => self.enter_phase(now, Phase::Preparing { step: Step::BeforeStart }, Why::Elected),
@@ -62,18 +62,18 @@ impl Machine {
     }
 
     fn run_step(&mut self, now: Now, kind: StepKind, timeout: Duration, why: Why) {
-        let (Some(tenure), Some(lease)) = (self.tenure, self.deadlines()) else { return };
+        let (Some(held), Some(lease)) = (self.held_term, self.deadlines()) else { return };
         let allowed = timeout.min(now.lease.until(lease.kill_at));
         let (limit, notice) = (now.lease.after(timeout), (allowed / NOTICE_PER_STEP).min(NOTICE_LONGEST));
         let nothing_yet = Deadlines { stop_at: now.lease, kill_at: now.lease };
-        let step = LiveStep { kind, token: tenure.grant.token, limit, notice, deadlines: nothing_yet };
+        let step = LiveStep { kind, token: held.grant.token, limit, notice, deadlines: nothing_yet };
         let deadlines = step.under(lease.kill_at);
         self.step = Some(LiveStep { deadlines, ..step });
         let lapsed = matches!(self.phase, Phase::Stopping { lapsed: true, .. });
         self.dead_by = if lapsed { deadlines.kill_at } else { limit };
         // From now on a tree may live under this record.
         self.finished = None;
-        self.actions.push(Action::RunStep { step: kind, grant: tenure.grant, why, deadlines });
+        self.actions.push(Action::RunStep { step: kind, grant: held.grant, why, deadlines });
     }
 
     /// A renewal has moved the end of the lease.
@@ -111,9 +111,9 @@ impl Machine {
             return self.begin_release(now, after, Why::TreeEmpty);
         }
         self.phase = Phase::Preparing { step: Step::Ready };
-        match (outcome, &mut self.tenure) {
-            (StepOutcome::Succeeded, Some(tenure)) => {
-                tenure.needs_before_start = false;
+        match (outcome, &mut self.held_term) {
+            (StepOutcome::Succeeded, Some(held)) => {
+                held.needs_before_start = false;
                 self.start(now);
             }
             (StepOutcome::GuardGone, _) => {
@@ -152,9 +152,9 @@ impl Machine {
     /// Begins `--after-stop` if it is due. Our guard must not free the record during it: the step's tree lives.
     fn runs_after_stop(&mut self, now: Now, after: After, why: Why) -> bool {
         let has_lease = self.deadlines().is_some_and(|lease| now.lease < lease.kill_at);
-        let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.needs_after_stop) else { return false };
-        tenure.needs_after_stop = false;
-        let Some(timeout) = self.settings.steps.after_stop.filter(|_| has_lease && !tenure.is_forfeit) else {
+        let Some(held) = self.held_term.as_mut().filter(|held| held.needs_after_stop) else { return false };
+        held.needs_after_stop = false;
+        let Some(timeout) = self.settings.steps.after_stop.filter(|_| has_lease && !held.is_forfeit) else {
             self.actions.push(Action::SkipStep { step: StepKind::AfterStop });
             return false;
         };
@@ -171,7 +171,7 @@ impl Machine {
 
     /// The candidate or the session is gone, and no command runs. What a step began has the rest of the lease, unless
     /// another host may start at once. Returns whether the term is over already.
-    pub(super) fn loses_seat_without_run(&mut self, now: Now, why: Why) -> bool {
+    pub(super) fn loses_candidate_without_run(&mut self, now: Now, why: Why) -> bool {
         if self.nobody_waits() {
             self.forfeit();
         }
@@ -180,7 +180,7 @@ impl Machine {
         } else if self.step.is_some() {
             self.stop_tree(now, why, self.stop_by(now));
         } else if !self.runs_after_stop(now, self.after_loss(), why) {
-            self.lose_tenure(now, why);
+            self.lose_term(now, why);
             return true;
         }
         self.lapse();
@@ -192,15 +192,15 @@ impl Machine {
 
     /// The lease counts for nothing any more, although its end has not come.
     pub(super) fn forfeit(&mut self) {
-        if let Some(tenure) = &mut self.tenure {
-            tenure.is_forfeit = true;
+        if let Some(held) = &mut self.held_term {
+            held.is_forfeit = true;
         }
     }
 
     /// No step may be begun any more in this term.
     pub(super) fn skip_after_stop(&mut self) {
-        if let Some(tenure) = self.tenure.as_mut().filter(|tenure| tenure.needs_after_stop) {
-            tenure.needs_after_stop = false;
+        if let Some(held) = self.held_term.as_mut().filter(|held| held.needs_after_stop) {
+            held.needs_after_stop = false;
             self.actions.push(Action::SkipStep { step: StepKind::AfterStop });
         }
     }

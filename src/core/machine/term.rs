@@ -35,7 +35,7 @@ impl Sending {
 
 /// One term of ours, from the take-over to the release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Tenure {
+pub(super) struct HeldTerm {
     pub nonce: Nonce,
     pub grant: Grant,
     /// The versions for our next conditional write.
@@ -64,7 +64,7 @@ pub(super) struct Tenure {
     pub is_forfeit: bool,
 }
 
-impl Tenure {
+impl HeldTerm {
     /// Whether the previous lease is over, so that only our own tree can live under this record (I8).
     pub fn wait_is_over(&self, now: Now) -> bool {
         now.observer >= self.not_before

@@ -31,7 +31,7 @@ pub struct Launch {
     directory: Directory,
     pub foreground: Option<Foreground>,
     /// For an auxiliary command: the briefing of its next run.
-    errand: Option<Briefing>,
+    briefing: Option<Briefing>,
 }
 
 /// `--foreground`: the command stays in our session.
@@ -65,7 +65,7 @@ impl Launch {
             identity,
             directory: Directory::default(),
             foreground,
-            errand: None,
+            briefing: None,
         })
     }
 
@@ -73,9 +73,9 @@ impl Launch {
     ///
     /// # Errors
     /// See [`Launch::new`].
-    pub fn errand(command: Vec<OsString>) -> io::Result<Self> {
+    pub fn auxiliary(command: Vec<OsString>) -> io::Result<Self> {
         let nobody = Identity { id: String::new(), path: String::new() };
-        Ok(Self { errand: Some(Briefing::default()), ..Self::new(command, nobody, None)? })
+        Ok(Self { briefing: Some(Briefing::default()), ..Self::new(command, nobody, None)? })
     }
 
     /// Sets the command's working directory.
@@ -85,14 +85,14 @@ impl Launch {
 
     /// Sets the next briefing. Returns `false` if this is not an auxiliary command.
     pub fn brief(&mut self, briefing: Briefing) -> bool {
-        let takes = self.errand.is_some();
-        self.errand = self.errand.take().map(|_| briefing);
+        let takes = self.briefing.is_some();
+        self.briefing = self.briefing.take().map(|_| briefing);
         takes
     }
 
     /// Call this before the fork: in a PID namespace our group has no number.
     pub fn surroundings(&self, grant: &Grant) -> Surroundings {
-        if let Some(Briefing { variables, stdin }) = &self.errand {
+        if let Some(Briefing { variables, stdin }) = &self.briefing {
             let environment = environment::told(variables, &self.passed_on);
             return Surroundings { environment, takes_terminal: false, stdin: Some(stdin.clone()) };
         }

@@ -92,7 +92,7 @@ pub enum CommandSignal {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Supervisor {
+enum Phase {
     Running,
     /// The stop signal was sent. `lapsed`: for lack of a lease, which a renewal does not undo (I5).
     Stopping {
@@ -112,7 +112,7 @@ struct Life {
     deadlines: Deadlines,
     /// At most G: it is a fortieth of the longest runway so far, which is shorter than L, so it is safe to add.
     slack: Duration,
-    stage: Supervisor,
+    phase: Phase,
     frozen: bool,
     cause: Option<Cause>,
     not_executed: Option<i32>,
@@ -145,10 +145,10 @@ impl Policy {
 
     /// When to call `handle` with `Ticked`, unless an input comes first; `None` without a tree.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.life.as_ref().map(|life| match life.stage {
-            Supervisor::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
-            Supervisor::Stopping { by, .. } => by.min(life.deadlines.kill_at),
-            Supervisor::Killing { next_stuck_report_at } => next_stuck_report_at,
+        self.life.as_ref().map(|life| match life.phase {
+            Phase::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
+            Phase::Stopping { by, .. } => by.min(life.deadlines.kill_at),
+            Phase::Killing { next_stuck_report_at } => next_stuck_report_at,
         })
     }
 
@@ -165,9 +165,9 @@ impl Policy {
     pub fn lethal_in(&self, now: Timestamp) -> Option<Duration> {
         let life = self.life.as_ref()?;
         let left = now.until(life.deadlines.kill_at).saturating_add(life.slack);
-        let left = match life.stage {
-            Supervisor::Killing { .. } => left.max(KILLING_STEP_LONGEST),
-            Supervisor::Running | Supervisor::Stopping { .. } => left,
+        let left = match life.phase {
+            Phase::Killing { .. } => left.max(KILLING_STEP_LONGEST),
+            Phase::Running | Phase::Stopping { .. } => left,
         };
         Some(left.saturating_mul(9) / 10)
     }
@@ -175,20 +175,20 @@ impl Policy {
     /// Handles the deadlines that have passed.
     fn pass_time(&mut self, now: Timestamp, steps: &mut Steps) {
         let Some(life) = self.life.as_mut() else { return };
-        match life.stage {
-            Supervisor::Running if now >= life.deadlines.kill_at => life.kill(now, Cause::Deadline, steps),
-            Supervisor::Running if now >= life.deadlines.stop_at => {
+        match life.phase {
+            Phase::Running if now >= life.deadlines.kill_at => life.kill(now, Cause::Deadline, steps),
+            Phase::Running if now >= life.deadlines.stop_at => {
                 life.stop(Timestamp::NEVER, true, Cause::Deadline, steps);
                 steps.push(Step::Report(Report::Stopping { run: life.run }));
             }
-            Supervisor::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
+            Phase::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
                 life.kill(now, Cause::Deadline, steps);
             }
-            Supervisor::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
-                life.stage = Supervisor::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+            Phase::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
+                life.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
                 steps.push(Step::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
             }
-            Supervisor::Running | Supervisor::Stopping { .. } | Supervisor::Killing { .. } => {}
+            Phase::Running | Phase::Stopping { .. } | Phase::Killing { .. } => {}
         }
     }
 
@@ -233,21 +233,21 @@ impl Policy {
             self.rests = None;
         }
         let Some(life) = self.life.as_mut().filter(|life| life.is_of(&order)) else { return };
-        match (order, life.stage) {
-            (Order::Extend { deadlines, .. }, Supervisor::Running | Supervisor::Stopping { lapsed: false, .. }) => {
+        match (order, life.phase) {
+            (Order::Extend { deadlines, .. }, Phase::Running | Phase::Stopping { lapsed: false, .. }) => {
                 life.extend(now, deadlines);
             }
-            (Order::Stop { by, .. }, Supervisor::Running) => life.stop(by, false, Cause::Ordered, steps),
-            (Order::Stop { by, .. }, Supervisor::Stopping { by: earlier, lapsed }) => {
-                life.stage = Supervisor::Stopping { by: by.min(earlier), lapsed };
+            (Order::Stop { by, .. }, Phase::Running) => life.stop(by, false, Cause::Ordered, steps),
+            (Order::Stop { by, .. }, Phase::Stopping { by: earlier, lapsed }) => {
+                life.phase = Phase::Stopping { by: by.min(earlier), lapsed };
             }
-            (Order::Kill { .. }, Supervisor::Running | Supervisor::Stopping { .. }) => {
+            (Order::Kill { .. }, Phase::Running | Phase::Stopping { .. }) => {
                 life.kill(now, Cause::Ordered, steps);
             }
-            (Order::Signal { signal, .. }, Supervisor::Running | Supervisor::Stopping { .. }) => {
+            (Order::Signal { signal, .. }, Phase::Running | Phase::Stopping { .. }) => {
                 steps.push(Step::Signal(CommandSignal::Forwarded(signal)));
             }
-            (Order::Freeze { .. }, Supervisor::Running) if !life.frozen => {
+            (Order::Freeze { .. }, Phase::Running) if !life.frozen => {
                 life.frozen = true;
                 steps.push(Step::Freeze);
             }
@@ -283,7 +283,7 @@ impl Policy {
             grant,
             deadlines,
             slack: slack(now, deadlines),
-            stage: Supervisor::Running,
+            phase: Phase::Running,
             frozen: false,
             cause: None,
             not_executed: None,
@@ -304,8 +304,8 @@ impl Policy {
         let Some(life) = self.life.as_mut().filter(|life| life.status.is_none()) else { return };
         let status = life.not_executed.map_or(status, ChildStatus::NotExecuted);
         life.status = Some(status);
-        match life.stage {
-            Supervisor::Stopping { lapsed: false, .. } => steps.push(Step::StopRest),
+        match life.phase {
+            Phase::Stopping { lapsed: false, .. } => steps.push(Step::StopRest),
             _ => life.kill(now, Cause::ItsOwn, steps),
         }
         steps.push(Step::Report(Report::CommandEnded { run: life.run, status }));
@@ -357,21 +357,21 @@ impl Life {
 
     fn stop(&mut self, by: Timestamp, lapsed: bool, cause: Cause, steps: &mut Steps) {
         self.cause.get_or_insert(cause);
-        self.stage = Supervisor::Stopping { by, lapsed };
+        self.phase = Phase::Stopping { by, lapsed };
         self.thaw(steps);
         steps.push(Step::Signal(CommandSignal::Stop));
     }
 
     fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut Steps) {
         self.cause.get_or_insert(cause);
-        if !matches!(self.stage, Supervisor::Killing { .. }) {
-            self.stage = Supervisor::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+        if !matches!(self.phase, Phase::Killing { .. }) {
+            self.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
             steps.push(Step::KillTree);
         }
     }
 
     fn thaw(&mut self, steps: &mut Steps) {
-        if std::mem::take(&mut self.frozen) && !matches!(self.stage, Supervisor::Killing { .. }) {
+        if std::mem::take(&mut self.frozen) && !matches!(self.phase, Phase::Killing { .. }) {
             steps.push(Step::Thaw);
         }
     }

@@ -372,7 +372,7 @@ fn lease(stop: u64, reserve: u64) -> Deadlines {
 
 /// An observer that sees only inputs and steps.
 #[derive(Default)]
-struct Onlooker {
+struct Observer {
     alive: Option<RunId>,
     /// The latest `kill_at` that any order gave to the living run.
     granted: u64,
@@ -381,7 +381,7 @@ struct Onlooker {
     stops: u32,
 }
 
-impl Onlooker {
+impl Observer {
     fn sees_input(&mut self, input: Input) {
         match input {
             Input::Ordered(Order::Start { deadlines, .. }) if self.alive.is_none() => {
@@ -420,27 +420,27 @@ proptest! {
     #[test]
     fn i1_i3_i7_hold_whatever_arrives(inputs in proptest::collection::vec(inputs(), 1..60)) {
         let mut policy = Policy::new();
-        let mut onlooker = Onlooker::default();
+        let mut observer = Observer::default();
         let mut millis = 0;
         for (pause, input) in inputs {
             millis += pause;
             // Only a living tree has news.
             let is_news = !matches!(input, Input::Ordered(_) | Input::Ticked | Input::ClockJumped | Input::SupervisorGone);
-            let is_early = input == Input::TreeEmpty && !onlooker.is_killed && !onlooker.rest_is_stopped;
-            if is_news && (onlooker.alive.is_none() || is_early) {
+            let is_early = input == Input::TreeEmpty && !observer.is_killed && !observer.rest_is_stopped;
+            if is_news && (observer.alive.is_none() || is_early) {
                 continue;
             }
-            onlooker.sees_input(input);
+            observer.sees_input(input);
             for step in policy.handle(at(millis), input) {
-                onlooker.sees_step(step);
+                observer.sees_step(step);
             }
-            onlooker.alive = policy.life.map(|life| life.run);
+            observer.alive = policy.life.map(|life| life.run);
             // I1: once the last `kill_at` has come, the tree is being killed.
-            prop_assert!(onlooker.alive.is_none() || onlooker.is_killed || at(millis).as_nanos() < onlooker.granted);
+            prop_assert!(observer.alive.is_none() || observer.is_killed || at(millis).as_nanos() < observer.granted);
             // I7: a tree has a deadline, a bounded sleep and a kernel timer.
-            prop_assert_eq!(onlooker.alive.is_some(), policy.next_deadline().is_some());
+            prop_assert_eq!(observer.alive.is_some(), policy.next_deadline().is_some());
             prop_assert!(policy.sleep(at(millis)).is_none_or(|sleep| sleep <= SLICE));
-            prop_assert_eq!(onlooker.alive.is_some(), policy.lethal_in(at(millis)).is_some());
+            prop_assert_eq!(observer.alive.is_some(), policy.lethal_in(at(millis)).is_some());
         }
     }
 }

@@ -54,7 +54,7 @@ pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        std::fs::remove_file(&self.0).ok();
     }
 }
 
@@ -90,7 +90,7 @@ impl Listener {
 fn remove_abandoned(path: &Path) {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && nobody_listens(path) {
-        let _ = std::fs::remove_file(path);
+        std::fs::remove_file(path).ok();
     }
 }
 

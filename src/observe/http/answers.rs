@@ -68,7 +68,7 @@ impl Answer {
 }
 
 pub fn leader(status: &Status, now: Now) -> Answer {
-    let token = status.snapshot.tenure.map(|tenure| tenure.grant.token);
+    let token = status.snapshot.held_term.map(|held| held.grant.token);
     match (status.role(now), token) {
         (Role::Leader, Some(token)) => {
             let left = words::length(status.time_left(now));
@@ -128,9 +128,9 @@ fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
         "session": session,
         "lease_seconds": snapshot.timing.map(|timing| seconds(timing.lease)),
         "candidate": snapshot.view.map(|view| view.candidate.as_str().to_owned()),
-        "term": snapshot.tenure.map(|tenure| json!({
-            "token": tenure.grant.token,
-            "number": tenure.grant.term,
+        "term": snapshot.held_term.map(|held| json!({
+            "token": held.grant.token,
+            "number": held.grant.term,
             "lease_seconds_left": seconds(status.lease_left(now)),
             "seconds_until_stop": seconds(status.time_left(now)),
         })),

@@ -122,7 +122,7 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, 
         _ = connection.as_mut() => return,
         () = sleep(CONNECTION_LIMIT) => connection.as_mut().graceful_shutdown(),
     }
-    let _ = tokio::time::timeout(HEAD_LIMIT, connection).await;
+    tokio::time::timeout(HEAD_LIMIT, connection).await.ok();
 }
 
 /// Load balancers ask by OPTIONS and HEAD, too.

@@ -35,7 +35,7 @@ pub fn start(format: Format, level: LevelFilter, owner: Owner) {
 
 fn begin<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W, lines: Lines, level: LevelFilter) {
     let log = fmt::layer().with_writer(writer).log_internal_errors(false).event_format(lines);
-    let _ = registry().with(log.with_filter(wanted(level))).try_init();
+    registry().with(log.with_filter(wanted(level))).try_init().ok();
 }
 
 /// Lines of other crates are for who debugs: warnings at debug, everything at trace.
@@ -134,7 +134,7 @@ const fn level(why: Why) -> Level {
         | Why::Ineligible
         | Why::HandingOver
         | Why::StandingBack
-        | Why::BarsLifted
+        | Why::EligibleAgain
         | Why::TreeEmpty
         | Why::Released
         | Why::WaitOver => Level::INFO,

@@ -102,7 +102,7 @@ impl Counters {
         count(&self.auxiliary.get_or_create(&[("command", command), ("outcome", outcome)]));
     }
 
-    pub fn hear(&self, now: Now, event: &Event) {
+    pub fn on_event(&self, now: Now, event: &Event) {
         match *event {
             Event::Connected { .. } => count(&self.sessions_opened),
             Event::SessionOver { .. } => count(&self.sessions_lost),
@@ -120,7 +120,7 @@ impl Counters {
         }
     }
 
-    pub fn heed(&self, action: &Action) {
+    pub fn on_action(&self, action: &Action) {
         match *action {
             Action::Guard(Order::Start { grant, .. }) => {
                 count(&self.starts);

@@ -76,15 +76,15 @@ impl Gauges {
             let labels = [("phase", words::phase(phase))];
             self.phase.get_or_create(&labels).set(i64::from(phase == status.snapshot.phase));
         }
-        let (role, tenure) = (status.role(now), status.snapshot.tenure);
+        let (role, held) = (status.role(now), status.snapshot.held_term);
         self.leader.set(i64::from(role == Role::Leader));
         self.standby.set(i64::from(role == Role::Standby));
         self.ready.set(i64::from(status.is_ready(now)));
         self.connected.set(i64::from(status.in_contact));
         self.disabled.set(i64::from(status.snapshot.barred == Some(Why::Disabled)));
         self.command.set(i64::from(status.command.is_some()));
-        self.token.set(tenure.map_or(0, |tenure| tenure.grant.token));
-        self.term.set(tenure.map_or(0, |tenure| i64::from(tenure.grant.term)));
+        self.token.set(held.map_or(0, |held| held.grant.token));
+        self.term.set(held.map_or(0, |held| i64::from(held.grant.term)));
         self.before.set(status.others_before().map_or(-1, i64::from));
         self.lease_remaining.set(status.lease_left(now).as_secs_f64());
         self.lease.set(status.snapshot.timing.map_or(0.0, |timing| timing.lease.as_secs_f64()));

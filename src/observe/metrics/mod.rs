@@ -39,14 +39,14 @@ impl Metrics {
         Self { registry, counters, gauges }
     }
 
-    /// Counts an event before the machine handles it.
-    pub fn hear(&self, now: Now, event: &Event) {
-        self.counters.hear(now, event);
+    /// Counts an event.
+    pub fn on_event(&self, now: Now, event: &Event) {
+        self.counters.on_event(now, event);
     }
 
     /// Counts an action of the machine.
-    pub fn heed(&self, action: &Action) {
-        self.counters.heed(action);
+    pub fn on_action(&self, action: &Action) {
+        self.counters.on_action(action);
     }
 
     /// Announces that the auxiliary command of the option `command` will run.
@@ -64,7 +64,7 @@ impl Metrics {
         self.gauges.read(status, now);
         let mut text = String::new();
         // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry);
+        encode(&mut text, &self.registry).ok();
         text
     }
 }
@@ -136,7 +136,7 @@ mod tests {
             Event::SessionOver { session },
             Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline }),
         ] {
-            metrics.hear(now, &event);
+            metrics.on_event(now, &event);
         }
         let lines = lines(&metrics, &leading(now, now.lease), now);
         for line in [
@@ -176,11 +176,11 @@ mod tests {
         let metrics = Metrics::new("job", "a");
         let now = at(NOW);
         let example = leading(now, now.lease);
-        let Held { grant, deadlines } = example.snapshot.tenure.unwrap();
+        let Held { grant, deadlines } = example.snapshot.held_term.unwrap();
         for run in [1, 2].map(RunId) {
-            metrics.heed(&Action::Guard(Order::Start { run, deadlines: deadlines.unwrap(), grant }));
+            metrics.on_action(&Action::Guard(Order::Start { run, deadlines: deadlines.unwrap(), grant }));
         }
-        metrics.heed(&Action::Announce(Transition {
+        metrics.on_action(&Action::Announce(Transition {
             from: PhaseName::Leading,
             to: PhaseName::Paused,
             why: Why::ContactLost,

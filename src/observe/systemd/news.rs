@@ -48,11 +48,11 @@ impl News {
         }
         if status.snapshot.is_ending && !std::mem::replace(&mut self.stopping, true) {
             let limit = self.stop_limit.max(status.lease_left(now)).saturating_add(REST);
-            let _ = writeln!(news, "STOPPING=1\nEXTEND_TIMEOUT_USEC={}", limit.as_micros());
+            writeln!(news, "STOPPING=1\nEXTEND_TIMEOUT_USEC={}", limit.as_micros()).ok();
         }
         let said = status.sentence();
         if said != self.said {
-            let _ = writeln!(news, "STATUS={said}");
+            writeln!(news, "STATUS={said}").ok();
             self.said = said;
         }
         news
@@ -73,7 +73,7 @@ mod tests {
 
     fn following() -> Status {
         let mut status = example();
-        (status.snapshot.phase, status.snapshot.tenure, status.command) = (PhaseName::Following, None, None);
+        (status.snapshot.phase, status.snapshot.held_term, status.command) = (PhaseName::Following, None, None);
         status
     }
 

@@ -19,7 +19,7 @@ pub enum Known {
     /// In line, at this place if the recipe has places.
     InLine { place: Option<u32>, leader: Option<Leader> },
     /// For this reason we may not lead, wherever we stand.
-    Barred { why: Why, place: Option<u32> },
+    Ineligible { why: Why, place: Option<u32> },
     /// The record is ours; the lease of the one before must run out first.
     First,
 }
@@ -31,7 +31,7 @@ impl Known {
             (PhaseName::Waiting, ..) => Self::First,
             (_, _, None) => Self::OutOfContact { servers: servers.to_owned() },
             (_, view, Some(LeaderReport { place, leader })) => match (snapshot.barred, view) {
-                (Some(why), _) => Self::Barred { why, place },
+                (Some(why), _) => Self::Ineligible { why, place },
                 (None, None) => Self::NotInLine { leader },
                 (None, Some(_)) => Self::InLine { place, leader },
             },
@@ -53,7 +53,7 @@ impl Known {
             Self::InLine { place: Some(place), leader } => {
                 format!("{} in line; {}", ordinal(*place), led_by(leader.as_ref(), now))
             }
-            Self::Barred { why, place } => {
+            Self::Ineligible { why, place } => {
                 let place = place.map_or_else(|| "not".to_owned(), ordinal);
                 format!("{place} in line; {}", words::reason(*why))
             }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_wait_says_where_we_stand_who_leads_and_since_when() {
         let example = leading(at(Duration::ZERO), at(Duration::ZERO).lease).snapshot;
-        let waits = Snapshot { phase: PhaseName::Following, tenure: None, ..example };
+        let waits = Snapshot { phase: PhaseName::Following, held_term: None, ..example };
         let (absent, barred) = (Snapshot { view: None, ..waits }, Snapshot { barred: Some(Why::Disabled), ..waits });
         let first = Snapshot { phase: PhaseName::Waiting, ..waits };
         let survey = |place, leader| Some(LeaderReport { place, leader });

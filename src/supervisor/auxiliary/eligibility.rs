@@ -30,10 +30,6 @@ impl Eligibility {
         Self { runner, timeout, pause, identity, state: State::AskAt(Timestamp::ZERO) }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     /// A changed verdict for the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {
@@ -49,7 +45,7 @@ impl Eligibility {
                     let outcome = self.runner.ended().await;
                     let Some(why) = complaint(outcome, self.timeout) else {
                         self.state = State::Agreed;
-                        return barred(false);
+                        return ineligible(false);
                     };
                     tracing::warn!("Not eligible: the eligibility command refused: {why}");
                     self.state = State::AskAt(clock::now().lease.after(self.pause));
@@ -64,6 +60,6 @@ impl Eligibility {
     }
 }
 
-pub(super) fn barred(on: bool) -> Event {
-    Event::Barred { bar: Ineligibility::Ineligible, on }
+pub(super) fn ineligible(on: bool) -> Event {
+    Event::Ineligible { reason: Ineligibility::Ineligible, on }
 }

@@ -13,7 +13,7 @@ use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::environment::{self, Identity};
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 pub(super) struct Fence {
     runner: Runner,
@@ -33,10 +33,6 @@ struct Wanted {
 impl Fence {
     pub(super) fn new(runner: Runner, timeout: Duration, identity: Identity) -> Self {
         Self { runner, timeout, identity, wanted: None, fencing: None }
-    }
-
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
     }
 
     /// Fences all of these leaders for the machine.

@@ -29,10 +29,6 @@ impl HealthWatch {
         Self { health, runner, timeout, identity, term: None }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     pub(super) fn command_started(&mut self, now: Timestamp, term: Option<Grant>) {
         self.term = term;
         self.health.command_started(now);
@@ -48,7 +44,7 @@ impl HealthWatch {
             let now = clock::now().lease;
             if self.health.begin_check(now) && !self.runner.start(now, Timestamp::NEVER, self.briefing()) {
                 if let Some(is_healthy) = self.health.checked(now, false) {
-                    return barred(!is_healthy);
+                    return ineligible(!is_healthy);
                 }
                 continue;
             }
@@ -58,7 +54,7 @@ impl HealthWatch {
                 () = next => continue,
             };
             if let Some(is_healthy) = self.judge(outcome) {
-                return barred(!is_healthy);
+                return ineligible(!is_healthy);
             }
         }
     }
@@ -93,6 +89,6 @@ impl HealthWatch {
     }
 }
 
-pub(super) fn barred(on: bool) -> Event {
-    Event::Barred { bar: Ineligibility::Unhealthy, on }
+pub(super) fn ineligible(on: bool) -> Event {
+    Event::Ineligible { reason: Ineligibility::Unhealthy, on }
 }

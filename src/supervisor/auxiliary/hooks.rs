@@ -40,10 +40,6 @@ impl Hooks {
         Self { queue, runner, timeout, identity, running: None, finish_by: Timestamp::NEVER }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     pub(super) fn transition(&mut self, transition: &Transition) {
         self.queue.transition(transition);
     }
@@ -57,9 +53,9 @@ impl Hooks {
     }
 
     /// Runs hooks one after the other; does not return. Cancel-safe.
-    pub(super) async fn turns(&mut self) -> Event {
+    pub(super) async fn run_all(&mut self) -> Event {
         loop {
-            self.turn().await;
+            self.ended().await;
         }
     }
 
@@ -79,7 +75,7 @@ impl Hooks {
     }
 
     /// Waits for the end of a hook and starts the next; waits for ever while none runs. Cancel-safe.
-    async fn turn(&mut self) {
+    async fn ended(&mut self) {
         let outcome = self.runner.ended().await;
         if let Some(Running { hook, allowed }) = self.running.take() {
             let event = words::hook_event(hook.event);
@@ -97,7 +93,7 @@ impl Hooks {
         self.finish_by = now.after(self.timeout);
         self.run_next(now);
         while self.running.is_some() {
-            self.turn().await;
+            self.ended().await;
         }
         if !self.queue.is_empty() {
             tracing::warn!(missed = self.queue.len(), "Hooks were left out: there was no time for them at the end");

@@ -13,17 +13,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::action::Action;
+use crate::core::action::{Transition, Why};
 use crate::core::event::Event;
 use crate::core::health::Settings as HealthSettings;
-use crate::core::order::{Grant, Order, Report};
+use crate::core::order::{Deadlines, Grant, Report};
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Handle, Spawned};
 use crate::observe::metrics::Metrics;
-use crate::supervisor::zombies;
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 use eligibility::Eligibility;
 use fence::Fence;
@@ -31,6 +30,8 @@ use health::HealthWatch;
 use hooks::Hooks;
 use runner::Runner;
 use step::Step;
+
+pub use step::skip as skip_step;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuxiliaryCommand {
@@ -66,18 +67,56 @@ pub struct Guards {
     after_stop: Option<Spawned>,
 }
 
+/// The guards in the runtime.
+#[derive(Debug)]
+pub struct Handles {
+    pub command: Handle,
+    pub hook: Option<Handle>,
+    pub health: Option<Handle>,
+    pub eligible: Option<Handle>,
+    pub fence: Option<Handle>,
+    pub before_start: Option<Handle>,
+    pub after_stop: Option<Handle>,
+}
+
+impl Guards {
+    /// # Errors
+    /// Outside of a tokio runtime with I/O.
+    pub fn into_handles(self) -> io::Result<Handles> {
+        let into_handle = |guard: Option<Spawned>| guard.map(Spawned::into_handle).transpose();
+        Ok(Handles {
+            command: self.command.into_handle()?,
+            hook: into_handle(self.hook)?,
+            health: into_handle(self.health)?,
+            eligible: into_handle(self.eligible)?,
+            fence: into_handle(self.fence)?,
+            before_start: into_handle(self.before_start)?,
+            after_stop: into_handle(self.after_stop)?,
+        })
+    }
+}
+
+impl Handles {
+    /// The processes of all guards.
+    pub fn pids(&self) -> Vec<i32> {
+        let steps = [&self.before_start, &self.after_stop];
+        let auxiliary = [&self.hook, &self.health, &self.eligible, &self.fence].into_iter().chain(steps).flatten();
+        [&self.command].into_iter().chain(auxiliary).flat_map(Handle::pids).collect()
+    }
+}
+
 /// Forks the guard of the command and one for each auxiliary command. Call it first in `main`.
 ///
 /// # Errors
 /// See [`handle::fork`]. The guards that were forked already end by themselves.
-pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, handle::Error> {
+pub fn fork(command: handle::Settings, auxiliary: &Settings) -> Result<Guards, handle::Error> {
     let mut forked = vec![Some(handle::fork(command)?)];
-    fork_next(&mut forked, errands.hook.as_ref())?;
-    fork_next(&mut forked, errands.health.as_ref().map(|(errand, _)| errand))?;
-    fork_next(&mut forked, errands.eligible.as_ref().map(|(errand, _)| errand))?;
-    fork_next(&mut forked, errands.fence.as_ref())?;
-    fork_next(&mut forked, errands.before_start.as_ref())?;
-    fork_next(&mut forked, errands.after_stop.as_ref())?;
+    fork_next(&mut forked, auxiliary.hook.as_ref())?;
+    fork_next(&mut forked, auxiliary.health.as_ref().map(|(command, _)| command))?;
+    fork_next(&mut forked, auxiliary.eligible.as_ref().map(|(command, _)| command))?;
+    fork_next(&mut forked, auxiliary.fence.as_ref())?;
+    fork_next(&mut forked, auxiliary.before_start.as_ref())?;
+    fork_next(&mut forked, auxiliary.after_stop.as_ref())?;
     let mut forked = forked.into_iter();
     let command = forked.next().flatten().ok_or_else(|| io::Error::other("there is no guard"))?;
     let mut next = || forked.next().flatten();
@@ -85,9 +124,9 @@ pub fn fork(command: handle::Settings, errands: &Settings) -> Result<Guards, han
     Ok(Guards { command, hook, health, eligible, fence, before_start: next(), after_stop: next() })
 }
 
-fn fork_next(forked: &mut Vec<Option<Spawned>>, errand: Option<&AuxiliaryCommand>) -> Result<(), handle::Error> {
-    let in_a_shell = |errand: &AuxiliaryCommand| ["/bin/sh", "-c", &errand.command].map(OsString::from).to_vec();
-    let spawned = errand.map(|errand| handle::fork_errand(in_a_shell(errand), forked)).transpose()?;
+fn fork_next(forked: &mut Vec<Option<Spawned>>, auxiliary: Option<&AuxiliaryCommand>) -> Result<(), handle::Error> {
+    let in_a_shell = |auxiliary: &AuxiliaryCommand| ["/bin/sh", "-c", &auxiliary.command].map(OsString::from).to_vec();
+    let spawned = auxiliary.map(|auxiliary| handle::fork_auxiliary(in_a_shell(auxiliary), forked)).transpose()?;
     forked.push(spawned);
     Ok(())
 }
@@ -107,60 +146,36 @@ pub struct AuxiliaryCommands {
 }
 
 impl AuxiliaryCommands {
-    /// Also returns the handle of the command's guard. Call it inside a runtime.
-    ///
-    /// # Errors
-    /// If a guard's socket cannot be registered, or SIGCHLD cannot be caught.
-    pub fn new(settings: Settings, guards: Guards, metrics: &Arc<Metrics>) -> io::Result<(Self, Handle)> {
-        let command = guards.command.into_handle()?;
+    /// Also returns the handle of the command's guard.
+    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, Handle) {
+        let all = guards.pids();
         let identity = || settings.identity.clone();
-        let mut errands = Self::default();
-        if let Some((errand, guard)) = settings.hook.zip(guards.hook) {
-            let runner = Runner::new("--hook", guard.into_handle()?, errand.timeout);
-            errands.hooks = Some(Hooks::new(runner, errand.timeout, identity()));
-        }
-        if let Some(((errand, health), guard)) = settings.health.zip(guards.health) {
-            let runner = Runner::new("--health-cmd", guard.into_handle()?, errand.timeout);
-            errands.health = Some(HealthWatch::new(runner, errand.timeout, health, identity()));
-        }
-        if let Some(((errand, pause), guard)) = settings.eligible.zip(guards.eligible) {
-            let runner = Runner::new("--eligible-cmd", guard.into_handle()?, errand.timeout);
-            errands.eligibility = Some(Eligibility::new(runner, errand.timeout, pause, identity()));
-        }
-        if let Some((errand, guard)) = settings.fence.zip(guards.fence) {
-            let runner = Runner::new("--fence-cmd", guard.into_handle()?, errand.timeout);
-            errands.fence = Some(Fence::new(runner, errand.timeout, identity()));
-        }
-        let step = |kind, (errand, guard): (AuxiliaryCommand, Spawned)| -> io::Result<Step> {
-            let runner = Runner::new(step::option(kind), guard.into_handle()?, errand.timeout);
-            Ok(Step::new(kind, runner, errand.timeout, identity()))
+        let runner = |name, guard, timeout| Runner::new(name, guard, timeout, &all, metrics);
+        let hooks = settings
+            .hook
+            .zip(guards.hook)
+            .map(|(hook, guard)| Hooks::new(runner("--hook", guard, hook.timeout), hook.timeout, identity()));
+        let health = settings.health.zip(guards.health).map(|((check, health), guard)| {
+            HealthWatch::new(runner("--health-cmd", guard, check.timeout), check.timeout, health, identity())
+        });
+        let eligibility = settings.eligible.zip(guards.eligible).map(|((check, pause), guard)| {
+            Eligibility::new(runner("--eligible-cmd", guard, check.timeout), check.timeout, pause, identity())
+        });
+        let fence = settings
+            .fence
+            .zip(guards.fence)
+            .map(|(fence, guard)| Fence::new(runner("--fence-cmd", guard, fence.timeout), fence.timeout, identity()));
+        let step = |kind, (step, guard): (AuxiliaryCommand, Handle)| {
+            Step::new(kind, runner(step::option(kind), guard, step.timeout), step.timeout, identity())
         };
-        let before_start = settings.before_start.zip(guards.before_start);
-        errands.before_start = before_start.map(|given| step(StepKind::BeforeStart, given)).transpose()?;
-        let after_stop = settings.after_stop.zip(guards.after_stop);
-        errands.after_stop = after_stop.map(|given| step(StepKind::AfterStop, given)).transpose()?;
-        errands.guards = errands.runners().flat_map(|runner| runner.pids()).collect();
-        let all = [&command.pids(), &errands.guards[..]].concat();
-        errands.runners().for_each(|runner| runner.spare(&all));
-        errands.runners().for_each(|runner| runner.report_to(Arc::clone(metrics)));
-        zombies::adopt(all)?;
-        Ok((errands, command))
-    }
-
-    fn runners(&mut self) -> impl Iterator<Item = &mut Runner> {
-        let hooks = self.hooks.iter_mut().map(Hooks::runner);
-        let health = self.health.iter_mut().map(HealthWatch::runner);
-        let eligibility = self.eligibility.iter_mut().map(Eligibility::runner);
-        let fence = self.fence.iter_mut().map(Fence::runner);
-        let steps = self.before_start.iter_mut().chain(&mut self.after_stop).map(Step::runner);
-        hooks.chain(health).chain(eligibility).chain(fence).chain(steps)
-    }
-
-    fn step(&mut self, kind: StepKind) -> Option<&mut Step> {
-        match kind {
-            StepKind::BeforeStart => self.before_start.as_mut(),
-            StepKind::AfterStop => self.after_stop.as_mut(),
-        }
+        let before_start =
+            settings.before_start.zip(guards.before_start).map(|given| step(StepKind::BeforeStart, given));
+        let after_stop = settings.after_stop.zip(guards.after_stop).map(|given| step(StepKind::AfterStop, given));
+        let of_command = guards.command.pids();
+        let auxiliary = all.iter().copied().filter(|pid| !of_command.contains(pid)).collect();
+        let parts =
+            Self { hooks, health, eligibility, fence, before_start, after_stop, grant: None, guards: auxiliary };
+        (parts, guards.command)
     }
 
     /// The processes of our guards, which are not orphans of a tree.
@@ -168,20 +183,14 @@ impl AuxiliaryCommands {
         &self.guards
     }
 
-    /// Events before the first turn of the machine: until the first check, this host is ineligible.
+    /// The first events for the machine: until the first check, this host is ineligible.
     pub fn opening(&self) -> impl Iterator<Item = Event> + use<> {
-        let health = self.health.as_ref().map(|_| health::barred(true));
-        health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::barred(true)))
+        let health = self.health.as_ref().map(|_| health::ineligible(true));
+        health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::ineligible(true)))
     }
 
-    /// Handles an event and the machine's actions. `unfenced`: the leaders to fence, from the record of our term.
-    pub fn note(
-        &mut self,
-        now: Timestamp,
-        event: &Event,
-        actions: &[Action],
-        unfenced: impl Fn() -> Vec<PendingFence>,
-    ) {
+    /// Notes an event that hooks and health checks depend on.
+    pub fn on_event(&mut self, now: Timestamp, event: &Event) {
         match event {
             Event::Guard(Report::Started { .. }) => {
                 self.hooks.iter_mut().for_each(Hooks::started);
@@ -195,50 +204,67 @@ impl AuxiliaryCommands {
             Event::Fenced { is_fenced: true, .. } => self.hooks.iter_mut().for_each(Hooks::fenced),
             _ => {}
         }
-        for action in actions {
-            self.heed(action, &unfenced);
-        }
-        if let Some(hooks) = &mut self.hooks {
-            hooks.run_next(now);
+    }
+
+    /// The command is started in this term.
+    pub fn command_starts(&mut self, grant: Grant) {
+        self.grant = Some(grant);
+    }
+
+    /// Queues the hooks of a transition; [`AuxiliaryCommands::run_next_hook`] starts them.
+    pub fn transition(&mut self, transition: &Transition) {
+        self.hooks.iter_mut().for_each(|hooks| hooks.transition(transition));
+    }
+
+    /// Starts the next hook, if none runs.
+    pub fn run_next_hook(&mut self, now: Timestamp) {
+        self.hooks.iter_mut().for_each(|hooks| hooks.run_next(now));
+    }
+
+    /// Fences these leaders for the term of `grant`. Answer: `Fenced`.
+    pub fn begin_fence(&mut self, grant: Grant, unfenced: Vec<PendingFence>) {
+        if let Some(fence) = &mut self.fence {
+            fence.begin(grant, unfenced);
         }
     }
 
-    fn heed(&mut self, action: &Action, unfenced: impl Fn() -> Vec<PendingFence>) {
-        match action {
-            Action::Guard(Order::Start { grant, .. }) => self.grant = Some(*grant),
-            Action::Announce(transition) => {
-                if let Some(hooks) = &mut self.hooks {
-                    hooks.transition(transition);
-                }
-            }
-            Action::Fence { grant } => {
-                if let Some(fence) = &mut self.fence {
-                    fence.begin(*grant, unfenced());
-                }
-            }
-            Action::EndFence => self.fence.iter_mut().for_each(Fence::end),
-            Action::RunStep { step, grant, why, deadlines } => {
-                self.step(*step).into_iter().for_each(|step| step.begin(grant, *why, *deadlines));
-            }
-            Action::ExtendStep { step, deadlines } => {
-                self.step(*step).into_iter().for_each(|step| step.extend(*deadlines));
-            }
-            Action::StopStep { step, by } => self.step(*step).into_iter().for_each(|step| step.stop(*by)),
-            Action::SkipStep { step } => step::skip(*step),
-            _ => {}
+    /// Kills the fence command; its answer is no longer needed.
+    pub fn end_fence(&mut self) {
+        self.fence.iter_mut().for_each(Fence::end);
+    }
+
+    fn step(&mut self, kind: StepKind) -> Option<&mut Step> {
+        match kind {
+            StepKind::BeforeStart => self.before_start.as_mut(),
+            StepKind::AfterStop => self.after_stop.as_mut(),
         }
+    }
+
+    /// Runs a step around the command, by these deadlines. Answered by `StepEnded`.
+    pub fn begin_step(&mut self, kind: StepKind, grant: &Grant, why: Why, deadlines: Deadlines) {
+        self.step(kind).into_iter().for_each(|step| step.begin(grant, why, deadlines));
+    }
+
+    /// Moves the deadlines of the running step.
+    pub fn extend_step(&mut self, kind: StepKind, deadlines: Deadlines) {
+        self.step(kind).into_iter().for_each(|step| step.extend(deadlines));
+    }
+
+    /// SIGTERM to the running step, SIGKILL to its tree at `by`.
+    pub fn stop_step(&mut self, kind: StepKind, by: Timestamp) {
+        self.step(kind).into_iter().for_each(|step| step.stop(by));
     }
 
     /// The next event from an auxiliary command. Cancel-safe.
     pub async fn next(&mut self) -> Event {
         let Self { hooks, health, eligibility, fence, before_start, after_stop, .. } = self;
         tokio::select! {
-            event = told(fence.as_mut().map(Fence::verdict)) => event,
-            event = told(before_start.as_mut().map(Step::ended)) => event,
-            event = told(after_stop.as_mut().map(Step::ended)) => event,
-            event = told(health.as_mut().map(HealthWatch::verdict)) => event,
-            event = told(eligibility.as_mut().map(Eligibility::verdict)) => event,
-            event = told(hooks.as_mut().map(Hooks::turns)) => event,
+            event = next_of(fence.as_mut().map(Fence::verdict)) => event,
+            event = next_of(before_start.as_mut().map(Step::ended)) => event,
+            event = next_of(after_stop.as_mut().map(Step::ended)) => event,
+            event = next_of(health.as_mut().map(HealthWatch::verdict)) => event,
+            event = next_of(eligibility.as_mut().map(Eligibility::verdict)) => event,
+            event = next_of(hooks.as_mut().map(Hooks::run_all)) => event,
         }
     }
 
@@ -269,9 +295,9 @@ impl AuxiliaryCommands {
 }
 
 /// Waits for ever if the auxiliary command is not configured.
-async fn told(errand: Option<impl Future<Output = Event>>) -> Event {
-    match errand {
-        Some(errand) => errand.await,
+async fn next_of(command: Option<impl Future<Output = Event>>) -> Event {
+    match command {
+        Some(command) => command.await,
         None => std::future::pending().await,
     }
 }

@@ -27,7 +27,8 @@ pub(super) struct Runner {
     state: State,
     /// Our children outside of its tree: every guard.
     guards: Vec<i32>,
-    metrics: Option<Arc<Metrics>>,
+    /// Counts its runs.
+    metrics: Arc<Metrics>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,24 +68,17 @@ impl Outcome {
 }
 
 impl Runner {
-    pub(super) fn new(name: &'static str, guard: Handle, timeout: Duration) -> Self {
-        Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards: Vec::new(), metrics: None }
-    }
-
-    /// The processes of its guard.
-    pub(super) fn pids(&self) -> [i32; 2] {
-        self.guard.pids()
-    }
-
-    /// Sets the guards whose trees are not to be killed.
-    pub(super) fn spare(&mut self, guards: &[i32]) {
-        self.guards = guards.to_vec();
-    }
-
-    /// Where its runs are counted.
-    pub(super) fn report_to(&mut self, metrics: Arc<Metrics>) {
-        metrics.expect_auxiliary(self.name);
-        self.metrics = Some(metrics);
+    /// `guards`: our children outside of its tree.
+    pub(super) fn new(
+        name: &'static str,
+        guard: Handle,
+        timeout: Duration,
+        guards: &[i32],
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        metrics.expect_auxiliary(name);
+        let (guards, metrics) = (guards.to_vec(), Arc::clone(metrics));
+        Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards, metrics }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -110,7 +104,7 @@ impl Runner {
             return false;
         }
         self.last = RunId(self.last.0 + 1);
-        let sent = self.guard.send_errand(&AuxiliaryCommand { run: self.last, deadlines, briefing });
+        let sent = self.guard.send_auxiliary(&AuxiliaryCommand { run: self.last, deadlines, briefing });
         self.state = match sent {
             Ok(()) => State::Ordered { until: deadlines.stop_at },
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
@@ -151,7 +145,7 @@ impl Runner {
     /// The end of the present run; waits for ever if there is none. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Outcome {
         let outcome = self.end().await;
-        self.metrics.iter().for_each(|metrics| metrics.auxiliary_ended(self.name, outcome.word()));
+        self.metrics.auxiliary_ended(self.name, outcome.word());
         outcome
     }
 
@@ -165,7 +159,7 @@ impl Runner {
                         report = self.guard.recv() => match report {
                             Some(report) => {
                                 self.state = State::Running;
-                                if let Some(outcome) = self.heard(report) {
+                                if let Some(outcome) = self.outcome(report) {
                                     self.state = State::Idle;
                                     return outcome;
                                 }
@@ -181,7 +175,7 @@ impl Runner {
                 }
                 State::Running => match self.guard.recv().await {
                     Some(report) => {
-                        if let Some(outcome) = self.heard(report) {
+                        if let Some(outcome) = self.outcome(report) {
                             self.state = State::Idle;
                             return outcome;
                         }
@@ -202,7 +196,7 @@ impl Runner {
         }
     }
 
-    fn heard(&self, report: Report) -> Option<Outcome> {
+    fn outcome(&self, report: Report) -> Option<Outcome> {
         match report {
             Report::TreeEnded { run, status, cause } if run == self.last => Some(match (cause, status) {
                 (Cause::Deadline | Cause::SupervisorGone, _) => Outcome::TimedOut,

@@ -30,10 +30,6 @@ impl Step {
         Self { kind, runner, timeout, identity, token: None, is_refused: false }
     }
 
-    pub(super) fn runner(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     pub(super) fn begin(&mut self, grant: &Grant, why: Why, deadlines: Deadlines) {
         tracing::info!(token = grant.token, "Running {}", option(self.kind));
         let mut variables: Vec<CString> = environment::of_term(&self.identity, grant);
@@ -95,7 +91,7 @@ impl Step {
 }
 
 /// Says that a step is left out.
-pub(super) fn skip(kind: StepKind) {
+pub fn skip(kind: StepKind) {
     tracing::warn!(
         "{} is not run: the lease ended first; what is left here, the next leader's --before-start takes over",
         option(kind)

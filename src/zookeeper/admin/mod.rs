@@ -15,7 +15,7 @@ use crate::zookeeper::client::acl::{Acl, Entry};
 use crate::zookeeper::client::connect::{Access, Pace};
 use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
-use crate::zookeeper::client::error::{self, Fault, Part, Refusal, Right, Step};
+use crate::zookeeper::client::error::{self, Part, Refusal, RequestError, Right, Step};
 
 /// The ensemble, and how long to try.
 #[derive(Clone, Debug)]
@@ -32,22 +32,24 @@ pub struct Destination {
 }
 
 /// Why there is no answer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failure {
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AdminError {
     /// No server could be reached within the limit.
+    #[error("{0}")]
     Unreachable(String),
     /// Authentication or an ACL forbids the request: the reason and the remedy.
+    #[error("{0}")]
     Forbidden(String),
     /// The connection was lost, or no answer came within the limit. A write may have been applied.
+    #[error("{0}")]
     Unknown(String),
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Forbidden(refusal) => Self::Forbidden(refusal.to_string()),
-            Fault::Denied(denial) => Self::Unknown(format!("{denial:?}")),
-            Fault::Unknown(why) => Self::Unknown(why),
+impl From<RequestError> for AdminError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Forbidden(refusal) => Self::Forbidden(refusal.to_string()),
+            RequestError::Denied(_) | RequestError::Unknown(_) => Self::Unknown(error.to_string()),
         }
     }
 }
@@ -114,22 +116,24 @@ impl AdminClient {
     /// # Errors
     ///
     /// No server answered within the limit, or the ensemble refuses us.
-    pub async fn open(destination: &Destination) -> Result<Self, Failure> {
+    pub async fn open(destination: &Destination) -> Result<Self, AdminError> {
         let Destination { servers, chroot, access, limit, session_timeout } = destination;
         let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
         let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
         let opened = AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind();
         let client = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
-            Ok(Err(_)) => return Err(Failure::Unreachable("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(Failure::Unreachable(format!("{servers}: no answer in time"))),
+            Ok(Err(_)) => return Err(AdminError::Unreachable("the server's answer made no sense".to_owned())),
+            Err(_) => return Err(AdminError::Unreachable(format!("{servers}: no answer in time"))),
         };
         let client = match client {
             Ok(client) => client,
-            Err(Error::NoAuth | Error::AuthFailed) => return Err(Failure::Forbidden(Refusal::Credentials.to_string())),
+            Err(Error::NoAuth | Error::AuthFailed) => {
+                return Err(AdminError::Forbidden(Refusal::Credentials.to_string()));
+            }
             Err(error) => {
                 let why = diagnose::of(servers, access).await.map(|diagnosis| diagnosis.text);
-                return Err(Failure::Unreachable(why.unwrap_or_else(|| error::no_session(&error))));
+                return Err(AdminError::Unreachable(why.unwrap_or_else(|| error::no_session(&error))));
             }
         };
         Ok(Self { client, chroot: chroot.clone(), limit: *limit })
@@ -150,7 +154,7 @@ impl AdminClient {
     /// # Errors
     ///
     /// There is no answer.
-    pub async fn read(&self, path: &str) -> Result<Option<Znode>, Failure> {
+    pub async fn read(&self, path: &str) -> Result<Option<Znode>, AdminError> {
         let path = self.full(path);
         let found = self.ask((Right::Read, &path), self.client.get_data(&path)).await?;
         Ok(found.map(|(data, stat)| Znode { data, facts: stat.into() }))
@@ -160,7 +164,7 @@ impl AdminClient {
     ///
     /// # Errors
     /// There is no answer.
-    pub async fn children(&self, path: &str) -> Result<Option<Vec<String>>, Failure> {
+    pub async fn children(&self, path: &str) -> Result<Option<Vec<String>>, AdminError> {
         let path = self.full(path);
         let found = self.ask((Right::Read, &path), self.client.get_children(&path)).await?;
         Ok(found.map(|(children, _)| children))
@@ -171,7 +175,7 @@ impl AdminClient {
     /// # Errors
     ///
     /// There is no answer.
-    pub async fn catch_up(&self, path: &str) -> Result<(), Failure> {
+    pub async fn catch_up(&self, path: &str) -> Result<(), AdminError> {
         let path = self.full(path);
         self.ask((Right::Read, &path), self.client.sync(&path)).await.map(drop)
     }
@@ -180,7 +184,7 @@ impl AdminClient {
     ///
     /// # Errors
     /// There is no answer.
-    pub async fn acl(&self, path: &str) -> Result<Option<Vec<Entry>>, Failure> {
+    pub async fn acl(&self, path: &str) -> Result<Option<Vec<Entry>>, AdminError> {
         let path = self.full(path);
         self.ask((Right::Read, &path), self.client.get_acl(&path)).await
     }
@@ -191,7 +195,7 @@ impl AdminClient {
     /// # Errors
     ///
     /// There is no answer.
-    pub async fn has_version(&self, path: &str, version: i32) -> Result<bool, Failure> {
+    pub async fn has_version(&self, path: &str, version: i32) -> Result<bool, AdminError> {
         let path = self.full(path);
         let mut multi = self.client.multi();
         multi.check(&path, version);
@@ -209,7 +213,7 @@ impl AdminClient {
         path: &str,
         data: &[u8],
         exists: bool,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, AdminError> {
         self.write_on(guard, path, data, if exists { Before::There(None) } else { Before::Missing }).await
     }
 
@@ -219,13 +223,25 @@ impl AdminClient {
     /// # Errors
     ///
     /// There is no answer, and it may have been written; or it is forbidden.
-    pub async fn write(&self, under: &str, path: &str, data: &[u8], version: Option<i32>) -> Result<Written, Failure> {
+    pub async fn write(
+        &self,
+        under: &str,
+        path: &str,
+        data: &[u8],
+        version: Option<i32>,
+    ) -> Result<Written, AdminError> {
         const ANY: i32 = -1;
         let before = version.map_or(Before::Missing, |version| Before::There(Some(version)));
         self.write_on((under, ANY), path, data, before).await
     }
 
-    async fn write_on(&self, guard: (&str, i32), path: &str, data: &[u8], before: Before) -> Result<Written, Failure> {
+    async fn write_on(
+        &self,
+        guard: (&str, i32),
+        path: &str,
+        data: &[u8],
+        before: Before,
+    ) -> Result<Written, AdminError> {
         let (guarding, path) = (self.full(guard.0), self.full(path));
         let mut multi = self.client.multi();
         multi.check(&guarding, guard.1);
@@ -241,10 +257,10 @@ impl AdminClient {
     }
 
     /// The ACL of a znode, for a new child; `None`: the znode does not exist.
-    async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, Failure> {
+    async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, AdminError> {
         let found = self.ask((Right::Read, path), self.client.get_acl(path)).await?.map(Acl::of_znode);
         let masked = || format!("a znode like {path} takes the right to see its whole ACL (right a)");
-        found.map(|acl| acl.ok_or_else(|| Failure::Forbidden(masked()))).transpose()
+        found.map(|acl| acl.ok_or_else(|| AdminError::Forbidden(masked()))).transpose()
     }
 
     /// Ends the session, and waits shortly for the server's confirmation.
@@ -257,19 +273,19 @@ impl AdminClient {
         }
     }
 
-    async fn commit(&self, multi: Multi<'_>, steps: &[Step<'_>]) -> Result<Written, Failure> {
+    async fn commit(&self, multi: Multi<'_>, steps: &[Step<'_>]) -> Result<Written, AdminError> {
         let sent = multi.commit();
         let answer = match timeout(self.limit, AssertUnwindSafe(sent).catch_unwind()).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => return Err(Failure::Unknown("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(Failure::Unknown("no answer in time".to_owned())),
+            Ok(Err(_)) => return Err(AdminError::Unknown("the server's answer made no sense".to_owned())),
+            Err(_) => return Err(AdminError::Unknown("no answer in time".to_owned())),
         };
         match answer {
             Ok(_) => Ok(Written::Done),
             Err(MultiError::OperationFailed {
                 source: Error::BadVersion | Error::NoNode | Error::NodeExists, ..
             }) => Ok(Written::Conflict),
-            Err(error) => Err(Fault::of_multi(&error, steps).into()),
+            Err(error) => Err(RequestError::of_multi(&error, steps).into()),
         }
     }
 
@@ -277,13 +293,13 @@ impl AdminClient {
         &self,
         (right, path): (Right, &str),
         request: impl Future<Output = Result<T, Error>>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, AdminError> {
         match timeout(self.limit, AssertUnwindSafe(request).catch_unwind()).await {
             Ok(Ok(Ok(answer))) => Ok(Some(answer)),
             Ok(Ok(Err(Error::NoNode))) => Ok(None),
-            Ok(Ok(Err(error))) => Err(Fault::from(error).without(right, path).into()),
-            Ok(Err(_)) => Err(Failure::Unknown("the server's answer made no sense".to_owned())),
-            Err(_) => Err(Failure::Unknown("no answer in time".to_owned())),
+            Ok(Ok(Err(error))) => Err(RequestError::from(error).without(right, path).into()),
+            Ok(Err(_)) => Err(AdminError::Unknown("the server's answer made no sense".to_owned())),
+            Err(_) => Err(AdminError::Unknown("no answer in time".to_owned())),
         }
     }
 

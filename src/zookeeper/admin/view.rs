@@ -8,42 +8,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::clock;
-use crate::zookeeper::admin::{AdminClient, Facts, Failure, Znode};
+use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
+use crate::zookeeper::schema::json::SchemaError;
+use crate::zookeeper::schema::lease::Lease;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
-
-#[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
-#[serde(default)]
-pub struct Holder {
-    pub id: String,
-    pub host: String,
-    pub pid: u32,
-    pub nonce: String,
-    /// Its candidate: a holder stands first, whatever the priorities of the others.
-    pub candidate: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Eq, Deserialize, Debug, Default)]
-#[serde(default)]
-pub struct Lease {
-    v: u32,
-    /// `held` or `free`.
-    pub state: String,
-    pub holder: Option<Holder>,
-    pub lease_ms: u64,
-    pub token: Option<i64>,
-    pub guarantee: Option<String>,
-    pub recipe: Option<String>,
-    pub leaders: Option<u32>,
-    /// The mzxid of the earlier lease that the holder waits for.
-    pub waiting_on: Option<i64>,
-    /// Where the candidates are, in an election shared with other libraries.
-    election: Option<String>,
-}
 
 /// One slot: a lease record and its term. An election with one leader has one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -96,12 +69,6 @@ impl SlotView {
     }
 }
 
-impl Lease {
-    pub fn is_held(&self) -> bool {
-        self.state == "held"
-    }
-}
-
 /// Whether these are the children of an election's base.
 fn is_election(children: &[String]) -> bool {
     let has = |name: &str| children.iter().any(|child| child == name);
@@ -121,14 +88,14 @@ pub struct Below {
 /// # Errors
 ///
 /// There is no answer, or every znode is closed to us.
-pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, Failure> {
+pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, AdminError> {
     let (mut below, mut refused) = (Below::default(), None);
     let Some(children) = client.children(root).await? else { return Ok(None) };
     for name in children {
         match client.children(&format!("{root}/{name}")).await {
             Ok(Some(children)) if is_election(&children) => below.names.push(name),
             Ok(_) => {}
-            Err(forbidden @ Failure::Forbidden(_)) => {
+            Err(forbidden @ AdminError::Forbidden(_)) => {
                 below.closed.push(name);
                 refused = Some(forbidden);
             }
@@ -146,7 +113,7 @@ pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>
 /// # Errors
 ///
 /// There is no answer.
-pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, Failure> {
+pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, AdminError> {
     let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
     let mut seen = ElectionView { base: base.to_owned(), ..ElectionView::default() };
     seen.slots = slots(client, base, &children, &mut seen.unreadable).await?;
@@ -179,7 +146,7 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
 /// # Errors
 ///
 /// There is no answer.
-pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, String>>, Failure> {
+pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, SchemaError>>, AdminError> {
     let znode = client.read(&format!("{base}/{HISTORY}")).await?;
     Ok(znode.map(|znode| History::read(&znode.data)))
 }
@@ -189,7 +156,7 @@ async fn slots(
     base: &str,
     children: &[String],
     unreadable: &mut Vec<(String, String)>,
-) -> Result<Vec<SlotView>, Failure> {
+) -> Result<Vec<SlotView>, AdminError> {
     let mut places = Vec::new();
     if children.iter().any(|child| child == "slots") {
         let mut slots = client.children(&format!("{base}/slots")).await?.unwrap_or_default();
@@ -203,21 +170,12 @@ async fn slots(
         let (term_path, lease_path) = (format!("{place}/term"), format!("{place}/lease"));
         let term = client.read(&term_path).await?.map(|term| term.facts);
         let lease = match client.read(&lease_path).await? {
-            Some(znode) => parsed(&lease_path, lease(&znode), unreadable).map(|lease| (lease, znode.facts)),
+            Some(znode) => parsed(&lease_path, Lease::read(&znode.data), unreadable).map(|lease| (lease, znode.facts)),
             None => None,
         };
         slots.push(SlotView { name, term_path, lease, term, overdue_since: None });
     }
     Ok(slots)
-}
-
-fn lease(znode: &Znode) -> Result<Lease, String> {
-    let lease: Lease = serde_json::from_slice(&znode.data).map_err(|error| error.to_string())?;
-    match lease.state.as_str() {
-        _ if lease.v != 1 => Err(format!("its format is version {}", lease.v)),
-        "held" | "free" => Ok(lease),
-        other => Err(format!("its state is {other:?}")),
-    }
 }
 
 /// Whether the text is a valid path; any program may have written it.
@@ -231,7 +189,7 @@ async fn queue(
     directory: &str,
     names: Names,
     holders: &[String],
-) -> Result<(Vec<Candidate>, Vec<String>), Failure> {
+) -> Result<(Vec<Candidate>, Vec<String>), AdminError> {
     let holders: Vec<_> = holders.iter().map(String::as_str).collect();
     let (ordered, foreign) = queue::ordered(names, &client.children(directory).await?.unwrap_or_default(), &holders);
     let mut queue = Vec::new();
@@ -260,7 +218,7 @@ async fn members(
     client: &AdminClient,
     base: &str,
     unreadable: &mut Vec<(String, String)>,
-) -> Result<BTreeMap<String, (Member, Facts)>, Failure> {
+) -> Result<BTreeMap<String, (Member, Facts)>, AdminError> {
     let directory = format!("{base}/{MEMBERS}");
     let mut members = BTreeMap::new();
     for id in client.children(&directory).await?.unwrap_or_default() {
@@ -273,8 +231,8 @@ async fn members(
     Ok(members)
 }
 
-fn parsed<T>(path: &str, read: Result<T, String>, unreadable: &mut Vec<(String, String)>) -> Option<T> {
-    read.map_err(|complaint| unreadable.push((path.to_owned(), complaint))).ok()
+fn parsed<T>(path: &str, read: Result<T, SchemaError>, unreadable: &mut Vec<(String, String)>) -> Option<T> {
+    read.map_err(|complaint| unreadable.push((path.to_owned(), complaint.to_string()))).ok()
 }
 
 #[cfg(test)]
@@ -286,15 +244,5 @@ mod tests {
         assert_eq!(id_of(b"host:1"), "host:1");
         assert_eq!(id_of(br#"{"v":1,"id":"host:1","nonce":"x"}"#), "host:1");
         assert_eq!(id_of(b"\xff{"), "\u{fffd}{");
-    }
-
-    #[test]
-    fn a_record_that_makes_no_sense_is_a_complaint() {
-        let read = |text: &str| lease(&Znode { data: text.as_bytes().to_vec(), facts: Facts::default() });
-        assert!(read(r#"{"v":1,"state":"held","lease_ms":5,"shoe":44}"#).unwrap().is_held());
-        assert!(!read(r#"{"v":1,"state":"free","lease_ms":5}"#).unwrap().is_held());
-        for text in ["", "{}", r#"{"v":2,"state":"free"}"#, r#"{"v":1,"state":"open"}"#] {
-            assert!(read(text).is_err(), "{text}");
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A request is sent when its method is called, not when the returned future is first polled, so that several requests
 //! travel in one round. Each has one of three outcomes: the server's answer, the server's refusal, or "fate unknown"
-//! ([`super::error::Fault::Unknown`]).
+//! ([`super::error::RequestError::Unknown`]).
 //!
 //! There are two implementations: the `zookeeper-client` crate, and any implementation of
 //! [`super::ensemble::Ensemble`], with which the tests run this program against an ensemble in memory, in virtual time.

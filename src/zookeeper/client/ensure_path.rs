@@ -4,10 +4,15 @@
 use crate::zookeeper::client::connection::{Connection, Error};
 
 use crate::zookeeper::client::acl::Acl;
-use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::client::error::{RequestError, Right};
 
 /// Creates the missing parts of a path that other elections may share. Warns if the chroot is among them.
-pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
+pub(crate) async fn create_ancestors(
+    client: &Connection,
+    path: &str,
+    chroot: &str,
+    acl: &Acl,
+) -> Result<(), RequestError> {
     let mut end = path.len();
     // Upwards to the first znode that exists, and down again. Usually all exist.
     while end > 0 {
@@ -28,7 +33,7 @@ pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &s
             Ok(_) | Err(Error::NodeExists) if end == path.len() => return Ok(()),
             Ok(_) | Err(Error::NodeExists) => end = next_step(path, end),
             Err(Error::NoNode) => end = parent(step).len(),
-            Err(error) => return Err(Fault::from(error).without(Right::Create, parent(step))),
+            Err(error) => return Err(RequestError::from(error).without(Right::Create, parent(step))),
         }
     }
     // Only the root is left.
@@ -36,11 +41,16 @@ pub(crate) async fn create_ancestors(client: &Connection, path: &str, chroot: &s
 }
 
 /// Creates our election directory and its ancestors.
-pub(crate) async fn create_election(client: &Connection, path: &str, chroot: &str, acl: &Acl) -> Result<(), Fault> {
+pub(crate) async fn create_election(
+    client: &Connection,
+    path: &str,
+    chroot: &str,
+    acl: &Acl,
+) -> Result<(), RequestError> {
     create_ancestors(client, parent(path), chroot, acl).await?;
     match client.create(path, &[], &acl.persistent()).await {
         Ok(_) | Err(Error::NodeExists) => Ok(()),
-        Err(error) => Err(Fault::from(error).without(Right::Create, parent(path))),
+        Err(error) => Err(RequestError::from(error).without(Right::Create, parent(path))),
     }
 }
 

@@ -1,20 +1,21 @@
 //! Tells a definite refusal by the server from an unknown outcome, in one table. A request that failed on our side may
 //! still be applied, so its outcome is unknown.
 
-use std::fmt;
-
 use crate::zookeeper::client::connection::{Error, MultiError};
 
 use crate::core::event::{Denial, Grounds};
 
 /// Why a request failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RequestError {
     /// The server refused; nothing was written.
+    #[error("a znode has changed or is gone")]
     Denied(Denial),
     /// The server refused because a right is missing; nothing was written.
+    #[error(transparent)]
     Forbidden(Refusal),
     /// Applied, not applied, or still to be applied.
+    #[error("{0}")]
     Unknown(String),
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Step<'a>(pub Part, pub Right, pub &'a str);
 
 /// A right that `ZooKeeper` knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Right {
+pub enum Right {
     Create,
     Read,
     Write,
@@ -42,22 +43,49 @@ pub(crate) enum Right {
 }
 
 /// Why the server refused, and the remedy.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
-    /// The missing right and the znode whose ACL must give it, if they are known.
-    Right(Option<(Right, String)>),
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The missing right and the znode whose ACL must give it.
+    #[error("we may not {what} {path}: its ACL does not give us right {letter}; {REMEDY}", what = .0.words().0,
+        letter = .0.words().1, path = if .1.is_empty() { "/" } else { .1 })]
+    Right(Right, String),
+    #[error("an ACL does not give us a right that we need; {REMEDY}")]
+    SomeRight,
     /// We have no identity that the ACL of a new znode names.
+    #[error(
+        "the server takes no znode with the ACL of --acl: creator needs credentials (--auth-file), and each scheme must \
+         be enabled on the servers"
+    )]
     Acl,
+    #[error("the server refuses our credentials, or demands some; look at --auth-file")]
     Credentials,
     /// A request that the server does not know.
+    #[error(
+        "the server does not know this request; it takes ZooKeeper 3.5 or newer (zk-leaderctl doctor tells the version \
+         of each server)"
+    )]
     TooOld,
+}
+
+const REMEDY: &str = "give us credentials that have it (--auth-file), or let the znode's owner grant it (setAcl)";
+
+impl Right {
+    /// Its name, and its letter in an ACL.
+    const fn words(self) -> (&'static str, char) {
+        match self {
+            Self::Create => ("create a child of", 'c'),
+            Self::Read => ("read", 'r'),
+            Self::Write => ("write", 'w'),
+            Self::Delete => ("delete a child of", 'd'),
+        }
+    }
 }
 
 impl Refusal {
     /// Its category.
     pub const fn grounds(&self) -> Grounds {
         match self {
-            Self::Right(_) => Grounds::Right,
+            Self::Right(..) | Self::SomeRight => Grounds::Right,
             Self::Acl => Grounds::Acl,
             Self::Credentials => Grounds::Credentials,
             Self::TooOld => Grounds::TooOld,
@@ -65,38 +93,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const REMEDY: &str =
-            "give us credentials that have it (--auth-file), or let the znode's owner grant it (setAcl)";
-        match self {
-            Self::Right(Some((right, path))) => {
-                let (right, letter) = match right {
-                    Right::Create => ("create a child of", 'c'),
-                    Right::Read => ("read", 'r'),
-                    Right::Write => ("write", 'w'),
-                    Right::Delete => ("delete a child of", 'd'),
-                };
-                let path = if path.is_empty() { "/" } else { path };
-                write!(f, "we may not {right} {path}: its ACL does not give us right {letter}; {REMEDY}")
-            }
-            Self::Right(None) => write!(f, "an ACL does not give us a right that we need; {REMEDY}"),
-            Self::Acl => f.write_str(
-                "the server takes no znode with the ACL of --acl: creator needs credentials (--auth-file), and each \
-                 scheme must be enabled on the servers",
-            ),
-            Self::Credentials => {
-                f.write_str("the server refuses our credentials, or demands some; look at --auth-file")
-            }
-            Self::TooOld => f.write_str(
-                "the server does not know this request; it takes ZooKeeper 3.5 or newer (zk-leaderctl doctor tells the \
-                 version of each server)",
-            ),
-        }
-    }
-}
-
-impl Fault {
+impl RequestError {
     pub const CONFLICT: Self = Self::Denied(Denial::Conflict);
     pub const CANDIDATE_GONE: Self = Self::Denied(Denial::CandidateGone);
 
@@ -105,7 +102,7 @@ impl Fault {
     }
 
     /// For a multi of these steps.
-    pub fn of_multi(error: &MultiError, steps: &[Step]) -> Self {
+    pub(crate) fn of_multi(error: &MultiError, steps: &[Step]) -> Self {
         let (index, source) = match error {
             MultiError::RequestFailed { source } => return Self::from(source),
             MultiError::OperationFailed { index, source } => (index, source),
@@ -121,7 +118,7 @@ impl Fault {
     /// Adds this right on this znode if a right is missing.
     pub fn without(self, right: Right, path: &str) -> Self {
         match self {
-            Self::Forbidden(Refusal::Right(None)) => Self::Forbidden(Refusal::Right(Some((right, path.to_owned())))),
+            Self::Forbidden(Refusal::SomeRight) => Self::Forbidden(Refusal::Right(right, path.to_owned())),
             other => other,
         }
     }
@@ -136,11 +133,11 @@ pub(crate) fn no_session(error: &Error) -> String {
     }
 }
 
-impl From<&Error> for Fault {
+impl From<&Error> for RequestError {
     /// For a single request. Its sender knows what a missing znode means.
     fn from(error: &Error) -> Self {
         match error {
-            Error::NoAuth => Self::Forbidden(Refusal::Right(None)),
+            Error::NoAuth => Self::Forbidden(Refusal::SomeRight),
             Error::InvalidAcl => Self::Forbidden(Refusal::Acl),
             Error::AuthFailed => Self::Forbidden(Refusal::Credentials),
             Error::Unimplemented => Self::Forbidden(Refusal::TooOld),
@@ -149,7 +146,7 @@ impl From<&Error> for Fault {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for RequestError {
     fn from(error: Error) -> Self {
         Self::from(&error)
     }
@@ -165,25 +162,25 @@ mod tests {
         Step(Part::Record, Right::Write, "/r"),
     ];
 
-    fn failed(index: usize, source: Error) -> Fault {
-        Fault::of_multi(&MultiError::OperationFailed { index, source }, &STEPS)
+    fn failed(index: usize, source: Error) -> RequestError {
+        RequestError::of_multi(&MultiError::OperationFailed { index, source }, &STEPS)
     }
 
     #[test]
     fn each_operation_of_a_multi_has_its_own_no() {
-        assert_eq!(failed(0, Error::NoNode), Fault::CANDIDATE_GONE);
+        assert_eq!(failed(0, Error::NoNode), RequestError::CANDIDATE_GONE);
         for index in [1, 2] {
-            assert_eq!(failed(index, Error::BadVersion), Fault::CONFLICT);
-            assert_eq!(failed(index, Error::NoNode), Fault::CONFLICT);
+            assert_eq!(failed(index, Error::BadVersion), RequestError::CONFLICT);
+            assert_eq!(failed(index, Error::NoNode), RequestError::CONFLICT);
         }
-        let missing = Refusal::Right(Some((Right::Write, "/r".to_owned())));
-        assert_eq!(failed(2, Error::NoAuth), Fault::Forbidden(missing));
+        let missing = Refusal::Right(Right::Write, "/r".to_owned());
+        assert_eq!(failed(2, Error::NoAuth), RequestError::Forbidden(missing));
     }
 
     #[test]
     fn a_refusal_names_the_right_the_znode_and_the_remedy() {
-        let said = |error: Error| match Fault::from(error).without(Right::Create, "") {
-            Fault::Forbidden(refusal) => refusal.to_string(),
+        let said = |error: Error| match RequestError::from(error).without(Right::Create, "") {
+            RequestError::Forbidden(refusal) => refusal.to_string(),
             other => panic!("{other:?}"),
         };
         assert!(
@@ -193,7 +190,7 @@ mod tests {
         assert!(said(Error::InvalidAcl).contains("creator needs credentials"));
         assert!(said(Error::AuthFailed).contains("refuses our credentials"));
         assert!(said(Error::Unimplemented).contains("takes ZooKeeper 3.5 or newer"));
-        let known = Fault::from(Error::NoAuth).without(Right::Read, "/a");
+        let known = RequestError::from(Error::NoAuth).without(Right::Read, "/a");
         assert_eq!(known.clone().without(Right::Write, "/b"), known, "the first to know knows best");
     }
 
@@ -213,19 +210,19 @@ mod tests {
         ];
         for source in unknown {
             let request = MultiError::RequestFailed { source: source.clone() };
-            assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)), "{source}");
-            assert!(matches!(Fault::from(&source), Fault::Unknown(_)), "{source}");
+            assert!(matches!(RequestError::of_multi(&request, &STEPS), RequestError::Unknown(_)), "{source}");
+            assert!(matches!(RequestError::from(&source), RequestError::Unknown(_)), "{source}");
             for index in 0..4 {
-                assert!(matches!(failed(index, source.clone()), Fault::Unknown(_)), "{source} at {index}");
+                assert!(matches!(failed(index, source.clone()), RequestError::Unknown(_)), "{source} at {index}");
             }
         }
     }
 
     #[test]
     fn an_index_or_a_code_that_does_not_belong_there_is_unknown() {
-        assert!(matches!(failed(0, Error::BadVersion), Fault::Unknown(_)));
-        assert!(matches!(failed(3, Error::NoNode), Fault::Unknown(_)));
+        assert!(matches!(failed(0, Error::BadVersion), RequestError::Unknown(_)));
+        assert!(matches!(failed(3, Error::NoNode), RequestError::Unknown(_)));
         let request = MultiError::RequestFailed { source: Error::NoNode };
-        assert!(matches!(Fault::of_multi(&request, &STEPS), Fault::Unknown(_)));
+        assert!(matches!(RequestError::of_multi(&request, &STEPS), RequestError::Unknown(_)));
     }
 }

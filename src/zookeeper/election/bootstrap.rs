@@ -1,91 +1,105 @@
 //! Which of our znodes are missing, and the contents with which each is created. No lease that may still run is
 //! forgotten: only a base that never had a child gets a free record. Nothing is deleted here.
+//!
+//! A slot's home holds its record and its term. One leader is one slot whose home is the base. With several leaders, the
+//! homes are `<base>/slots/<k>`, and the number of leaders stays for the life of the base: `<base>/lease` states it as a
+//! held record without a holder, so a participant with one leader reads it, differs, and never takes it. `<base>/slots`
+//! states it too, in case that record is lost.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
+use futures_util::future::join_all;
 
 use crate::core::lease::LEASE_LONGEST;
+use crate::core::order::Slot;
+use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::schema::lease;
-use crate::zookeeper::schema::paths::Paths;
+use crate::zookeeper::schema::paths::{Paths, SlotPaths};
 use crate::zookeeper::schema::settings::Settings;
 
-/// The state of our znodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
-    pub base: Base,
-    pub election: bool,
-    pub lease: bool,
-    pub term: Term,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Base {
-    Missing,
-    /// It exists and never had a child.
-    Fresh,
+enum Base {
+    /// It does not exist, or never had a child.
+    New,
     Used,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Term {
+enum Term {
     Missing,
     Unreadable,
     Of(Duration),
 }
 
+/// The state of our znodes.
+struct Found {
+    base: Base,
+    election: bool,
+    /// `<base>/slots`, which exists if the base is for several leaders.
+    home_of_slots: Option<(Vec<u8>, Stat)>,
+    /// What stands in the base itself: the only slot, or the placeholder of a base for several leaders.
+    plain: FoundSlot,
+    /// With several leaders.
+    slots: Vec<FoundSlot>,
+}
+
+struct FoundSlot {
+    paths: SlotPaths,
+    home: Option<Stat>,
+    lease: Option<(Vec<u8>, Stat)>,
+    term: Term,
+    term_version: Option<i32>,
+}
+
 /// One znode to create. The variants are in the order of creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Creation {
-    Base,
-    Election,
+enum Creation {
+    Home,
     /// The record of a new base.
     FreeRecord(Duration),
     /// Replaces a lost record, whose holder may run for this long.
     HeldRecord(Duration),
     Term(Duration),
+    Slots,
+    Election,
 }
 
 impl fmt::Display for Creation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Base => f.write_str("base"),
-            Self::Election => f.write_str("election directory"),
+            Self::Home => f.write_str("home of a record"),
             Self::FreeRecord(_) => f.write_str("free lease record"),
             Self::HeldRecord(lease) => {
                 write!(f, "lease record, held for {}", humantime::format_duration(*lease))
             }
             Self::Term(_) => f.write_str("term"),
+            Self::Slots => f.write_str("directory of the slots"),
+            Self::Election => f.write_str("election directory"),
         }
     }
 }
 
-/// What to create, all in one multi.
-pub(crate) fn missing(found: &Found, own_lease: Duration) -> Vec<Creation> {
+/// A znode to create: its path and its content.
+type New = (Creation, String, Vec<u8>);
+
+/// What a slot lacks.
+fn missing(base: Base, slot: &FoundSlot, own_lease: Duration) -> Vec<Creation> {
     // A free record is only created together with the term: the multi fails if a peer created that base meanwhile.
-    let new = found.base != Base::Used && found.term == Term::Missing;
-    // A base without its term does not say how long to wait.
-    let longest = match found.term {
+    let new = base == Base::New && slot.term == Term::Missing;
+    // A slot without its term does not say how long to wait.
+    let longest = match slot.term {
         Term::Of(lease) => lease.max(own_lease),
         Term::Missing | Term::Unreadable => LEASE_LONGEST,
     };
-    let mut creations = Vec::new();
-    if found.base == Base::Missing {
-        creations.push(Creation::Base);
-    }
-    if !found.election {
-        creations.push(Creation::Election);
-    }
-    if !found.lease {
-        creations.push(if new { Creation::FreeRecord(own_lease) } else { Creation::HeldRecord(longest) });
-    }
-    if found.term == Term::Missing {
-        creations.push(Creation::Term(if new { own_lease } else { longest }));
-    }
-    creations
+    let record = if new { Creation::FreeRecord(own_lease) } else { Creation::HeldRecord(longest) };
+    let term = Creation::Term(if new { own_lease } else { longest });
+    [(slot.home.is_some(), Creation::Home), (slot.lease.is_some(), record), (slot.term != Term::Missing, term)]
+        .into_iter()
+        .filter_map(|(exists, creation)| (!exists).then_some(creation))
+        .collect()
 }
 
 /// Reads our znodes and creates the missing ones. A peer may be faster, so the caller reads again.
@@ -94,92 +108,137 @@ pub(crate) async fn repair(
     paths: &Paths,
     settings: &Settings,
     own_lease: Duration,
-) -> Result<(), Fault> {
-    let Look { found, term_version, of_several } = look(client, paths).await?;
-    let (apart, creations): (Vec<_>, Vec<_>) = missing(&found, own_lease)
-        .into_iter()
-        .partition(|creation| *creation == Creation::Election && !paths.election_is_inside());
-    if found.base == Base::Missing {
+) -> Result<(), RequestError> {
+    let found = look(client, paths).await?;
+    if found.is_of_another_number(paths, settings) {
+        return Ok(());
+    }
+    if found.plain.home.is_none() {
         create_ancestors(client, parent(&paths.base), &settings.chroot, &settings.acl).await?;
     }
-    if !creations.is_empty() {
-        let held = |lease| of_several.clone().unwrap_or_else(|| lease::held_by_unknown(lease, settings));
-        create(client, paths, settings, &creations, term_version, held).await?;
-    }
+    create(client, settings, &found, &found.creations(paths, settings, own_lease)).await?;
     // Outside of the base, other elections may share it. Inside, it must not exist before the record.
-    if !apart.is_empty() {
+    if !found.election && !paths.election_is_inside() {
         create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
 }
 
-struct Look {
-    found: Found,
-    /// The version of the term that was read.
-    term_version: Option<i32>,
-    /// The placeholder for a record, in a base for several leaders.
-    of_several: Option<Vec<u8>>,
-}
-
-async fn look(client: &Connection, paths: &Paths) -> Result<Look, Fault> {
-    let base = client.check_stat(&paths.base);
+async fn look(client: &Connection, paths: &Paths) -> Result<Found, RequestError> {
     let election = client.check_stat(&paths.election);
-    let term = client.get_data(&paths.term);
-    let lease = client.check_stat(&paths.lease);
-    let slots = paths.home_of_slots();
-    let slots = client.get_data(&slots);
-    let (base, election, term, lease, slots) = tokio::join!(base, election, term, lease, slots);
-    let (term, term_version) = judge_term(term).map_err(|fault| fault.without(Right::Read, &paths.term))?;
-    let found = Found { base: judge(base?.as_ref()), election: election?.is_some(), lease: lease?.is_some(), term };
-    Ok(Look { found, term_version, of_several: slots.ok().map(|(data, _)| data) })
+    let home_of_slots = client.get_data(&paths.home_of_slots());
+    let plain = look_at(client, paths.plain());
+    let slots = paths.slots().filter(|_| paths.is_for_several()).map(|slot| look_at(client, paths.of(slot)));
+    let (election, home_of_slots, plain, slots) = tokio::join!(election, home_of_slots, plain, join_all(slots));
+    let (election, home_of_slots, plain) = (election?.is_some(), if_there(home_of_slots)?, plain?);
+    Ok(Found {
+        base: judge(plain.home.as_ref()),
+        election,
+        home_of_slots,
+        plain,
+        slots: slots.into_iter().collect::<Result<_, _>>()?,
+    })
 }
 
-/// The state of a term, and its version.
-pub(crate) fn judge_term(term: Result<(Vec<u8>, Stat), Error>) -> Result<(Term, Option<i32>), Fault> {
-    match term {
-        Ok((data, stat)) => Ok((lease::lease_of_term(&data).map_or(Term::Unreadable, Term::Of), Some(stat.version))),
-        Err(Error::NoNode) => Ok((Term::Missing, None)),
+async fn look_at(client: &Connection, paths: SlotPaths) -> Result<FoundSlot, RequestError> {
+    let home = client.check_stat(&paths.home);
+    let (term, lease) = (client.get_data(&paths.term), client.get_data(&paths.lease));
+    let (home, term, lease) = tokio::join!(home, term, lease);
+    let read = |read, path| if_there(read).map_err(|error| error.without(Right::Read, path));
+    let (home, term, lease) = (home?, read(term, &paths.term)?, read(lease, &paths.lease)?);
+    let term_version = term.as_ref().map(|(_, stat)| stat.version);
+    let term = term.map_or(Term::Missing, |(data, _)| lease::lease_of_term(&data).map_or(Term::Unreadable, Term::Of));
+    Ok(FoundSlot { paths, home, lease, term, term_version })
+}
+
+fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, RequestError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NoNode) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-pub(crate) fn judge(base: Option<&Stat>) -> Base {
-    match base {
-        None => Base::Missing,
-        Some(stat) if stat.cversion == 0 && stat.num_children == 0 => Base::Fresh,
-        Some(_) => Base::Used,
+fn judge(base: Option<&Stat>) -> Base {
+    if base.is_none_or(|stat| stat.cversion == 0 && stat.num_children == 0) { Base::New } else { Base::Used }
+}
+
+impl Found {
+    /// The base is for another number of leaders than we, and not ours to repair. One leader restores the record that
+    /// states the number.
+    fn is_of_another_number(&self, paths: &Paths, settings: &Settings) -> bool {
+        let differs = |(data, stat): &(Vec<u8>, Stat)| {
+            !data.is_empty() && lease::parse(Slot(0), data, stat, settings).disagreement.is_some()
+        };
+        paths.is_for_several() && self.plain.lease.iter().chain(&self.home_of_slots).any(differs)
+    }
+
+    fn creations(&self, paths: &Paths, settings: &Settings, own_lease: Duration) -> Vec<New> {
+        let held = |lease| lease::held_by_unknown(lease, settings);
+        let mut all;
+        if paths.is_for_several() {
+            all = self.plain.creations(Base::Used, LEASE_LONGEST, held, settings);
+            if self.home_of_slots.is_none() {
+                all.push((Creation::Slots, paths.home_of_slots(), held(LEASE_LONGEST)));
+            }
+            all.extend(self.slots.iter().flat_map(|slot| slot.creations(self.base, own_lease, held, settings)));
+        } else {
+            let number = self.home_of_slots.as_ref().map(|(number, _)| number.clone());
+            let held = |lease| number.clone().unwrap_or_else(|| held(lease));
+            all = self.plain.creations(self.base, own_lease, held, settings);
+        }
+        if !self.election && paths.election_is_inside() {
+            all.push((Creation::Election, paths.election.clone(), Vec::new()));
+        }
+        all
     }
 }
 
-/// All or nothing, and only under the term that was read. A late creation, in a term with a longer lease and after
-/// another deletion, would state too short a lease (found by tests/model).
-async fn create(
-    client: &Connection,
-    paths: &Paths,
-    settings: &Settings,
-    creations: &[Creation],
-    term_version: Option<i32>,
-    held: impl Fn(Duration) -> Vec<u8>,
-) -> Result<(), Fault> {
-    let mut multi = client.multi();
-    if let Some(version) = term_version {
-        multi.check(&paths.term, version);
-    }
-    let mut steps: Vec<_> = term_version.map(|_| Step(Part::Other, Right::Read, &paths.term)).into_iter().collect();
-    for creation in creations {
-        let (path, data) = match creation {
-            Creation::Base => (&paths.base, Vec::new()),
-            Creation::Election => (&paths.election, Vec::new()),
-            Creation::FreeRecord(lease) => (&paths.lease, lease::never_held(*lease, settings)),
-            Creation::HeldRecord(lease) => (&paths.lease, held(*lease)),
-            Creation::Term(lease) => (&paths.term, lease::term_of_nobody(*lease)),
+impl FoundSlot {
+    fn creations(
+        &self,
+        base: Base,
+        lease: Duration,
+        held: impl Fn(Duration) -> Vec<u8>,
+        settings: &Settings,
+    ) -> Vec<New> {
+        let of = &self.paths;
+        let new = |creation| {
+            let (path, data) = match creation {
+                Creation::FreeRecord(lease) => (&of.lease, lease::never_held(lease, settings)),
+                Creation::HeldRecord(lease) => (&of.lease, held(lease)),
+                Creation::Term(lease) => (&of.term, lease::term_of_nobody(lease)),
+                Creation::Home | Creation::Slots | Creation::Election => (&of.home, Vec::new()),
+            };
+            (creation, path.clone(), data)
         };
-        multi.create(path, &data, &settings.acl.persistent());
+        missing(base, self, lease).into_iter().map(new).collect()
+    }
+}
+
+/// All or nothing, and a lost record only under the term that was read. A late creation, in a term with a longer lease
+/// and after another deletion, would state too short a lease (found by tests/model).
+async fn create(client: &Connection, settings: &Settings, found: &Found, all: &[New]) -> Result<(), RequestError> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let (mut multi, mut steps) = (client.multi(), Vec::new());
+    for slot in [&found.plain].into_iter().chain(&found.slots) {
+        if let (Some(version), None) = (slot.term_version, &slot.lease) {
+            multi.check(&slot.paths.term, version);
+            steps.push(Step(Part::Other, Right::Read, &slot.paths.term));
+        }
+    }
+    for (_, path, data) in all {
+        multi.create(path, data, &settings.acl.persistent());
         steps.push(Step(Part::Other, Right::Create, parent(path)));
     }
     match multi.commit().await {
         Ok(_) => {
-            let created: Vec<_> = creations.iter().map(Creation::to_string).collect();
+            let mut created: Vec<_> = all.iter().map(|(creation, ..)| creation.to_string()).collect();
+            // Those of several slots are the same.
+            created.sort();
+            created.dedup();
             tracing::info!(base = settings.base, "Missing znodes were created: {}", created.join(", "));
             Ok(())
         }
@@ -187,35 +246,49 @@ async fn create(
         Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
             Ok(())
         }
-        Err(error) => Err(Fault::of_multi(&error, &steps)),
+        Err(error) => Err(RequestError::of_multi(&error, &steps)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zookeeper::testing::stat;
+    use crate::zookeeper::testing::{settings, stat};
 
     const OWN: Duration = Duration::from_secs(15);
-    const WHOLE: Found = Found { base: Base::Used, election: true, lease: true, term: Term::Of(OWN) };
+
+    fn whole() -> FoundSlot {
+        let paths = Paths::new(&settings()).of(Slot(0));
+        FoundSlot {
+            paths,
+            home: Some(stat()),
+            lease: Some((Vec::new(), stat())),
+            term: Term::Of(OWN),
+            term_version: Some(3),
+        }
+    }
+
+    fn lost(term: Term) -> FoundSlot {
+        FoundSlot { lease: None, term, ..whole() }
+    }
 
     #[test]
     fn nothing_is_created_where_nothing_is_missing() {
-        assert_eq!(missing(&WHOLE, OWN), []);
-        assert_eq!(missing(&Found { term: Term::Unreadable, ..WHOLE }, OWN), []);
+        assert_eq!(missing(Base::Used, &whole(), OWN), []);
+        assert_eq!(missing(Base::Used, &FoundSlot { term: Term::Unreadable, ..whole() }, OWN), []);
     }
 
     #[test]
     fn a_new_base_is_created_whole_and_free() {
-        let none = Found { base: Base::Missing, election: false, lease: false, term: Term::Missing };
-        let content = [Creation::Election, Creation::FreeRecord(OWN), Creation::Term(OWN)];
-        assert_eq!(missing(&Found { base: Base::Fresh, ..none }, OWN), content);
-        assert_eq!(missing(&none, OWN), [&[Creation::Base], &content[..]].concat());
+        let content = [Creation::FreeRecord(OWN), Creation::Term(OWN)];
+        assert_eq!(missing(Base::New, &lost(Term::Missing), OWN), content);
+        let none = FoundSlot { home: None, ..lost(Term::Missing) };
+        assert_eq!(missing(Base::New, &none, OWN), [&[Creation::Home], &content[..]].concat());
     }
 
     #[test]
     fn a_lost_record_costs_the_longer_of_the_two_leases() {
-        let lost = |term| missing(&Found { lease: false, term, ..WHOLE }, OWN);
+        let lost = |term| missing(Base::Used, &lost(term), OWN);
         assert_eq!(lost(Term::Of(OWN / 2)), [Creation::HeldRecord(OWN)]);
         assert_eq!(lost(Term::Of(OWN * 2)), [Creation::HeldRecord(OWN * 2)]);
         assert_eq!(lost(Term::Unreadable), [Creation::HeldRecord(LEASE_LONGEST)]);
@@ -223,27 +296,63 @@ mod tests {
 
     #[test]
     fn a_lost_term_is_the_loss_of_the_base() {
-        let lost = Found { term: Term::Missing, ..WHOLE };
-        assert_eq!(missing(&lost, OWN), [Creation::Term(LEASE_LONGEST)]);
+        let term = FoundSlot { term: Term::Missing, ..whole() };
+        assert_eq!(missing(Base::Used, &term, OWN), [Creation::Term(LEASE_LONGEST)]);
         let both = [Creation::HeldRecord(LEASE_LONGEST), Creation::Term(LEASE_LONGEST)];
-        assert_eq!(missing(&Found { lease: false, ..lost }, OWN), both);
-    }
-
-    #[test]
-    fn a_lost_election_directory_costs_nothing() {
-        assert_eq!(missing(&Found { election: false, ..WHOLE }, OWN), [Creation::Election]);
+        assert_eq!(missing(Base::Used, &lost(Term::Missing), OWN), both);
     }
 
     #[test]
     fn a_free_record_is_only_for_a_new_base_and_only_together_with_its_term() {
-        for base in [Base::Missing, Base::Fresh, Base::Used] {
+        for base in [Base::New, Base::Used] {
             for term in [Term::Missing, Term::Unreadable, Term::Of(OWN)] {
-                let creations = missing(&Found { base, election: true, lease: false, term }, OWN);
+                let creations = missing(base, &lost(term), OWN);
                 let free = creations.contains(&Creation::FreeRecord(OWN));
-                assert_eq!(free, base != Base::Used && term == Term::Missing);
+                assert_eq!(free, base == Base::New && term == Term::Missing);
                 assert!(!free || creations.contains(&Creation::Term(OWN)));
             }
         }
+    }
+
+    fn found(leaders: u16, base: Base) -> (Found, Paths, Settings) {
+        let settings = Settings { leaders, ..settings() };
+        let (paths, none) = (Paths::new(&settings), |paths| FoundSlot { paths, home: None, ..lost(Term::Missing) });
+        let slots = paths.slots().filter(|_| leaders > 1).map(|slot| none(paths.of(slot))).collect();
+        (Found { base, election: false, home_of_slots: None, plain: none(paths.plain()), slots }, paths, settings)
+    }
+
+    #[test]
+    fn a_base_for_several_states_their_number_in_two_places_and_has_a_free_record_for_each() {
+        let (found, paths, settings) = found(2, Base::New);
+        let created: Vec<_> = found.creations(&paths, &settings, OWN).into_iter().map(|(one, ..)| one).collect();
+        let placeholder = [Creation::Home, Creation::HeldRecord(LEASE_LONGEST), Creation::Term(LEASE_LONGEST)];
+        let slot = [Creation::Home, Creation::FreeRecord(OWN), Creation::Term(OWN)];
+        let all = [&placeholder[..], &[Creation::Slots], &slot, &slot, &[Creation::Election]].concat();
+        assert_eq!(created, all);
+    }
+
+    #[test]
+    fn one_leader_restores_the_record_that_states_another_number() {
+        let (found, paths, settings) = found(1, Base::Used);
+        let of_two = lease::held_by_unknown(LEASE_LONGEST, &Settings { leaders: 2, ..settings.clone() });
+        let found = Found { home_of_slots: Some((of_two.clone(), stat())), ..found };
+        assert!(
+            found
+                .creations(&paths, &settings, OWN)
+                .iter()
+                .any(|(_, path, data)| *path == paths.lease && *data == of_two)
+        );
+        assert!(!found.is_of_another_number(&paths, &settings));
+        let three = Settings { leaders: 3, ..settings };
+        assert!(found.is_of_another_number(&Paths::new(&three), &three));
+    }
+
+    #[test]
+    fn a_lost_election_directory_costs_nothing() {
+        let (found, paths, settings) = found(1, Base::Used);
+        let found = Found { plain: whole(), ..found };
+        let created: Vec<_> = found.creations(&paths, &settings, OWN).into_iter().map(|(one, ..)| one).collect();
+        assert_eq!(created, [Creation::Election]);
     }
 
     #[test]
@@ -254,9 +363,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_base_that_never_had_a_child_is_fresh() {
-        assert_eq!(judge(None), Base::Missing);
-        assert_eq!(judge(Some(&Stat { cversion: 0, num_children: 0, ..stat() })), Base::Fresh);
+    fn only_a_base_that_never_had_a_child_is_new() {
+        assert_eq!(judge(None), Base::New);
+        assert_eq!(judge(Some(&Stat { cversion: 0, num_children: 0, ..stat() })), Base::New);
         assert_eq!(judge(Some(&Stat { cversion: 2, num_children: 0, ..stat() })), Base::Used);
     }
 }

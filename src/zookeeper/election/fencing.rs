@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::action::Conditions;
 use crate::core::event::Nonce;
-use crate::zookeeper::schema::pending_fences::PendingFence;
+use crate::zookeeper::schema::lease::PendingFence;
 
 /// Pending fences that were read, and those that our record carries.
 #[derive(Debug, Default)]
@@ -78,17 +78,17 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_carries_what_was_read_under_these_versions_until_a_command_starts() {
-        let ledger = PendingFences::default();
+    fn they_carry_what_was_read_under_these_versions_until_a_command_starts() {
+        let pending = PendingFences::default();
         let conditions = Conditions { slot: Slot(0), record: 4, term: 2 };
-        ledger.note(vec![(conditions, vec![holder()])]);
+        pending.note(vec![(conditions, vec![holder()])]);
         let nonce = Nonce { instance: US, sending: 1 };
-        let unknown = ledger.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
+        let unknown = pending.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
         assert_eq!(unknown, [PendingFence::default()]);
-        assert_eq!(ledger.take_over(nonce, conditions), vec![holder()]);
-        assert_eq!((ledger.carried(nonce).len(), ledger.ours().len()), (1, 1));
-        assert!(ledger.carried(Nonce { instance: US, sending: 2 }).is_empty());
-        ledger.settle();
-        assert!(ledger.carried(nonce).is_empty());
+        assert_eq!(pending.take_over(nonce, conditions), vec![holder()]);
+        assert_eq!((pending.carried(nonce).len(), pending.ours().len()), (1, 1));
+        assert!(pending.carried(Nonce { instance: US, sending: 2 }).is_empty());
+        pending.settle();
+        assert!(pending.carried(nonce).is_empty());
     }
 }

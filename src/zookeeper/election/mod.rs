@@ -9,5 +9,4 @@ pub mod release_orphaned;
 pub(crate) mod run_once;
 pub(crate) mod session;
 pub(crate) mod shared;
-mod slots;
 pub(crate) mod transactions;

@@ -11,15 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::core::action::Conditions;
 use crate::core::order::Slot;
 use crate::zookeeper::client::ensemble::ANY_VERSION;
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::election::read::{self, ROUNDS};
 use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::queue::{self, Standing};
 
 /// The name of the znode below the base.
 const PREEMPTION: &str = "preemption";
-
-const VERSION: u32 = 1;
 
 /// The JSON of the znode. Unknown fields are ignored.
 #[derive(Serialize, Deserialize, Debug)]
@@ -35,7 +34,7 @@ struct Request {
 }
 
 /// Asks the leader to hand over if we are still next in the queue and its priority is still lower.
-pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
+pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), RequestError> {
     for _ in 0..ROUNDS {
         let Some((name, conditions, token)) = outranked(&contact).await? else {
             tracing::debug!("The leader is not asked to hand over: we are not next in line, or no leader is lower");
@@ -55,7 +54,7 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
                 let candidate = contact.shared.paths.candidate(&name);
                 let term = contact.shared.paths.of(conditions.slot).term;
                 let steps = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &term)];
-                return Err(Fault::of_multi(&error, &steps).without(Right::Create, &contact.shared.paths.base));
+                return Err(RequestError::of_multi(&error, &steps).without(Right::Create, &contact.shared.paths.base));
             }
         }
     }
@@ -63,7 +62,7 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), Fault> {
 }
 
 /// Our candidate and the present term, read anew: a candidate of higher priority may have come since the last view.
-async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, Fault> {
+async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, RequestError> {
     let Some((name, uuid)) = contact.shared.own(contact.number) else { return Ok(None) };
     let books = read::books(contact);
     let children = contact.client.get_children(&contact.shared.paths.election);
@@ -83,7 +82,7 @@ async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)
 async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i64) -> Result<(), MultiError> {
     let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let request = Request { v: VERSION, token, by: settings.id.clone(), priority: settings.priority };
-    let request = serde_json::to_vec(&request).unwrap_or_default();
+    let request = json::written(&request);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
     multi.check(&paths.candidate(name), ANY_VERSION);
@@ -94,7 +93,7 @@ async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i6
 }
 
 /// Deletes a request for an earlier term. `false`: a request for this term exists.
-async fn clear(contact: &Contact, token: i64) -> Result<bool, Fault> {
+async fn clear(contact: &Contact, token: i64) -> Result<bool, RequestError> {
     let path = path(contact, Slot(0));
     match contact.client.get_data(&path).await {
         Ok((data, _)) if read(&data).is_ok_and(|request| request.token == token) => Ok(false),
@@ -119,18 +118,14 @@ pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
             tracing::info!(token, by, priority, "A higher priority is next in line, and asks for the leadership");
             contact.shared.asked_for(token);
         }
-        Err(complaint) => tracing::warn!(complaint, "A request for the leadership could not be read, and is ignored"),
+        Err(complaint) => tracing::warn!(%complaint, "A request for the leadership could not be read, and is ignored"),
     }
     // If this fails, the next requester deletes it.
     drop(contact.client.delete(&path, None));
 }
 
-fn read(data: &[u8]) -> Result<Request, String> {
-    let request: Request = serde_json::from_slice(data).map_err(|error| error.to_string())?;
-    match request.v {
-        VERSION => Ok(request),
-        other => Err(format!("its format is version {other}")),
-    }
+fn read(data: &[u8]) -> Result<Request, SchemaError> {
+    json::read(data, |request: &Request| request.v)
 }
 
 fn path(contact: &Contact, slot: Slot) -> String {

@@ -13,10 +13,10 @@ use futures_util::future::join_all;
 use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::order::Slot;
-use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::election::bootstrap;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
-use crate::zookeeper::election::{bootstrap, slots};
 use crate::zookeeper::schema::lease::Parsed;
 use crate::zookeeper::schema::pending_fences::to_fence;
 use crate::zookeeper::schema::queue::Holder;
@@ -50,11 +50,11 @@ impl From<Event> for Answer {
 }
 
 /// Reads the record with one watch on it. A missing record is a conflict.
-pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, Fault> {
+pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: Slot) -> Result<Answer, RequestError> {
     let of_slot = contact.shared.paths.of(slot);
     let lease = &of_slot.lease;
     // Only one that has led needs the term's version, to free a record that waits for it.
-    let term = contact.shared.ledger.has_led().then(|| contact.client.check_stat(&of_slot.term));
+    let term = contact.shared.pending_fences.has_led().then(|| contact.client.check_stat(&of_slot.term));
     // A watch that was armed before this read reports every later change.
     let read = if contact.watches.has_record(candidacy, slot) {
         contact.client.get_data(lease).await.map(|(data, stat)| (data, stat, Watching::Unchanged))
@@ -64,7 +64,7 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
     };
     let term_version = match term {
         Some(term) => {
-            let term = term.await.map_err(|error| Fault::from(error).without(Right::Read, &of_slot.term))?;
+            let term = term.await.map_err(|error| RequestError::from(error).without(Right::Read, &of_slot.term))?;
             term.map(|stat| stat.version)
         }
         None => Some(0),
@@ -78,8 +78,8 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
             Ok(Answer { event: Event::Observed { candidacy, record, term_version }, watches })
         }
         // The next look creates it again; the holder must know at once.
-        (Err(Error::NoNode), _) | (Ok(_), None) => Err(Fault::Denied(Denial::Conflict)),
-        (Err(error), _) => Err(Fault::from(error).without(Right::Read, lease)),
+        (Err(Error::NoNode), _) | (Ok(_), None) => Err(RequestError::Denied(Denial::Conflict)),
+        (Err(error), _) => Err(RequestError::from(error).without(Right::Read, lease)),
     }
 }
 
@@ -123,34 +123,38 @@ pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + u
 
 /// One state for each slot; `None` if a znode is missing. If the base is for another number of leaders: only the
 /// placeholder that says so.
-pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, Fault> {
+pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, RequestError> {
     match round.marker {
         None => {}
         Some(Ok((data, stat))) => {
             let marker = contact.shared.parse(Slot(0), &data, &stat);
             if marker.disagreement.is_some() {
-                return Ok(Some(vec![SlotState::of(&stat, marker)]));
+                return Ok(Some(vec![SlotState::of(&stat, &marker)]));
             }
         }
         Some(Err(Error::NoNode)) => return Ok(None),
-        Some(Err(error)) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.lease)),
+        Some(Err(error)) => return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.lease)),
     }
     let (mut books, mut left) = (Vec::new(), Vec::new());
     for (slot, of_slot) in contact.shared.paths.slots().zip(round.slots) {
         match of_slot {
             (Ok((said, term)), Ok((data, stat))) => {
                 let conditions = Conditions { slot, record: stat.version, term: term.version };
-                left.push((conditions, to_fence(&data, &said, &term, contact.shared.settings.instance)));
-                books.push(SlotState::of(&term, contact.shared.parse(slot, &data, &stat)));
+                let parsed = contact.shared.parse(slot, &data, &stat);
+                let lease = parsed.lease.as_ref().ok();
+                left.push((conditions, to_fence(lease, &said, &term, contact.shared.settings.instance)));
+                books.push(SlotState::of(&term, &parsed));
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
-            (Err(error), _) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.of(slot).term)),
+            (Err(error), _) => {
+                return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.of(slot).term));
+            }
             (_, Err(error)) => {
-                return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.of(slot).lease));
+                return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.of(slot).lease));
             }
         }
     }
-    contact.shared.ledger.note(left);
+    contact.shared.pending_fences.note(left);
     Ok(Some(books))
 }
 
@@ -163,9 +167,11 @@ impl SlotState {
         }
     }
 
-    fn of(term: &Stat, parsed: Parsed) -> Self {
-        let Parsed { record, candidate, id, disagreement, .. } = parsed;
-        let holder = match candidate {
+    fn of(term: &Stat, parsed: &Parsed) -> Self {
+        let writer = parsed.holder();
+        let id = writer.map(|writer| writer.id.clone()).filter(|id| !id.is_empty());
+        let (record, disagreement) = (parsed.record, parsed.disagreement.clone());
+        let holder = match writer.and_then(|writer| writer.candidate.clone()) {
             _ if !record.held => Holder::Nobody,
             None if id.is_none() => Holder::Lost,
             None => Holder::Unknown,
@@ -207,18 +213,15 @@ pub(crate) fn shown(
 }
 
 /// Creates our missing znodes.
-pub(crate) async fn repair(contact: &Contact) -> Result<(), Fault> {
+pub(crate) async fn repair(contact: &Contact) -> Result<(), RequestError> {
     let settings = &contact.shared.settings;
     let own_lease = settings.own_lease(contact.negotiated);
-    if contact.shared.paths.is_for_several() {
-        return slots::repair(&contact.client, &contact.shared.paths, settings, own_lease).await;
-    }
     bootstrap::repair(&contact.client, &contact.shared.paths, settings, own_lease).await
 }
 
 /// After [`ROUNDS`] rounds.
-pub(crate) fn too_many_rounds() -> Fault {
-    Fault::unknown("our znodes kept disappearing while they were created")
+pub(crate) fn too_many_rounds() -> RequestError {
+    RequestError::unknown("our znodes kept disappearing while they were created")
 }
 
 /// The watches on the record and the base. The next in the queue watches the record, to know its last renewal. A holder

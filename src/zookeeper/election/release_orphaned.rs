@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
 use crate::core::order::Slot;
-use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::election::transactions::{Leaving, free};
@@ -47,20 +47,22 @@ pub enum Outcome {
 /// # Errors
 ///
 /// The reason of the failure; then the lease runs out as it would have without us.
-pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, String> {
+pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, RequestError> {
     let limit = settings.session_timeout;
     // Events are not read here.
     let (events, _) = unbounded_channel();
     let shared = Arc::new(Shared::new(settings, events));
     let work = async {
-        let contact = open(&shared).await.map_err(|error| said(&error))?;
+        let contact = open(&shared).await?;
         let outcome = release(&contact, orphaned).await;
         let mut service = contact.service();
         drop(contact);
         service.over().await;
         outcome
     };
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err("no answer within the session timeout".to_owned()))
+    tokio::time::timeout(limit, work)
+        .await
+        .unwrap_or_else(|_| Err(RequestError::unknown("no answer within the session timeout")))
 }
 
 /// Tries until the caller's limit.
@@ -77,14 +79,14 @@ async fn open(shared: &Arc<Shared>) -> Result<Contact, Error> {
 
 /// A renewal that was pending when the supervisor died may still be applied. Then the version has changed, and we read
 /// again.
-async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, String> {
+async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, RequestError> {
     loop {
         let paths = contact.shared.paths.of(orphaned.slot);
         let candidate = contact.shared.paths.candidate(&orphaned.candidate);
         // All are sent at once; the term is read first.
         let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
         let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
-        let (term, (data, stat)) = (term.map_err(|error| said(&error))?, lease.map_err(|error| said(&error))?);
+        let (term, (data, stat)) = (term?, lease?);
         let record = contact.shared.record(orphaned.slot, &data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None };
@@ -92,14 +94,13 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
         let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
         let candidate = candidate.map(|_| Leaving::Deleted(orphaned.candidate.clone()));
         let freed = match free(contact, conditions, &entry, candidate.as_ref()).await {
-            Err(Fault::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
+            Err(RequestError::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
             freed => freed,
         };
         match freed {
             Ok(()) => return Ok(Outcome::Freed),
-            Err(Fault::Denied(Denial::Conflict)) => {}
-            Err(Fault::Forbidden(refusal)) => return Err(refusal.to_string()),
-            Err(fault) => return Err(format!("{fault:?}")),
+            Err(RequestError::Denied(Denial::Conflict)) => {}
+            Err(error) => return Err(error),
         }
     }
 }
@@ -108,8 +109,4 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Stri
 fn conditions(term: Option<&Stat>, record: &Record, orphaned: &Orphaned) -> Option<Conditions> {
     let term = term.filter(|term| term.mzxid == orphaned.token && record.held)?;
     Some(Conditions { slot: record.slot, record: record.version, term: term.version })
-}
-
-fn said(error: &Error) -> String {
-    error.to_string()
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Event};
 use crate::zookeeper::client::ensemble::ANY_VERSION;
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::election::read::{Answer, ROUNDS, too_many_rounds};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::once::{Once, Per};
@@ -41,7 +41,7 @@ pub(crate) async fn mark(
     conditions: Conditions,
     entry: Entry,
     is_first: bool,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, RequestError> {
     let shared = &contact.shared;
     let Some(once) = shared.settings.once.as_ref() else {
         return Ok(Event::Marked { candidacy, is_fresh: true }.into());
@@ -109,7 +109,7 @@ fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<PendingMulti<'a>
 }
 
 /// `None`: the directory for markers does not exist.
-async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, Fault> {
+async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, RequestError> {
     let paths = &contact.shared.paths;
     let last = contact.client.get_data(&paths.last_run);
     let slot = match &once.per {
@@ -131,16 +131,16 @@ async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, Fault> {
     Ok(Some(Found { slot, last }))
 }
 
-fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Marker>, Fault> {
+fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Marker>, RequestError> {
     match read {
         Ok((data, stat)) => Ok(Some(Marker::read(&data, &stat))),
         Err(Error::NoNode) => Ok(None),
-        Err(error) => Err(Fault::from(error).without(Right::Read, path)),
+        Err(error) => Err(RequestError::from(error).without(Right::Read, path)),
     }
 }
 
 /// Creates the directory and the marker of the last run, which states that there was none. A peer may be faster.
-async fn create_runs(contact: &Contact) -> Result<(), Fault> {
+async fn create_runs(contact: &Contact) -> Result<(), RequestError> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let (nothing, options) = (run_marker::encode(None, &[]), contact.shared.settings.acl.persistent());
     let directory = client.create(&paths.runs, &[], &options);
@@ -148,7 +148,7 @@ async fn create_runs(contact: &Contact) -> Result<(), Fault> {
     for (created, parent) in [(directory.await, &paths.base), (last.await, &paths.runs)] {
         match created {
             Ok(_) | Err(Error::NodeExists) => {}
-            Err(error) => return Err(Fault::from(error).without(Right::Create, parent)),
+            Err(error) => return Err(RequestError::from(error).without(Right::Create, parent)),
         }
     }
     Ok(())
@@ -161,7 +161,7 @@ async fn write(
     conditions: Conditions,
     run: Run,
     found: Found,
-) -> Result<Option<OpenRun>, Fault> {
+) -> Result<Option<OpenRun>, RequestError> {
     let paths = &contact.shared.paths;
     let candidate = contact.shared.znode(contact.number, candidacy)?;
     let candidate = paths.candidate(&candidate.name);
@@ -188,10 +188,10 @@ async fn write(
         {
             return Ok(None);
         }
-        Err(error) => return Err(Fault::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
+        Err(error) => return Err(RequestError::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
     };
     let Some(MultiResult::SetData { stat }) = results.last() else {
-        return Err(Fault::unknown("the server's answer to a multi has another shape"));
+        return Err(RequestError::unknown("the server's answer to a multi has another shape"));
     };
     let (started_ms, last) = (stat.mtime, stat.version);
     tracing::info!(slot = run.slot, started = time(started_ms), "Run was marked");
@@ -214,7 +214,7 @@ fn adopt(found: Found, conditions: Conditions) -> OpenRun {
 fn report_unreadable(found: &Found) {
     for marker in found.slot.iter().map(|(_, marker)| marker).chain([&found.last]) {
         if let Marker::Unreadable { complaint, .. } = marker {
-            tracing::warn!(complaint, "Marker of a run could not be read; in doubt it counts as a run");
+            tracing::warn!(%complaint, "Marker of a run could not be read; in doubt it counts as a run");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
-use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
 use crate::zookeeper::election::fencing::PendingFences;
 use crate::zookeeper::schema::lease::{self, Parsed};
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub paths: Paths,
     /// The operators' orders, and the request of a candidate of higher priority.
     orders: watch::Sender<Orders>,
-    pub ledger: PendingFences,
+    pub pending_fences: PendingFences,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
     /// The ctime of our first candidate in any session: when this process joined, by `ZooKeeper`'s clock.
@@ -91,7 +91,7 @@ impl Shared {
         Self {
             paths: Paths::new(&settings),
             orders: watch::Sender::new(Orders::default()),
-            ledger: PendingFences::default(),
+            pending_fences: PendingFences::default(),
             settings,
             events,
             candidate: Mutex::default(),
@@ -120,12 +120,12 @@ impl Shared {
     }
 
     /// The candidate of this candidacy in this session; a new candidacy gets a new UUID.
-    pub fn candidate(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Candidate, Fault> {
+    pub fn candidate(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Candidate, RequestError> {
         let mut memory = self.lock();
         let known = memory.as_ref().filter(|known| known.session == session);
         match known {
             Some(known) if known.candidacy == candidacy => Ok(known.clone()),
-            Some(known) if known.candidacy > candidacy => Err(Fault::unknown("a later candidacy has begun")),
+            Some(known) if known.candidacy > candidacy => Err(RequestError::unknown("a later candidacy has begun")),
             known => {
                 let former = known.map(Candidate::litter).unwrap_or_default();
                 let uuid = Uuid::new_v4();
@@ -136,10 +136,10 @@ impl Shared {
     }
 
     /// The znode of this candidacy; a znode of another session is not ours (T17).
-    pub fn znode(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Znode, Fault> {
+    pub fn znode(&self, session: SessionNumber, candidacy: Candidacy) -> Result<Znode, RequestError> {
         let memory = self.lock();
         let ours = memory.as_ref().filter(|known| known.candidacy == candidacy && known.session == session);
-        ours.and_then(|known| known.znode.clone()).ok_or(Fault::CANDIDATE_GONE)
+        ours.and_then(|known| known.znode.clone()).ok_or(RequestError::CANDIDATE_GONE)
     }
 
     /// Name and UUID of the candidate in this session, if we know that it exists.
@@ -227,9 +227,9 @@ impl Shared {
     pub fn parse(&self, slot: Slot, data: &[u8], stat: &Stat) -> Parsed {
         let parsed = lease::parse(slot, data, stat, &self.settings);
         let is_new = |_: &_| self.lock_complaints().insert(slot, stat.mzxid) != Some(stat.mzxid);
-        if let Some(complaint) = parsed.complaint.as_ref().filter(is_new) {
+        if let Some(complaint) = parsed.lease.as_ref().err().filter(is_new) {
             let path = &self.paths.of(slot).lease;
-            tracing::warn!(path, complaint, "Lease record could not be read; it counts as held for the longest lease");
+            tracing::warn!(path, %complaint, "Lease record could not be read; it counts as held for the longest lease");
         }
         parsed
     }
@@ -279,8 +279,8 @@ impl Shared {
     }
 
     /// Logs a failure beside the election if a right is missing: then it does not pass by itself.
-    pub fn report_aside(&self, what: &str, fault: &Fault) {
-        let Fault::Forbidden(refusal) = fault else { return tracing::debug!(?fault, "{what}") };
+    pub fn report_aside(&self, what: &str, error: &RequestError) {
+        let RequestError::Forbidden(refusal) = error else { return tracing::debug!(?error, "{what}") };
         let said = format!("{what}: {refusal}");
         let mut last = self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != said {

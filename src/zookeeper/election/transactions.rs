@@ -15,12 +15,11 @@ use crate::core::event::{Candidacy, Denial, Event};
 use crate::core::order::Slot;
 use crate::core::settings::Recipe;
 use crate::core::time::Timestamp;
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::lease;
-use crate::zookeeper::schema::pending_fences::carrying;
 
 /// In a check, any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
 pub(crate) const ANY_VERSION: i32 = -1;
@@ -32,11 +31,11 @@ pub(crate) async fn take_over(
     conditions: Conditions,
     entry: Entry,
     longest: Duration,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, RequestError> {
     let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let name = contact.shared.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
-    let unfenced = contact.shared.ledger.take_over(entry.nonce, conditions);
+    let unfenced = contact.shared.pending_fences.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
     if paths.is_for_several() {
@@ -46,7 +45,7 @@ pub(crate) async fn take_over(
         multi.check(&candidate, ANY_VERSION);
     }
     multi.set(&of_slot.term, &lease::term(entry.nonce, longest, settings), Some(conditions.term));
-    let record = carrying(lease::held(&entry, &name, settings), &unfenced);
+    let record = lease::held(&entry, &name, unfenced, settings);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         Step(Part::Candidate, Right::Read, &candidate),
@@ -69,7 +68,7 @@ pub(crate) async fn renew(
     candidacy: Candidacy,
     conditions: Conditions,
     entry: Entry,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, RequestError> {
     let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let name = contact.shared.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
@@ -77,8 +76,8 @@ pub(crate) async fn renew(
     let mut multi = contact.client.multi();
     multi.check(&candidate, ANY_VERSION);
     multi.check(&of_slot.term, conditions.term);
-    let unfenced = contact.shared.ledger.carried(entry.nonce);
-    let record = carrying(lease::held(&entry, &name, settings), &unfenced);
+    let unfenced = contact.shared.pending_fences.carried(entry.nonce);
+    let record = lease::held(&entry, &name, unfenced, settings);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         Step(Part::Candidate, Right::Read, &candidate),
@@ -102,7 +101,7 @@ pub(crate) async fn release(
     conditions: Conditions,
     entry: Entry,
     keeps_candidate: bool,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, RequestError> {
     let closing = run_once::close(&contact);
     let candidate = match (keeps_candidate, contact.shared.paths.is_for_several()) {
         (false, _) => candidate_to_delete(&contact, candidacy).await?.map(Leaving::Deleted),
@@ -110,12 +109,12 @@ pub(crate) async fn release(
         (true, false) => None,
     };
     let outcome = match free(&contact, conditions, &entry, candidate.as_ref()).await {
-        Err(Fault::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
+        Err(RequestError::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
         outcome => outcome,
     };
     closing.await;
     match outcome {
-        Err(Fault::Denied(Denial::Conflict)) if was_freed_by_us(&contact, conditions.slot, &entry).await? => {
+        Err(RequestError::Denied(Denial::Conflict)) if was_freed_by_us(&contact, conditions.slot, &entry).await? => {
             tracing::debug!("Record was free already: the reply to an earlier release was lost");
         }
         outcome => outcome?,
@@ -123,7 +122,7 @@ pub(crate) async fn release(
     if !keeps_candidate {
         contact.shared.forget(candidacy);
     }
-    contact.shared.ledger.forget();
+    contact.shared.pending_fences.forget();
     Ok(Event::Released { candidacy }.into())
 }
 
@@ -140,7 +139,7 @@ pub(crate) async fn free(
     conditions: Conditions,
     entry: &Entry,
     candidate: Option<&Leaving>,
-) -> Result<(), Fault> {
+) -> Result<(), RequestError> {
     let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let of_slot = paths.of(conditions.slot);
     let own = match candidate {
@@ -167,7 +166,7 @@ pub(crate) async fn free(
 }
 
 /// With the single recipe, the name may be a successor's by now: only a znode with our czxid is deleted.
-async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, Fault> {
+async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<Option<String>, RequestError> {
     let Some(znode) = contact.shared.last_znode(candidacy) else { return Ok(None) };
     if contact.shared.settings.recipe != Recipe::Single {
         return Ok(Some(znode.name));
@@ -177,7 +176,7 @@ async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<
 }
 
 /// Whether our own release has written the record.
-async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, Fault> {
+async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, RequestError> {
     match contact.client.get_data(&contact.shared.paths.of(slot).lease).await {
         Ok((data, stat)) => {
             let record = contact.shared.record(slot, &data, &stat);
@@ -189,15 +188,15 @@ async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result
 }
 
 /// The lease counts from here: the clock is read just before the request leaves.
-async fn send(multi: Multi<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiResult>), Fault> {
+async fn send(multi: Multi<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiResult>), RequestError> {
     let sent_at = clock::now().lease;
     match multi.commit().await {
         Ok(results) => Ok((sent_at, results)),
-        Err(error) => Err(Fault::of_multi(&error, steps)),
+        Err(error) => Err(RequestError::of_multi(&error, steps)),
     }
 }
 
 /// It was applied, but its results could not be parsed.
-fn not_understood() -> Fault {
-    Fault::unknown("the server's answer to a multi has another shape")
+fn not_understood() -> RequestError {
+    RequestError::unknown("the server's answer to a multi has another shape")
 }

@@ -4,13 +4,13 @@
 use crate::zookeeper::client::connection::Error;
 
 use crate::zookeeper::client::acl::{self, Entry};
-use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::CONTROL;
 use crate::zookeeper::schema::member::MEMBERS;
 
 /// Compares each znode that matters for safety with our member znode, which must exist.
-pub(crate) async fn report(contact: &Contact) -> Result<(), Fault> {
+pub(crate) async fn report(contact: &Contact) -> Result<(), RequestError> {
     let shared = &contact.shared;
     if shared.settings.acl.is_open() || shared.ownership_reported() {
         return Ok(());

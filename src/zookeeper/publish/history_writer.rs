@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::zookeeper::client::connection::{Error, MultiError};
 use crate::zookeeper::client::ensemble::ANY_VERSION;
 
-use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::history::{HISTORY, History, KEPT, Term};
 
@@ -40,7 +40,7 @@ impl Unwritten {
 }
 
 /// Writes the terms that are not written yet; after a failure they stay in the list.
-pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), Fault> {
+pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), RequestError> {
     let terms = unwritten.terms().clone();
     if terms.is_empty() {
         return Ok(());
@@ -50,7 +50,7 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
         // An unreadable history is replaced: it is only for display.
         Ok((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
         Err(Error::NoNode) => (History::default(), None),
-        Err(error) => return Err(Fault::from(error).without(Right::Read, &path)),
+        Err(error) => return Err(RequestError::from(error).without(Right::Read, &path)),
     };
     for term in &terms {
         history.put(term);
@@ -68,9 +68,9 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
             Ok(())
         }
         Err(MultiError::OperationFailed { source: Error::BadVersion | Error::NodeExists, .. }) => {
-            Err(Fault::unknown("a peer wrote the history at the same time"))
+            Err(RequestError::unknown("a peer wrote the history at the same time"))
         }
-        Err(error) => Err(Fault::of_multi(&error, &[]).without(Right::Write, &path)),
+        Err(error) => Err(RequestError::of_multi(&error, &[]).without(Right::Write, &path)),
     }
 }
 

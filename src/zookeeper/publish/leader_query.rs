@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::core::settings::Recipe;
-use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::read::{self, SlotState};
 use crate::zookeeper::election::session::companion::Companion;
 use crate::zookeeper::election::session::contact::Contact;
@@ -61,7 +61,7 @@ impl LeaderQuery {
     }
 }
 
-async fn read(contact: &Contact) -> Result<LeaderReport, Fault> {
+async fn read(contact: &Contact) -> Result<LeaderReport, RequestError> {
     let round = read::books(contact);
     let children = contact.client.get_children(&contact.shared.paths.election);
     let (round, children) = tokio::join!(round, children);
@@ -84,7 +84,7 @@ async fn first(
     children: &[String],
     books: &[SlotState],
     leader: Option<Leader>,
-) -> Result<Option<Leader>, Fault> {
+) -> Result<Option<Leader>, RequestError> {
     let names = contact.shared.settings.names();
     let Some(first) = queue::in_order(names, children).into_iter().next() else { return Ok(None) };
     if books.iter().any(|books| matches!(&books.holder, Holder::Candidate { name, .. } if *name == first)) {

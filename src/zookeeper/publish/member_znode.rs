@@ -13,7 +13,7 @@ use crate::clock;
 use crate::core::event::Event;
 use crate::core::time::Timestamp;
 use crate::zookeeper::client::ensure_path::parent;
-use crate::zookeeper::client::error::{Fault, Part, Right, Step};
+use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
@@ -33,13 +33,15 @@ pub(crate) struct OwnMember {
 }
 
 /// Writes the znode, or finds out whose it is.
-pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberStatus) -> Result<(), Fault> {
+pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberStatus) -> Result<(), RequestError> {
     let data = member(contact, status).written();
     let path = format!("{}/{MEMBERS}/{}", contact.shared.paths.base, contact.shared.settings.id);
     if own.is_ours {
         match contact.client.set_data(&path, &data, None).await {
             Err(Error::NoNode) => own.is_ours = false,
-            written => return written.map(drop).map_err(|error| Fault::from(error).without(Right::Write, &path)),
+            written => {
+                return written.map(drop).map_err(|error| RequestError::from(error).without(Right::Write, &path));
+            }
         }
     }
     match contact.client.create(&path, &data, &contact.shared.settings.acl.ephemeral()).await {
@@ -49,15 +51,15 @@ pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberS
         }
         Err(Error::NoNode) => {
             directory(contact).await?;
-            Err(Fault::unknown("the members' directory is new"))
+            Err(RequestError::unknown("the members' directory is new"))
         }
         Err(Error::NodeExists) => find(contact, own, &path).await,
-        Err(error) => Err(Fault::from(error).without(Right::Create, parent(&path))),
+        Err(error) => Err(RequestError::from(error).without(Right::Create, parent(&path))),
     }
 }
 
 /// Only under a base with a term: a base with children and without a record looks like one that has lost it.
-async fn directory(contact: &Contact) -> Result<(), Fault> {
+async fn directory(contact: &Contact) -> Result<(), RequestError> {
     let paths = &contact.shared.paths;
     let mut multi = contact.client.multi();
     multi.check(&paths.term, ANY_VERSION);
@@ -66,21 +68,21 @@ async fn directory(contact: &Contact) -> Result<(), Fault> {
         Ok(_) | Err(MultiError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
         Err(error) => {
             let steps = [Step(Part::Other, Right::Read, &paths.term), Step(Part::Other, Right::Create, &paths.base)];
-            Err(Fault::of_multi(&error, &steps))
+            Err(RequestError::of_multi(&error, &steps))
         }
     }
 }
 
 /// The znode exists: it is ours (a lost reply, our last session), our predecessor's, or a living participant's.
-async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), Fault> {
+async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), RequestError> {
     let (data, stat) = contact.client.get_data(path).await?;
     if stat.ephemeral_owner == contact.id() {
         own.is_ours = true;
-        return Err(Fault::unknown("our member was there already"));
+        return Err(RequestError::unknown("our member was there already"));
     }
     let other = Member::read(&data).unwrap_or_default();
     if other.instance == instance(contact) {
-        return Err(Fault::unknown("our last session is still there"));
+        return Err(RequestError::unknown("our last session is still there"));
     }
     let now = clock::now().lease;
     let since = match own.other {
@@ -94,7 +96,7 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), 
         tracing::error!(id, host, pid, "Another live participant has our id; give each its own with --id");
         contact.shared.tell(Event::IdTaken);
     }
-    Err(Fault::unknown("another one has our id"))
+    Err(RequestError::unknown("another one has our id"))
 }
 
 fn member(contact: &Contact, status: &MemberStatus) -> Member {

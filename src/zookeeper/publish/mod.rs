@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::core::operator_orders::{Disabled, Handover, Orders, Target};
-use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
@@ -97,7 +97,7 @@ impl Publisher {
     }
 
     /// Writes the terms that the history lacks.
-    pub async fn write_history(&self, contact: &Contact) -> Result<(), Fault> {
+    pub async fn write_history(&self, contact: &Contact) -> Result<(), RequestError> {
         history_writer::put(contact, &self.unwritten).await
     }
 }
@@ -117,8 +117,8 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
         drop(present);
         match read {
             Ok(Ok((watcher, lapses_in))) => order_clock::changed(watcher, lapses_in).await,
-            Ok(Err(fault)) => {
-                shared.report_aside("The operators' orders cannot be read", &fault);
+            Ok(Err(error)) => {
+                shared.report_aside("The operators' orders cannot be read", &error);
                 sleep(RETRY).await;
             }
             Err(_) => sleep(RETRY).await,
@@ -127,12 +127,12 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
 }
 
 /// The watch is armed before the read, so it reports every later change.
-async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watcher, Option<Duration>), Fault> {
+async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watcher, Option<Duration>), RequestError> {
     let path = format!("{}/{CONTROL}", contact.shared.paths.base);
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
-    let forbidden = |error: Error| Fault::from(error).without(Right::Read, &path);
+    let forbidden = |error: Error| RequestError::from(error).without(Right::Read, &path);
     let (_, watcher) = found.map_err(forbidden)?;
     let found = match read {
         Ok((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
@@ -152,7 +152,7 @@ fn understood(publisher: &Publisher, data: &[u8], mzxid: i64) -> OrdersJson {
         Err(complaint) => {
             let mut last = publisher.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::replace(&mut *last, mzxid) != mzxid {
-                tracing::warn!(complaint, "The operators' orders could not be read, and are ignored");
+                tracing::warn!(%complaint, "The operators' orders could not be read, and are ignored");
             }
             OrdersJson::default()
         }
@@ -206,8 +206,8 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         drop(present);
         match written {
             Ok(Ok(())) => drop(changes.changed().await),
-            Ok(Err(fault)) => {
-                shared.report_aside("What others read about us cannot be written", &fault);
+            Ok(Err(error)) => {
+                shared.report_aside("What others read about us cannot be written", &error);
                 sleep(RETRY).await;
             }
             Err(_) => sleep(RETRY).await,

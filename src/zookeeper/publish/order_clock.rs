@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::zookeeper::client::connection::{MultiResult, Stat, Watcher};
 use crate::zookeeper::client::ensemble::ANY_VERSION;
-use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 
@@ -31,8 +31,8 @@ pub(super) async fn judge(contact: &Contact, mut orders: Orders, stat: &Stat) ->
             }
             InForce { lapses_in: in_force.lapses_in(now), orders: in_force.as_of(now) }
         }
-        Err(fault) => {
-            tracing::debug!(?fault, "ZooKeeper's time is not known");
+        Err(error) => {
+            tracing::debug!(?error, "ZooKeeper's time is not known");
             InForce { orders, lapses_in: None }
         }
     }
@@ -44,7 +44,7 @@ pub(super) async fn changed(watcher: Watcher, lapses_in: Option<Duration>) {
 }
 
 /// The time of a write: of a znode that exists only within its transaction.
-async fn now(contact: &Contact) -> Result<i64, Fault> {
+async fn now(contact: &Contact) -> Result<i64, RequestError> {
     let shared = &contact.shared;
     let path = format!("{}/clock-{:016x}", shared.paths.base, shared.settings.instance);
     let mut multi = contact.client.multi();
@@ -52,12 +52,12 @@ async fn now(contact: &Contact) -> Result<i64, Fault> {
     multi.create(&path, b"", &shared.settings.acl.persistent());
     multi.set(&path, b"", None);
     multi.delete(&path, None);
-    let results = multi.commit().await.map_err(|error| Fault::of_multi(&error, &[]))?;
+    let results = multi.commit().await.map_err(|error| RequestError::of_multi(&error, &[]))?;
     let written = results.iter().find_map(|result| match result {
         MultiResult::SetData { stat } => Some(stat.mtime),
         _ => None,
     });
-    written.ok_or_else(|| Fault::unknown("a write without a time"))
+    written.ok_or_else(|| RequestError::unknown("a write without a time"))
 }
 
 /// Every host that sees an order lapse tries to delete it; one succeeds.

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
+
 /// The name of the znode below the base.
 pub const CONTROL: &str = "control";
-
-const VERSION: u32 = 1;
 
 /// The JSON of the znode. Unknown fields are ignored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
@@ -113,18 +113,14 @@ impl Orders {
     /// # Errors
     ///
     /// The reason why it cannot be parsed; then it orders nothing.
-    pub fn read(data: &[u8]) -> Result<Self, String> {
+    pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
         if data.is_empty() {
             return Ok(Self::default());
         }
-        let orders: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
+        let orders: Self = json::read(data, |orders: &Self| orders.v)?;
         let ids =
             [orders.disabled.as_ref().map(|order| &order.order), orders.handover.as_ref().map(|order| &order.order)];
-        match orders.v {
-            VERSION if ids.iter().flatten().any(|id| id.is_empty()) => Err("it has an order without an id".to_owned()),
-            VERSION => Ok(orders),
-            other => Err(format!("its format is version {other}")),
-        }
+        if ids.iter().flatten().any(|id| id.is_empty()) { Err(SchemaError::OrderWithoutId) } else { Ok(orders) }
     }
 
     /// Orders without a start were given by the last write of the znode.
@@ -176,7 +172,7 @@ impl Orders {
     }
 
     pub fn written(&self) -> Vec<u8> {
-        serde_json::to_vec(&Self { v: VERSION, ..self.clone() }).unwrap_or_default()
+        json::written(&Self { v: VERSION, ..self.clone() })
     }
 }
 

@@ -4,10 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
+
 /// The name of the znode below the base.
 pub const HISTORY: &str = "history";
-
-const VERSION: u32 = 1;
 
 /// How a term ended if its own host wrote no end and the successor found the lease free: its guard released it.
 const KILLED: &str = "killed, released";
@@ -48,13 +48,12 @@ pub struct History {
 impl History {
     /// # Errors
     /// The reason why it cannot be parsed.
-    pub fn read(data: &[u8]) -> Result<Self, String> {
-        let history: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
-        if history.v == VERSION { Ok(history) } else { Err(format!("its format is version {}", history.v)) }
+    pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
+        json::read(data, |history: &Self| history.v)
     }
 
     pub fn written(&self) -> Vec<u8> {
-        serde_json::to_vec(&Self { v: VERSION, ..self.clone() }).unwrap_or_default()
+        json::written(&Self { v: VERSION, ..self.clone() })
     }
 
     /// Merges one term: a known beginning stays. An earlier term that is still open has ended by then, as

@@ -11,80 +11,103 @@ use crate::core::event::{LastRun, Nonce, Record};
 use crate::core::lease::LEASE_LONGEST;
 use crate::core::order::Slot;
 use crate::core::settings::Guarantee;
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::recipe;
 use crate::zookeeper::schema::settings::Settings;
 
-const VERSION: u32 = 1;
-
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "lowercase")]
-enum State {
+pub enum State {
     Held,
     Free,
 }
 
 /// The writer of the record; empty in a record that was never held.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
-struct Holder {
-    #[serde(default)]
-    id: String,
-    #[serde(default)]
-    host: String,
-    #[serde(default)]
-    pid: u32,
-    #[serde(default)]
-    nonce: String,
+#[serde(default)]
+pub struct Holder {
+    pub id: String,
+    pub host: String,
+    pub pid: u32,
+    pub nonce: String,
     /// The name of its candidate. The holder of a slot stands first in the queue, whatever the priorities of the
     /// others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    candidate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<String>,
 }
 
-#[derive(Serialize, Deserialize, Debug)]
-struct LeaseJson {
+/// An earlier leader that was not fenced yet, from its record.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+pub struct PendingFence {
+    pub id: String,
+    pub host: String,
+    pub pid: u32,
+    pub nonce: String,
+    pub token: i64,
+}
+
+impl PendingFence {
+    /// One line of JSON for the fence command's standard input.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// The lease record. Unknown fields are ignored.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Lease {
     v: u32,
-    state: State,
+    pub state: State,
     #[serde(default)]
-    holder: Option<Holder>,
-    lease_ms: u64,
+    pub holder: Option<Holder>,
+    pub lease_ms: u64,
     /// Only while the holder waits: the mzxid of the last version under which a command may have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    waiting_on: Option<i64>,
+    pub waiting_on: Option<i64>,
     /// The nonce of the holder of that version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting_for: Option<String>,
     #[serde(default)]
-    token: Option<i64>,
+    pub token: Option<i64>,
     #[serde(default)]
-    guarantee: Option<String>,
+    pub guarantee: Option<String>,
     #[serde(default)]
-    recipe: Option<String>,
+    pub recipe: Option<String>,
     #[serde(default)]
-    leaders: Option<u16>,
+    pub leaders: Option<u16>,
     /// Where the candidates are, within the chroot, if not in `<base>/election`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    election: Option<String>,
+    pub election: Option<String>,
+    /// The earlier leaders that must be fenced before a command is started under this record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfenced: Vec<PendingFence>,
 }
 
+/// The leader of a term, and the longest lease that may run during it.
 #[derive(Serialize, Deserialize, Debug)]
-struct TermJson {
+pub(crate) struct Term {
     v: u32,
     #[serde(default)]
-    leader: Option<Holder>,
+    pub leader: Option<Holder>,
     lease_ms: u64,
 }
 
-/// A record as it was read, and what was wrong with it.
+/// A record as it was read.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub record: Record,
-    /// The candidate of the holder.
-    pub candidate: Option<String>,
-    /// The id of the holder.
-    pub id: Option<String>,
+    /// What it says, or why it could not be read.
+    pub lease: Result<Lease, SchemaError>,
     /// The settings in which the writer and we differ.
     pub disagreement: Option<String>,
-    pub complaint: Option<String>,
+}
+
+impl Parsed {
+    /// The holder of a held record, as far as it is known.
+    pub fn holder(&self) -> Option<&Holder> {
+        self.lease.as_ref().ok().filter(|lease| lease.is_held())?.holder.as_ref()
+    }
 }
 
 /// Reads the lease record of a slot.
@@ -99,72 +122,64 @@ pub(crate) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -
         nonce: Nonce::UNKNOWN,
         agrees: true,
     };
-    match parse_lease(data) {
-        Ok(json) => {
-            let held = json.state == State::Held;
-            let disagreement = disagreement(&json, settings);
-            let nonce = json.waiting_for.as_deref().and_then(parse_nonce).unwrap_or(Nonce::UNKNOWN);
-            let last_run = |mzxid| LastRun { mzxid, nonce };
-            let record = Record {
-                held,
-                // A version that does not exist yet is nonsense.
-                waiting_on: json.waiting_on.filter(|&mzxid| held && 0 < mzxid && mzxid < stat.mzxid).map(last_run),
-                lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
-                nonce: json.holder.as_ref().and_then(|holder| parse_nonce(&holder.nonce)).unwrap_or(Nonce::UNKNOWN),
-                agrees: disagreement.is_none(),
-                ..unreadable
-            };
-            let holder = json.holder.filter(|_| held).unwrap_or_default();
-            let id = Some(holder.id).filter(|id| !id.is_empty());
-            Parsed { record, candidate: holder.candidate, id, disagreement, complaint: None }
-        }
-        Err(complaint) => {
-            Parsed { record: unreadable, candidate: None, id: None, disagreement: None, complaint: Some(complaint) }
-        }
-    }
+    let lease = Lease::read(data);
+    let Ok(json) = &lease else { return Parsed { record: unreadable, lease, disagreement: None } };
+    let disagreement = disagreement(json, settings);
+    let nonce = |text: Option<&str>| text.and_then(parse_nonce).unwrap_or(Nonce::UNKNOWN);
+    let last_run = |mzxid| LastRun { mzxid, nonce: nonce(json.waiting_for.as_deref()) };
+    let record = Record {
+        held: json.is_held(),
+        // A version that does not exist yet is nonsense.
+        waiting_on: json.waiting_on.filter(|&mzxid| json.is_held() && 0 < mzxid && mzxid < stat.mzxid).map(last_run),
+        lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
+        nonce: nonce(json.holder.as_ref().map(|holder| holder.nonce.as_str())),
+        agrees: disagreement.is_none(),
+        ..unreadable
+    };
+    Parsed { record, lease, disagreement }
 }
 
 /// The lease in a term; `None` if it cannot be read.
 pub(crate) fn lease_of_term(data: &[u8]) -> Option<Duration> {
-    let json: TermJson = serde_json::from_slice(data).ok()?;
-    let readable = json.v == VERSION && json.lease_ms > 0;
-    readable.then(|| Duration::from_millis(json.lease_ms).min(LEASE_LONGEST))
+    let term = Term::read(data).ok().filter(|term| term.lease_ms > 0)?;
+    Some(Duration::from_millis(term.lease_ms).min(LEASE_LONGEST))
 }
 
 /// The record that a take-over or a renewal of this candidate writes.
-pub(crate) fn held(entry: &Entry, candidate: &str, settings: &Settings) -> Vec<u8> {
+pub(crate) fn held(entry: &Entry, candidate: &str, unfenced: Vec<PendingFence>, settings: &Settings) -> Vec<u8> {
     let holder = Holder { candidate: Some(candidate.to_owned()), ..holder(entry.nonce, settings) };
-    encode(&LeaseJson {
+    json::written(&Lease {
         waiting_on: entry.waiting_on.map(|last_run| last_run.mzxid),
         waiting_for: entry.waiting_on.map(|last_run| nonce_text(last_run.nonce)),
-        ..lease_json(State::Held, Some(holder), entry.lease, entry.token, settings)
+        unfenced,
+        ..Lease::new(State::Held, Some(holder), entry.lease, entry.token, settings)
     })
 }
 
 /// The record that a release writes. It keeps the nonce, which tells our release from another's when the reply was
 /// lost.
 pub(crate) fn released(entry: &Entry, settings: &Settings) -> Vec<u8> {
-    encode(&lease_json(State::Free, Some(holder(entry.nonce, settings)), entry.lease, entry.token, settings))
+    json::written(&Lease::new(State::Free, Some(holder(entry.nonce, settings)), entry.lease, entry.token, settings))
 }
 
 /// The free record of a new base.
 pub(crate) fn never_held(own_lease: Duration, settings: &Settings) -> Vec<u8> {
-    encode(&lease_json(State::Free, None, own_lease, None, settings))
+    json::written(&Lease::new(State::Free, None, own_lease, None, settings))
 }
 
 /// The record that replaces a lost one: its holder may still run.
 pub(crate) fn held_by_unknown(lease: Duration, settings: &Settings) -> Vec<u8> {
-    encode(&lease_json(State::Held, None, lease, None, settings))
+    json::written(&Lease::new(State::Held, None, lease, None, settings))
 }
 
 /// The term that a take-over writes, with the longest lease that may run during it.
 pub(crate) fn term(nonce: Nonce, longest: Duration, settings: &Settings) -> Vec<u8> {
-    encode(&TermJson { v: VERSION, leader: Some(holder(nonce, settings)), lease_ms: milliseconds(longest) })
+    json::written(&Term { v: VERSION, leader: Some(holder(nonce, settings)), lease_ms: milliseconds(longest) })
 }
 
 /// The term of a new base, or the replacement of a lost one.
 pub(crate) fn term_of_nobody(lease: Duration) -> Vec<u8> {
-    encode(&TermJson { v: VERSION, leader: None, lease_ms: milliseconds(lease) })
+    json::written(&Term { v: VERSION, leader: None, lease_ms: milliseconds(lease) })
 }
 
 /// `<instance hex16>-<sending>`.
@@ -178,17 +193,44 @@ fn parse_nonce(text: &str) -> Option<Nonce> {
     Some(Nonce { instance, sending: sending.parse().ok()? })
 }
 
-fn parse_lease(data: &[u8]) -> Result<LeaseJson, String> {
-    let json: LeaseJson = serde_json::from_slice(data).map_err(|error| error.to_string())?;
-    match json {
-        LeaseJson { v, .. } if v != VERSION => Err(format!("its format is version {v}")),
-        LeaseJson { state: State::Held, lease_ms: 0, .. } => Err("it is held with a lease of 0 ms".to_owned()),
-        json => Ok(json),
+impl Lease {
+    /// # Errors
+    /// The reason why it cannot be parsed.
+    pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
+        let lease: Self = json::read(data, |lease: &Self| lease.v)?;
+        if lease.is_held() && lease.lease_ms == 0 { Err(SchemaError::NoLease) } else { Ok(lease) }
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.state == State::Held
+    }
+
+    fn new(state: State, holder: Option<Holder>, lease: Duration, token: Option<i64>, settings: &Settings) -> Self {
+        Self {
+            v: VERSION,
+            state,
+            holder,
+            lease_ms: milliseconds(lease),
+            waiting_on: None,
+            waiting_for: None,
+            token,
+            guarantee: Some(guarantee_text(settings.guarantee).to_owned()),
+            recipe: Some(recipe::text(settings.recipe).to_owned()),
+            leaders: Some(settings.leaders),
+            election: election(settings).map(str::to_owned),
+            unfenced: Vec::new(),
+        }
+    }
+}
+
+impl Term {
+    pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
+        json::read(data, |term: &Self| term.v)
     }
 }
 
 /// A field that the record lacks does not disagree.
-fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
+fn disagreement(json: &Lease, settings: &Settings) -> Option<String> {
     let leaders = json.leaders.map(|leaders| leaders.to_string());
     // If a recipe has two names, use ours.
     let recipe = json.recipe.as_deref().map(|name| recipe::meaning(name).map_or(name, |recipe| recipe::text(recipe)));
@@ -204,28 +246,6 @@ fn disagreement(json: &LeaseJson, settings: &Settings) -> Option<String> {
     let holder = json.holder.as_ref().filter(|holder| !holder.host.is_empty());
     let there = holder.map_or_else(String::new, |holder| format!(" ({} on {})", holder.id, holder.host));
     choices.into_iter().flatten().next().map(|said| said + &there)
-}
-
-fn lease_json(
-    state: State,
-    holder: Option<Holder>,
-    lease: Duration,
-    token: Option<i64>,
-    settings: &Settings,
-) -> LeaseJson {
-    LeaseJson {
-        v: VERSION,
-        state,
-        holder,
-        lease_ms: milliseconds(lease),
-        waiting_on: None,
-        waiting_for: None,
-        token,
-        guarantee: Some(guarantee_text(settings.guarantee).to_owned()),
-        recipe: Some(recipe::text(settings.recipe).to_owned()),
-        leaders: Some(settings.leaders),
-        election: election(settings).map(str::to_owned),
-    }
 }
 
 fn holder(nonce: Nonce, settings: &Settings) -> Holder {
@@ -255,11 +275,6 @@ fn guarantee_text(guarantee: Guarantee) -> &'static str {
 /// Rounded up: a successor must never wait less than we may run.
 fn milliseconds(lease: Duration) -> u64 {
     u64::try_from(lease.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-/// Plain structs of numbers and strings always serialize.
-fn encode(json: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(json).unwrap_or_default()
 }
 
 #[cfg(test)]

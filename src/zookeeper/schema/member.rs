@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
+
 /// The name of the directory below the base.
 pub const MEMBERS: &str = "members";
-
-const VERSION: u32 = 1;
 
 /// The JSON of one member. Unknown fields are ignored, missing ones are empty.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
@@ -43,13 +43,12 @@ pub struct Member {
 impl Member {
     /// # Errors
     /// The reason why it cannot be parsed.
-    pub fn read(data: &[u8]) -> Result<Self, String> {
-        let member: Self = serde_json::from_slice(data).map_err(|error| error.to_string())?;
-        if member.v == VERSION { Ok(member) } else { Err(format!("its format is version {}", member.v)) }
+    pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
+        json::read(data, |member: &Self| member.v)
     }
 
     pub fn written(&self) -> Vec<u8> {
-        serde_json::to_vec(&Self { v: VERSION, ..self.clone() }).unwrap_or_default()
+        json::written(&Self { v: VERSION, ..self.clone() })
     }
 }
 

@@ -3,11 +3,12 @@
 pub(crate) mod candidate_name;
 pub mod control;
 pub mod history;
-pub(crate) mod lease;
+pub mod json;
+pub mod lease;
 pub mod member;
 pub mod once;
 pub(crate) mod paths;
-pub mod pending_fences;
+pub(crate) mod pending_fences;
 pub(crate) mod queue;
 pub mod recipe;
 pub(crate) mod run_marker;

@@ -62,9 +62,14 @@ impl Paths {
         format!("{}/{SLOTS}", self.base)
     }
 
+    /// With one leader, its home is the base.
     pub fn of(&self, slot: Slot) -> SlotPaths {
-        let home = if self.is_for_several() { format!("{}/{SLOTS}/{}", self.base, slot.0) } else { self.base.clone() };
-        SlotPaths::under(home)
+        if self.is_for_several() { SlotPaths::under(format!("{}/{SLOTS}/{}", self.base, slot.0)) } else { self.plain() }
+    }
+
+    /// The record and the term in the base itself: the only slot's, or placeholders.
+    pub fn plain(&self) -> SlotPaths {
+        SlotPaths::under(self.base.clone())
     }
 
     /// Whether these children of a slot's home include the record and the term.

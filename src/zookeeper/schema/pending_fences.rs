@@ -6,39 +6,19 @@
 //! A record's contents are not trusted: at most `MOST` entries and `LONGEST_TEXT` bytes for each text; nonsense is
 //! ignored.
 
-use crate::zookeeper::client::connection::Stat;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
 use crate::core::event::Nonce;
-use crate::zookeeper::schema::lease::nonce_text;
+use crate::zookeeper::client::connection::Stat;
+use crate::zookeeper::schema::lease::{Holder, Lease, PendingFence, Term, nonce_text};
 
 /// Number of entries kept. Of more, the oldest are dropped, with a warning.
 const MOST: usize = 16;
 /// Longer names are cut, in bytes.
 const LONGEST_TEXT: usize = 512;
-/// The field of the lease record.
-const FIELD: &str = "unfenced";
-
-/// An earlier leader, from its record.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
-pub struct PendingFence {
-    #[serde(default)]
-    pub id: String,
-    #[serde(default)]
-    pub host: String,
-    #[serde(default)]
-    pub pid: u32,
-    #[serde(default)]
-    pub nonce: String,
-    #[serde(default)]
-    pub token: i64,
-}
 
 impl PendingFence {
-    /// One line of JSON for the fence command's standard input.
-    pub fn json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() + "\n"
+    fn of(holder: Holder, token: i64) -> Self {
+        let Holder { id, host, pid, nonce, .. } = holder;
+        Self { id, host, pid, nonce, token }
     }
 
     fn cut(mut self) -> Self {
@@ -56,39 +36,17 @@ impl PendingFence {
     }
 }
 
-#[derive(Deserialize, Default)]
-struct LeaseJson {
-    #[serde(default)]
-    state: String,
-    #[serde(default)]
-    holder: Option<PendingFence>,
-    #[serde(default)]
-    token: Option<i64>,
-    /// Its holder still waits for an earlier lease, and has run nothing.
-    #[serde(default)]
-    waiting_on: Option<i64>,
-    #[serde(default)]
-    unfenced: Vec<PendingFence>,
-}
-
-#[derive(Deserialize, Default)]
-struct TermJson {
-    #[serde(default)]
-    leader: Option<PendingFence>,
-}
-
-/// The leaders that the process with this instance must fence if it takes this record over.
-pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u64) -> Vec<PendingFence> {
-    let readable = serde_json::from_slice::<LeaseJson>(record);
-    let leader = || serde_json::from_slice::<TermJson>(term).unwrap_or_default().leader.unwrap_or_default();
-    let (mut list, holder) = match readable {
-        Ok(json) if json.state == "free" => return Vec::new(),
-        Ok(json) => {
-            let token = json.token.unwrap_or(term_stat.mzxid);
-            let holder = PendingFence { token, ..json.holder.unwrap_or_else(leader) };
-            (json.unfenced, Some(holder).filter(|_| json.waiting_on.is_none()))
+/// The leaders that the process with this instance must fence if it takes this record over. `None`: it cannot be read.
+pub(crate) fn to_fence(record: Option<&Lease>, term: &[u8], term_stat: &Stat, instance: u64) -> Vec<PendingFence> {
+    let leader = || Term::read(term).ok().and_then(|term| term.leader).unwrap_or_default();
+    let (mut list, holder) = match record {
+        Some(lease) if !lease.is_held() => return Vec::new(),
+        Some(lease) => {
+            let holder = lease.holder.clone().unwrap_or_else(leader);
+            let holder = PendingFence::of(holder, lease.token.unwrap_or(term_stat.mzxid));
+            (lease.unfenced.clone(), Some(holder).filter(|_| lease.waiting_on.is_none()))
         }
-        Err(_) => (Vec::new(), Some(PendingFence { token: term_stat.mzxid, ..leader() })),
+        None => (Vec::new(), Some(PendingFence::of(leader(), term_stat.mzxid))),
     };
     // Our own earlier attempt to lead has left nothing alive.
     let own = nonce_text(Nonce { instance, sending: 0 });
@@ -108,27 +66,22 @@ pub(crate) fn to_fence(record: &[u8], term: &[u8], term_stat: &Stat, instance: u
     list.into_iter().map(PendingFence::cut).collect()
 }
 
-/// The lease record with these pending fences.
-pub(crate) fn carrying(record: Vec<u8>, unfenced: &[PendingFence]) -> Vec<u8> {
-    if unfenced.is_empty() {
-        return record;
-    }
-    let Ok(mut fields) = serde_json::from_slice::<Map<String, Value>>(&record) else { return record };
-    fields.insert(FIELD.to_owned(), serde_json::to_value(unfenced).unwrap_or_default());
-    serde_json::to_vec(&fields).unwrap_or(record)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::zookeeper::testing::stat;
+    use crate::core::action::Entry;
+    use crate::core::event::LastRun;
+    use crate::core::lease::LEASE_LONGEST;
+    use crate::zookeeper::schema::lease;
+    use crate::zookeeper::testing::{settings, stat};
 
     const US: u64 = 0xabc;
 
     fn list(record: &str) -> Vec<PendingFence> {
-        to_fence(record.as_bytes(), br#"{"v":1,"leader":{"id":"of-term"},"lease_ms":1}"#, &stat(), US)
+        let lease = Lease::read(record.as_bytes()).ok();
+        to_fence(lease.as_ref(), br#"{"v":1,"leader":{"id":"of-term"},"lease_ms":1}"#, &stat(), US)
     }
 
     fn ids(record: &str) -> Vec<String> {
@@ -175,19 +128,20 @@ mod tests {
 
     #[test]
     fn a_record_carries_them_and_says_the_rest_as_before() {
-        let record = held(HOLDER).into_bytes();
-        assert_eq!(carrying(record.clone(), &[]), record);
-        let carried = list(&held(HOLDER));
-        let text = String::from_utf8(carrying(record.clone(), &carried)).unwrap();
-        let next = text.replace("bb-3", "cc-1").replace(r#""id":"b","nonce":"00000000000000cc-1""#, r#""id":"c""#);
-        assert!(next.contains(r#""state":"held""#) && next.contains(r#""lease_ms":5"#), "{next}");
-        assert!(ids(&text).contains(&"b".to_owned()));
+        let waiting_on = Some(LastRun { mzxid: 3, nonce: Nonce::UNKNOWN });
+        let entry =
+            Entry { nonce: Nonce { instance: US, sending: 1 }, token: Some(9), lease: LEASE_LONGEST, waiting_on };
+        let said = |unfenced| String::from_utf8(lease::held(&entry, "c", unfenced, &settings())).unwrap();
+        let (carried, without) = (said(list(&held(HOLDER))), said(Vec::new()));
+        assert_eq!(ids(&carried), ["b"]);
+        let (before, _) = carried.split_once(r#","unfenced":[{"id":"b","#).unwrap();
+        assert_eq!(format!("{before}}}"), without);
     }
 
     proptest! {
         #[test]
         fn whatever_a_record_says_the_list_is_short(data: Vec<u8>, id in ".{0,2000}", count in 0_usize..40) {
-            prop_assert!(to_fence(&data, &data, &stat(), US).len() <= MOST);
+            prop_assert!(to_fence(Lease::read(&data).ok().as_ref(), &data, &stat(), US).len() <= MOST);
             let one = PendingFence { id, ..PendingFence::default() }.json();
             let many = vec![one.trim(); count].join(",");
             let list = list(&held(&format!(r#","unfenced":[{many}]"#)));

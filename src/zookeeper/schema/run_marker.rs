@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::event::Nonce;
 use crate::core::order::ChildStatus;
+use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::lease::nonce_text;
 use crate::zookeeper::schema::once::{Once, Per};
 use crate::zookeeper::schema::settings::Settings;
 
-const VERSION: u32 = 1;
 /// How many earlier runs `last` lists, newest first; with the longest ids and keys about 80 kB.
 const HISTORY: usize = 100;
 const SLOT: &str = "slot-";
@@ -70,7 +70,7 @@ pub(crate) enum Marker {
         earlier: Vec<Run>,
     },
     /// The reason why it cannot be parsed, and when it was written.
-    Unreadable { version: i32, written_ms: i64, complaint: String },
+    Unreadable { version: i32, written_ms: i64, complaint: SchemaError },
 }
 
 /// What to do about a run.
@@ -131,13 +131,9 @@ impl Run {
 impl Marker {
     pub fn read(data: &[u8], stat: &Stat) -> Self {
         let (version, written_ms) = (stat.version, stat.mtime);
-        let json = serde_json::from_slice::<MarkerJson>(data).map_err(|error| error.to_string());
-        match json {
-            Ok(MarkerJson { v: VERSION, run, earlier }) => {
+        match json::read(data, |json: &MarkerJson| json.v) {
+            Ok(MarkerJson { run, earlier, .. }) => {
                 Self::Readable { version, run: run.map(|run| run.dated(written_ms)), earlier }
-            }
-            Ok(MarkerJson { v, .. }) => {
-                Self::Unreadable { version, written_ms, complaint: format!("its format is version {v}") }
             }
             Err(complaint) => Self::Unreadable { version, written_ms, complaint },
         }
@@ -190,8 +186,7 @@ pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
 
 pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
     let json = MarkerJson { v: VERSION, run: run.cloned(), earlier: earlier.to_vec() };
-    // Plain structs of numbers and strings always serialize.
-    serde_json::to_vec(&json).unwrap_or_default()
+    json::written(&json)
 }
 
 /// The name of a slot's marker. Characters that a znode must not contain, or that are hard to type, are

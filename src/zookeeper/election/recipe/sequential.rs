@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use crate::core::event::{Candidacy, Event, View};
 use crate::core::order::CandidateName;
 use crate::core::settings::Recipe;
-use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::read::{self, Answer, ROUNDS, SlotState, Watching};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
@@ -21,7 +21,7 @@ use crate::zookeeper::schema::queue::{self, Holder, Standing};
 const REVOKE: &[u8] = b"__REVOKE__";
 
 /// Creates our candidate, or finds it again, and reads the queue. If the base exists: one round.
-pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
     for _ in 0..ROUNDS {
         let mut candidate = contact.shared.candidate(contact.number, candidacy)?;
         if is_to_find(&contact, &candidate) && find(&contact, &mut candidate).await? {
@@ -39,7 +39,7 @@ pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result
 }
 
 /// Reads the queue, the term and the record in one round.
-pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
     for _ in 0..ROUNDS {
         let znode = contact.shared.znode(contact.number, candidacy)?;
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
@@ -51,8 +51,8 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
         let (children, books, told) = tokio::join!(children, books, told);
         let children = match children {
             Ok((children, _)) => children,
-            Err(Error::NoNode) => return Err(Fault::CANDIDATE_GONE),
-            Err(error) => return Err(Fault::from(error).without(Right::Read, &contact.shared.paths.election)),
+            Err(Error::NoNode) => return Err(RequestError::CANDIDATE_GONE),
+            Err(error) => return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.election)),
         };
         match read::judge(&contact, books)? {
             Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
@@ -71,7 +71,7 @@ struct Told {
 }
 
 /// Users of Curator's locks write into the holder's candidate to ask it to yield. Sent now.
-fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<Told, Fault>> + Send + use<'a> {
+fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<Told, RequestError>> + Send + use<'a> {
     let is_asked = contact.shared.settings.recipe == Recipe::CuratorLock;
     let path = contact.shared.paths.candidate(&znode.name);
     let read = is_asked.then(|| contact.client.get_data(&path));
@@ -83,7 +83,7 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
                     is_revoked: data == REVOKE,
                     touch: Some(stat.mzxid).filter(|mzxid| *mzxid != stat.czxid),
                 }),
-                Err(Error::NoNode) => Err(Fault::CANDIDATE_GONE),
+                Err(Error::NoNode) => Err(RequestError::CANDIDATE_GONE),
                 Err(error) => Err(error.into()),
             },
         }
@@ -91,7 +91,7 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
 }
 
 /// Creates the candidate and reads everything in one round. `None`: one of our znodes is missing.
-async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
+async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, RequestError> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     candidate.tried = true;
     contact.shared.remember(&candidate);
@@ -112,14 +112,14 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
             contact.shared.forget(candidate.candidacy);
             return Ok(None);
         }
-        Err(error) => return Err(Fault::from(error).without(Right::Create, &paths.election)),
+        Err(error) => return Err(RequestError::from(error).without(Right::Create, &paths.election)),
     };
     candidate.znode = Some(znode.clone());
     contact.shared.remember(&candidate);
     let children = match children {
         Ok((children, _)) => children,
         Err(Error::NoNode) => return Ok(None),
-        Err(error) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
+        Err(error) => return Err(RequestError::from(error).without(Right::Read, &paths.election)),
     };
     let Some(books) = read::judge(contact, books)? else { return Ok(None) };
     seen(contact, &candidate, &znode, &children, &books, Told::default()).map(Some)
@@ -132,7 +132,7 @@ fn is_to_find(contact: &Contact, candidate: &Candidate) -> bool {
 }
 
 /// Looks for the result of an earlier create (T15): adopts the first candidate of this session and deletes the others.
-async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Fault> {
+async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, RequestError> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     // The server may be behind the one that got the create; `sync` lets it catch up.
     let synced = client.sync(&paths.election);
@@ -141,7 +141,9 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
     let children = match (synced, children) {
         (Ok(()) | Err(Error::NoNode), Ok((children, _))) => children,
         (_, Err(Error::NoNode)) => Vec::new(),
-        (Err(error), _) | (_, Err(error)) => return Err(Fault::from(error).without(Right::Read, &paths.election)),
+        (Err(error), _) | (_, Err(error)) => {
+            return Err(RequestError::from(error).without(Right::Read, &paths.election));
+        }
     };
     let names = contact.shared.settings.names();
     if !names.carry_uuids() {
@@ -159,7 +161,7 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Faul
 
 /// Where names have no UUID, the session tells ours. This finds all that was created before, because a session's
 /// requests are carried out in order: no request sent earlier can take effect later.
-async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<String>) -> Result<bool, Fault> {
+async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<String>) -> Result<bool, RequestError> {
     let stats: Vec<_> =
         line.iter().map(|name| contact.client.check_stat(&contact.shared.paths.candidate(name))).collect();
     let mut found = false;
@@ -195,11 +197,12 @@ fn seen(
     children: &[String],
     books: &[SlotState],
     told: Told,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, RequestError> {
     let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
     let names = contact.shared.settings.names();
-    let standing = queue::standing(names, children, &znode.name, &uuids, &holders).ok_or(Fault::CANDIDATE_GONE)?;
+    let standing =
+        queue::standing(names, children, &znode.name, &uuids, &holders).ok_or(RequestError::CANDIDATE_GONE)?;
     contact.shared.report_foreign(&standing.foreign);
     for double in &standing.doubles {
         tracing::debug!(double, "Candidate of ours was one too many, and is deleted");
@@ -207,7 +210,7 @@ fn seen(
         drop(contact.client.delete(&contact.shared.paths.candidate(double), None));
     }
     let Standing { place, slot, outranks, .. } = standing;
-    let nothing = || Fault::unknown("there is no slot");
+    let nothing = || RequestError::unknown("there is no slot");
     let (term_version, record) = read::shown(contact, place, slot, books).ok_or_else(nothing)?;
     let mut watches = watches_of_line(contact, &znode.name, &standing, books, told);
     watches.extend(read::of_the_books(contact, place, &record));

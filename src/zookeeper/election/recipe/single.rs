@@ -12,12 +12,13 @@ use uuid::Uuid;
 
 use crate::core::event::{Candidacy, Event, Place, Record, View};
 use crate::core::order::CandidateName;
-use crate::zookeeper::client::error::{Fault, Right};
+use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::read::{self, Answer, ROUNDS, Watching};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::election::shared::{Candidate, Znode};
 use crate::zookeeper::schema::candidate_name::SINGLE;
+use crate::zookeeper::schema::json;
 
 /// The JSON of the znode; in one of another program, every field may be missing.
 #[derive(Serialize, Deserialize, Default)]
@@ -39,12 +40,12 @@ enum Owner {
 }
 
 /// Creates the znode, or finds that it is ours; reads term and record in the same round.
-pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
     look(contact, candidacy).await
 }
 
 /// If the znode is ours: checks that it still is. Otherwise: tries to create it.
-pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, Fault> {
+pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
     for _ in 0..ROUNDS {
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
         let answer = match candidate.znode.clone() {
@@ -60,12 +61,12 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
 }
 
 /// `None`: one of our znodes is missing.
-async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, Fault> {
+async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, RequestError> {
     let found = contact.client.check_stat(&contact.shared.paths.candidate(SINGLE));
     let books = read::books(contact);
     let (found, books) = tokio::join!(found, books);
     if found?.is_none_or(|stat| stat.czxid != seat.czxid) {
-        return Err(Fault::CANDIDATE_GONE);
+        return Err(RequestError::CANDIDATE_GONE);
     }
     let books = read::judge(contact, books)?;
     let books = books.and_then(|books| read::shown(contact, Place::First, Some(0), &books));
@@ -73,21 +74,21 @@ async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<
 }
 
 /// `None`: one of our znodes is missing, or the single recipe's candidate has just changed.
-async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, Fault> {
+async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, RequestError> {
     let (client, path) = (&contact.client, contact.shared.paths.candidate(SINGLE));
     candidate.tried = true;
     contact.shared.remember(&candidate);
-    let json = SeatJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
-    let data = serde_json::to_vec(&json).unwrap_or_default();
+    let seat = SeatJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
+    let data = json::written(&seat);
     let options = contact.shared.settings.acl.ephemeral();
     let created = client.create(&path, &data, &options);
     let found = client.get_data(&path);
     let books = read::books(contact);
     let (created, found, books) = tokio::join!(created, found, books);
     let czxid = match (created, found) {
-        (Ok((stat, _)), _) => Some(stat.czxid),
-        (Err(Error::NodeExists), Ok((data, stat))) => match owner(&data, &stat, contact.id(), candidate.uuid) {
-            Owner::Us => Some(stat.czxid),
+        (Ok((created, _)), _) => Some(created.czxid),
+        (Err(Error::NodeExists), Ok((data, found))) => match owner(&data, &found, contact.id(), candidate.uuid) {
+            Owner::Us => Some(found.czxid),
             Owner::Other => None,
             Owner::OurPast => {
                 tracing::debug!("Seat of an earlier candidacy was given up");
@@ -96,8 +97,8 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
             }
         },
         (Err(Error::NodeExists), Err(Error::NoNode)) | (Err(Error::NoNode), _) => return Ok(None),
-        (Err(Error::NodeExists), Err(error)) => return Err(Fault::from(error).without(Right::Read, &path)),
-        (Err(error), _) => return Err(Fault::from(error).without(Right::Create, &contact.shared.paths.election)),
+        (Err(Error::NodeExists), Err(error)) => return Err(RequestError::from(error).without(Right::Read, &path)),
+        (Err(error), _) => return Err(RequestError::from(error).without(Right::Create, &contact.shared.paths.election)),
     };
     candidate.znode = czxid.map(|czxid| Znode { name: SINGLE.to_owned(), czxid });
     contact.shared.remember(&candidate);

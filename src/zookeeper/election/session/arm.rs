@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::core::event::{Candidacy, Event};
 use crate::core::order::Slot;
 use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
-use crate::zookeeper::client::error::Fault;
+use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::preempt;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
@@ -89,11 +89,11 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
             Ok(None) => return true,
             // Not armed for an unknown reason: the next look arms it again. The end of a session is reported on its
             // own.
-            Err(Fault::Unknown(_)) => return !over,
+            Err(RequestError::Unknown(_)) => return !over,
             // Servers since 3.9.3 refuse a watch on a znode that we may not read (ZOOKEEPER-2590), so we read from time
             // to time.
-            Err(fault) => {
-                shared.report_aside("A change may be seen late: a watch was refused", &fault);
+            Err(error) => {
+                shared.report_aside("A change may be seen late: a watch was refused", &error);
                 sleep(UNWATCHED).await;
                 return true;
             }
@@ -109,7 +109,7 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
 }
 
 /// `None`: the present state differs from the one that was seen.
-async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Fault> {
+async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, RequestError> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
     let (as_seen, watcher) = match &watch.target {

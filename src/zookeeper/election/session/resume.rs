@@ -8,24 +8,17 @@
 //! The lease is not affected: it ends where the last acknowledged renewal has put its end, and only another renewal
 //! moves that. A session has one client at a time.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
-use std::time::Duration;
-
 use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::clock;
+use crate::core::backoff::{Backoff, LONGEST_WITHOUT_SESSION};
 use crate::core::event::Event;
 use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
-
-/// The longest pause between two rounds over all servers. After an outage, the first server that answers is found
-/// within it.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Resumes the session in a new client, after the old one was ended. Tries until a server says that the session is
 /// over: a server that was down has expired nothing.
@@ -60,9 +53,10 @@ pub(crate) fn news(lost: &Contact) -> Vec<Event> {
 async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let (shared, session) = (&lost.shared, lost.client.session());
     let id = lost.client.session_id();
-    let longest = (shared.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_PAUSE);
+    let longest = (shared.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_WITHOUT_SESSION);
+    let mut backoff = Backoff::new(shared.settings.instance, longest);
     let lost_at = clock::now().lease;
-    for round in 0_u64.. {
+    loop {
         let (servers, pace) = (&shared.settings.servers, shared.pace());
         let is_late = lost_at.until(clock::now().lease) > lost.negotiated;
         // A try prolongs the session even if its answer is lost (a link of one direction), and our candidate must not stand in the
@@ -85,15 +79,7 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
             return Err(error);
         }
         tracing::debug!(%error, "Session could not be taken up");
-        sleep(longest / 2 + longest.mul_f64(scattered(shared.settings.instance, round) / 2.0)).await;
+        let now = clock::now().lease;
+        sleep(now.until(backoff.retry_at(now))).await;
     }
-    Err(Error::ConnectionLoss)
-}
-
-/// In 0.0..1.0; the same for the same process and round, so that a simulation can be replayed.
-fn scattered(instance: u64, round: u64) -> f64 {
-    let mut hasher = DefaultHasher::new();
-    (instance, round).hash(&mut hasher);
-    let bits = u32::try_from(hasher.finish() >> 32).unwrap_or_default();
-    f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }

@@ -20,19 +20,21 @@ fn read(data: &[u8]) -> Parsed {
 
 #[test]
 fn what_a_holder_writes_is_what_its_peers_read() {
-    for (data, is_held) in [(held(&ENTRY, CANDIDATE, &settings()), true), (released(&ENTRY, &settings()), false)] {
+    for (data, is_held) in
+        [(held(&ENTRY, CANDIDATE, Vec::new(), &settings()), true), (released(&ENTRY, &settings()), false)]
+    {
         let parsed = read(&data);
-        assert_eq!(parsed.complaint, None);
+        assert_eq!(parsed.lease.as_ref().err(), None);
         assert_eq!((parsed.record.held, parsed.record.nonce), (is_held, ENTRY.nonce));
         assert_eq!((parsed.record.lease, parsed.record.agrees), (ENTRY.lease, true));
-        assert_eq!(parsed.candidate.as_deref(), is_held.then_some(CANDIDATE));
+        assert_eq!(parsed.holder().and_then(|holder| holder.candidate.as_deref()), is_held.then_some(CANDIDATE));
         assert_eq!((parsed.record.version, parsed.record.mzxid), (stat().version, stat().mzxid));
     }
 }
 
 #[test]
 fn the_json_is_the_documented_one() {
-    let text = String::from_utf8(held(&ENTRY, CANDIDATE, &settings())).unwrap();
+    let text = String::from_utf8(held(&ENTRY, CANDIDATE, Vec::new(), &settings())).unwrap();
     let expected = concat!(
         r#"{"v":1,"state":"held","holder":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7","#,
         r#""candidate":"_c_1-latch-0000000003"},"#,
@@ -48,14 +50,14 @@ fn the_json_is_the_documented_one() {
 #[test]
 fn a_holder_that_waits_says_on_which_version_and_is_held_for_whoever_does_not_know_that() {
     let last_run = LastRun { mzxid: stat().mzxid - 1, nonce: Nonce { instance: 0xfeed_0000_0000_0002, sending: 3 } };
-    let waiting = held(&Entry { waiting_on: Some(last_run), ..ENTRY }, CANDIDATE, &settings());
+    let waiting = held(&Entry { waiting_on: Some(last_run), ..ENTRY }, CANDIDATE, Vec::new(), &settings());
     let text = String::from_utf8(waiting.clone()).unwrap();
     assert!(text.contains(r#""state":"held""#) && text.contains(r#""lease_ms":15000,"waiting_on":76,"#), "{text}");
     assert!(text.contains(r#""waiting_for":"feed000000000002-3","#), "{text}");
     let record = read(&waiting).record;
     assert!(record.held);
     assert_eq!((record.waiting_on, record.last_run_under()), (Some(last_run), stat().mzxid - 1));
-    let record = read(&held(&ENTRY, CANDIDATE, &settings())).record;
+    let record = read(&held(&ENTRY, CANDIDATE, Vec::new(), &settings())).record;
     assert_eq!((record.waiting_on, record.last_run_under()), (None, stat().mzxid));
 }
 
@@ -75,7 +77,7 @@ fn nobody_waits_for_a_version_that_is_yet_to_come_nor_for_a_free_record() {
 #[test]
 fn unknown_fields_are_ignored_and_missing_choices_agree() {
     let parsed = read(br#"{"v":1,"state":"held","lease_ms":5,"colour":"red","holder":{"nonce":"?","shoe":44}}"#);
-    assert_eq!(parsed.complaint, None);
+    assert_eq!(parsed.lease.as_ref().err(), None);
     assert!(parsed.record.agrees);
     assert_eq!((parsed.record.nonce, parsed.record.lease), (Nonce::UNKNOWN, Duration::from_millis(5)));
 }
@@ -103,8 +105,8 @@ fn what_cannot_be_read_is_held_for_as_long_as_any_lease_may_be() {
         r#"{"v":1,"state":"held","lease_ms":0}"#,
     ];
     for text in unreadable {
-        let Parsed { record, complaint, .. } = read(text.as_bytes());
-        assert!(complaint.is_some(), "{text}");
+        let Parsed { record, lease, .. } = read(text.as_bytes());
+        assert!(lease.is_err(), "{text}");
         assert!(record.held && record.agrees, "{text}");
         assert_eq!((record.lease, record.nonce), (LEASE_LONGEST, Nonce::UNKNOWN), "{text}");
     }
@@ -120,7 +122,7 @@ fn no_lease_is_longer_than_any_that_is_allowed() {
 #[test]
 fn a_fraction_of_a_millisecond_makes_a_lease_longer_and_never_shorter() {
     let entry = Entry { lease: Duration::from_micros(1_500), ..ENTRY };
-    assert_eq!(read(&held(&entry, CANDIDATE, &settings())).record.lease, Duration::from_millis(2));
+    assert_eq!(read(&held(&entry, CANDIDATE, Vec::new(), &settings())).record.lease, Duration::from_millis(2));
     assert_eq!(lease_of_term(&term(entry.nonce, entry.lease, &settings())), Some(Duration::from_millis(2)));
 }
 
@@ -197,23 +199,23 @@ fn likenesses() -> impl Strategy<Value = String> {
 fn a_value_that_is_nested_without_end_is_held_and_waited_for() {
     for opening in ["[", r#"{"a":"#] {
         let data = format!(r#"{{"v":1,"state":"free","lease_ms":5,"colour":{}"#, opening.repeat(100_000));
-        let Parsed { record, complaint, .. } = read(data.as_bytes());
-        assert!(complaint.is_some() && record.held);
+        let Parsed { record, lease, .. } = read(data.as_bytes());
+        assert!(lease.is_err() && record.held);
     }
 }
 
 #[test]
 fn a_field_that_is_said_twice_is_held_and_waited_for() {
     let parsed = read(br#"{"v":1,"state":"held","state":"free","lease_ms":5}"#);
-    assert!(parsed.complaint.is_some() && parsed.record.held);
+    assert!(parsed.lease.is_err() && parsed.record.held);
 }
 
 proptest! {
     #[test]
     fn whatever_resembles_a_record_is_waited_for_unless_it_says_that_it_is_free(data in likenesses()) {
-        let Parsed { record, complaint, .. } = read(data.as_bytes());
+        let Parsed { record, lease, .. } = read(data.as_bytes());
         prop_assert!(record.lease <= LEASE_LONGEST);
-        prop_assert!(complaint.is_none() || (record.held && record.lease == LEASE_LONGEST));
+        prop_assert!(lease.is_ok() || (record.held && record.lease == LEASE_LONGEST));
         prop_assert!(record.held || data.contains(r#""state":"free""#));
         prop_assert!(!record.held || record.lease > Duration::ZERO);
         prop_assert!(lease_of_term(data.as_bytes()).is_none_or(|lease| !lease.is_zero() && lease <= LEASE_LONGEST));
@@ -221,15 +223,15 @@ proptest! {
 
     #[test]
     fn garbage_is_held_and_waited_for(data: Vec<u8>) {
-        let Parsed { record, complaint, .. } = read(&data);
-        prop_assert!(complaint.is_some() && record.held);
+        let Parsed { record, lease, .. } = read(&data);
+        prop_assert!(lease.is_err() && record.held);
         prop_assert_eq!(record.lease, LEASE_LONGEST);
         prop_assert_eq!(lease_of_term(&data), None);
     }
 
     #[test]
     fn a_damaged_record_is_never_free_for_nothing(at in 0usize..200, byte: u8) {
-        let mut data = held(&ENTRY, CANDIDATE, &settings());
+        let mut data = held(&ENTRY, CANDIDATE, Vec::new(), &settings());
         let at = at % data.len();
         data[at] = byte;
         let record = read(&data).record;

@@ -1,0 +1,106 @@
+//! The command's guard: takes the machine's orders, and reports as events of the machine. A guard that does not take an
+//! order is killed.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use crate::core::event::Event;
+use crate::core::order::{Order, Report};
+use crate::guard::handle::Handle;
+use crate::observe::words;
+
+pub(super) struct CommandGuard {
+    guard: Handle,
+    state: State,
+    /// The guards of auxiliary commands, which are not orphans of the command.
+    spared: Vec<i32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Alive,
+    Gone,
+    /// The guard is gone, and the processes that it left are being killed.
+    EndingOrphans,
+}
+
+impl CommandGuard {
+    pub fn new(guard: Handle, spared: &[i32]) -> Self {
+        Self { guard, state: State::Alive, spared: spared.to_vec() }
+    }
+
+    /// Does not wait.
+    pub fn send(&mut self, order: &Order) {
+        tracing::debug!(?order, "Ordered");
+        if self.state == State::Alive {
+            // The death of a guard is reported by its handle.
+            if let Err(error) = self.guard.send(order).or_else(unless_gone) {
+                self.kill(&format!("took no order ({error})"));
+            }
+        }
+    }
+
+    /// The guard's end is reported as usual.
+    pub fn kill(&self, why: &str) {
+        tracing::error!(pid = self.guard.pid(), "The guard {why} and was killed");
+        self.guard.kill();
+    }
+
+    /// After the guard's death; [`CommandGuard::next`] reports when the last orphan is gone.
+    pub fn end_orphans(&mut self) {
+        self.state = State::EndingOrphans;
+    }
+
+    /// The next report of the guard, or the end of its orphans. Cancel-safe.
+    pub async fn next(&mut self) -> Event {
+        match self.state {
+            State::Gone => std::future::pending().await,
+            State::EndingOrphans => {
+                let complain = |error| {
+                    tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
+                };
+                self.guard.end_orphans(&self.spared, complain).await;
+                self.state = State::Gone;
+                Event::OrphansEnded
+            }
+            State::Alive => {
+                if let Some(report) = self.guard.recv().await {
+                    log_report(report);
+                    Event::Guard(report)
+                } else {
+                    self.state = State::Gone;
+                    Event::GuardGone
+                }
+            }
+        }
+    }
+
+    /// Ends the guard; waits at most for `limit`.
+    pub async fn dismiss(self, limit: Duration) {
+        let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;
+        tracing::debug!(in_time = dismissed.is_ok(), "Guard was dismissed");
+    }
+}
+
+fn unless_gone(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Ok(()),
+        _ => Err(error),
+    }
+}
+
+fn log_report(report: Report) {
+    match report {
+        Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
+        Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
+        Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
+        Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
+        Report::Stuck { survivors, .. } => {
+            tracing::error!(
+                survivors,
+                "Processes survive SIGKILL (uninterruptible sleep?); the lease is left to run out, and is not released"
+            );
+        }
+        Report::TreeEnded { cause, .. } => tracing::debug!(?cause, "Tree ended"),
+    }
+}
