@@ -24,6 +24,8 @@ mod properties;
 mod reach;
 #[path = "model/rules.rs"]
 mod rules;
+#[path = "model/symmetry.rs"]
+mod symmetry;
 #[path = "model/trace.rs"]
 mod trace;
 #[path = "model/verdict.rs"]

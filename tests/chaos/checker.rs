@@ -5,23 +5,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::fault::Kind;
 use super::nemesis::Strike;
 use super::world::{History, View};
 use crate::support::diary::Entry;
 
 /// Everything that is judged.
 pub struct Evidence<'a> {
-    pub entries: &'a [Entry],
+    /// One diary for each slot: what the commands of its leaders wrote.
+    pub diaries: &'a [Vec<Entry>],
+    /// Jobs that run once: the key and the token of each start.
+    pub jobs: &'a [(String, i64)],
     pub strikes: &'a [Strike],
     pub history: &'a History,
-    pub session_timeout: Duration,
+    /// Of the host whose lease is the longest.
+    pub longest_lease: Duration,
     pub began: Duration,
     pub ended: Duration,
 }
 
-/// One run of the command: one term.
+/// One run of the command: one term of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
+    pub slot: usize,
     pub token: i64,
     pub host: String,
     pub began: Duration,
@@ -50,6 +56,8 @@ pub struct Findings {
     pub orphans: Vec<(String, i32, Duration)>,
     /// Starts whose token is not greater than the one before.
     pub token_disorder: Vec<(i64, i64)>,
+    /// Jobs that were started twice.
+    pub repeated: Vec<String>,
     pub watched: Duration,
     /// While a quorum and a whole host connected to it were there.
     pub possible: Duration,
@@ -63,8 +71,13 @@ pub struct Findings {
 
 /// A tree that lives so long after both of its keepers is an orphan, and not just slow to die.
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
-/// A thawed host needs so long to be scheduled, and to kill what it must.
+/// A thawed host needs at most so long to be scheduled, and to kill what it must.
 const THAW: Duration = Duration::from_secs(1);
+/// How long a lease lasts at least from when its holder was in touch and then struck: the last renewal was sent an eighth
+/// of it before; the rest is for a slow one.
+fn surely_runs(lease: Duration) -> Duration {
+    lease * 3 / 4
+}
 
 impl Findings {
     /// What breaks the promise.
@@ -78,21 +91,25 @@ impl Findings {
         });
         let orphans = self.orphans.iter().map(|(host, pid, length)| format!("orphan {pid} on {host} for {length:?}"));
         let tokens = self.token_disorder.iter().map(|(one, other)| format!("token {other} came after {one}"));
-        overlaps.chain(orphans).chain(tokens).collect()
+        let repeated = self.repeated.iter().map(|key| format!("job {key} was started twice"));
+        overlaps.chain(orphans).chain(tokens).chain(repeated).collect()
     }
 }
 
 pub fn judge(evidence: &Evidence) -> Findings {
-    let trees = trees(evidence.entries);
-    let runs: Vec<Run> = trees.iter().map(|tree| tree.run.clone()).collect();
+    let slots = evidence.diaries.iter().enumerate();
+    let slots: Vec<Vec<Tree>> = slots.map(|(slot, entries)| trees(slot, entries)).collect();
+    let mut runs: Vec<Run> = slots.iter().flatten().map(|tree| tree.run.clone()).collect();
+    runs.sort_by_key(|run| run.began);
     let alive = spans(runs.iter().map(|run| (run.began, run.ended)));
     let possible = possible_spans(&evidence.history.views, evidence.ended);
     let idle = minus(&possible, &alive);
     let length = |spans: &[Span]| spans.iter().map(|span| span.1.saturating_sub(span.0)).sum();
     Findings {
-        overlaps: overlaps(&trees, evidence),
+        overlaps: slots.iter().flat_map(|trees| overlaps(trees, evidence)).collect(),
         orphans: orphans(evidence),
-        token_disorder: token_disorder(&runs),
+        token_disorder: slots.iter().flat_map(|trees| token_disorder(trees)).collect(),
+        repeated: repeated(&runs, evidence),
         watched: evidence.ended.saturating_sub(evidence.began),
         possible: length(&possible),
         running: length(&alive),
@@ -110,16 +127,18 @@ struct Tree {
     found_lock_taken: bool,
 }
 
-fn trees(entries: &[Entry]) -> Vec<Tree> {
-    let mut trees: BTreeMap<i64, Tree> = BTreeMap::new();
+/// A tree is known by its token and its host: two hosts with one token have two trees.
+fn trees(slot: usize, entries: &[Entry]) -> Vec<Tree> {
+    let mut trees: BTreeMap<(i64, &str), Tree> = BTreeMap::new();
     let mut daemons = BTreeSet::new();
     for entry in entries {
-        let process = (entry.token, entry.pid);
+        let process = (entry.token, entry.id.as_str(), entry.pid);
         if entry.event == "orphan" {
             daemons.insert(process);
         }
-        let tree = trees.entry(entry.token).or_insert_with(|| Tree {
+        let tree = trees.entry((entry.token, entry.id.as_str())).or_insert_with(|| Tree {
             run: Run {
+                slot,
                 token: entry.token,
                 host: entry.id.clone(),
                 began: entry.at,
@@ -157,15 +176,15 @@ fn overlaps(trees: &[Tree], evidence: &Evidence) -> Vec<Overlap> {
                     earlier: earlier.run.clone(),
                     later: later.run.clone(),
                     length: earlier.run.tree_ended.saturating_sub(*first).max(Duration::from_micros(1)),
-                    apart: stated_limit(&earlier.run, &later.run, *first, evidence),
+                    apart: stated_limit(&earlier.run, &later.run, evidence),
                 });
             }
         }
         // Two processes of one run do not contend for the lock; one of an earlier run holds it, alive but silent.
         if let (true, false, Some(earlier)) = (later.found_lock_taken, seen, trees[..index].last()) {
-            let silent = trees[..index].iter().find_map(|tree| {
-                stated_limit(&tree.run, &later.run, later.run.began, evidence).map(|limit| (&tree.run, limit))
-            });
+            let silent = trees[..index]
+                .iter()
+                .find_map(|tree| stated_limit(&tree.run, &later.run, evidence).map(|limit| (&tree.run, limit)));
             overlaps.push(Overlap {
                 earlier: silent.map_or(&earlier.run, |(run, _)| run).clone(),
                 later: later.run.clone(),
@@ -177,23 +196,26 @@ fn overlaps(trees: &[Tree], evidence: &Evidence) -> Vec<Overlap> {
     overlaps
 }
 
-/// Overlaps that the design does not promise to prevent.
-fn stated_limit(earlier: &Run, later: &Run, first: Duration, evidence: &Evidence) -> Option<&'static str> {
-    let strikes = evidence.strikes;
+/// Overlaps that the design does not promise to prevent: how they must have come about, and how long they may last.
+fn stated_limit(earlier: &Run, later: &Run, evidence: &Evidence) -> Option<&'static str> {
+    let befell = |strike: &&Strike| earlier.began < strike.ended && strike.began <= later.began;
     let suspended = |strike: &Strike| {
-        let kinds = [Some(strike.kind), strike.also];
-        let suspends = kinds.into_iter().flatten().any(super::fault::Kind::suspends_the_host);
-        let during = strike.began <= later.began && strike.ended + THAW >= first;
-        suspends && during && strike.host == earlier.host && earlier.began < strike.ended
+        let slept_through_its_lease = later.began >= strike.began + surely_runs(strike.lease);
+        let killed_on_waking = earlier.tree_ended.max(later.began) <= strike.ended + THAW;
+        let is_the_host = strike.host == earlier.host && strike.involves(Kind::suspends_the_host);
+        is_the_host && slept_through_its_lease && killed_on_waking
     };
     let deleted = |strike: &Strike| {
-        let until = strike.ended + 2 * evidence.session_timeout;
-        strike.kind == super::fault::Kind::DeleteBase && (strike.began..until).contains(&later.began)
+        let killed_with_its_lease = earlier.tree_ended <= strike.ended + evidence.longest_lease + THAW;
+        let on_the_new_base = later.began < strike.ended + 2 * evidence.longest_lease;
+        strike.involves(|kind| kind == Kind::DeleteBase) && killed_with_its_lease && on_the_new_base
     };
-    if strikes.iter().any(suspended) {
-        return Some("whole host suspended");
-    }
-    strikes.iter().any(deleted).then_some("whole base deleted")
+    let mut strikes = evidence.strikes.iter().filter(befell);
+    strikes.find_map(|strike| match strike {
+        _ if suspended(strike) => Some("whole host suspended"),
+        _ if deleted(strike) => Some("whole base deleted"),
+        _ => None,
+    })
 }
 
 fn orphans(evidence: &Evidence) -> Vec<(String, i32, Duration)> {
@@ -202,9 +224,27 @@ fn orphans(evidence: &Evidence) -> Vec<(String, i32, Duration)> {
     lasting.filter(|(_, _, length)| *length > ORPHAN_GRACE).collect()
 }
 
-fn token_disorder(runs: &[Run]) -> Vec<(i64, i64)> {
-    let pairs = runs.windows(2).map(|pair| (pair[0].token, pair[1].token));
+fn token_disorder(trees: &[Tree]) -> Vec<(i64, i64)> {
+    let pairs = trees.windows(2).map(|pair| (pair[0].run.token, pair[1].run.token));
     pairs.filter(|(one, other)| one >= other).collect()
+}
+
+/// A job whose marker was deleted in between may run again.
+fn repeated(runs: &[Run], evidence: &Evidence) -> Vec<String> {
+    let mut before: BTreeMap<&str, Duration> = BTreeMap::new();
+    let mut repeated = Vec::new();
+    for (key, token) in evidence.jobs {
+        let Some(run) = runs.iter().find(|run| run.token == *token) else { continue };
+        let Some(before) = before.insert(key, run.began) else { continue };
+        let forgets = |strike: &Strike| {
+            let between = strike.ended >= before && strike.began <= run.began;
+            between && strike.involves(|kind| kind == Kind::DeleteBase)
+        };
+        if !evidence.strikes.iter().any(forgets) {
+            repeated.push(key.clone());
+        }
+    }
+    repeated
 }
 
 type Span = (Duration, Duration);
@@ -257,121 +297,5 @@ fn recoveries(evidence: &Evidence, alive: &[Span]) -> Vec<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ensemble::Mode;
-    use crate::fault::Kind;
-
-    fn ms(milliseconds: u64) -> Duration {
-        Duration::from_millis(milliseconds)
-    }
-
-    fn run(host: &str, token: i64, from: u64, to: u64) -> Vec<Entry> {
-        let entry = |at, event: &str| Entry {
-            at: ms(at),
-            event: event.to_owned(),
-            pid: 1,
-            token,
-            id: host.to_owned(),
-            told: Vec::new(),
-        };
-        [vec![entry(from, "start")], (from..=to).step_by(5).map(|at| entry(at, "alive")).collect()].concat()
-    }
-
-    fn judged(entries: &[Entry], strikes: &[Strike], history: &History) -> Findings {
-        let session_timeout = ms(2000);
-        judge(&Evidence { entries, strikes, history, session_timeout, began: ms(0), ended: ms(10_000) })
-    }
-
-    fn strike(kind: Kind, host: &str, began: u64, ended: u64) -> Strike {
-        Strike {
-            number: 1,
-            kind,
-            also: None,
-            host: host.to_owned(),
-            nodes: Vec::new(),
-            hit_holder: true,
-            began: ms(began),
-            ended: ms(ended),
-            missed: false,
-        }
-    }
-
-    #[test]
-    fn runs_one_after_the_other_are_no_violation() {
-        let entries = [run("h0", 1, 0, 100), run("h1", 2, 110, 200)].concat();
-        let findings = judged(&entries, &[], &History::default());
-        assert_eq!(findings.violations(), Vec::<String>::new());
-        assert_eq!(findings.running, ms(190));
-    }
-
-    #[test]
-    fn an_overlap_is_found_with_its_length() {
-        let entries = [run("h0", 1, 0, 150), run("h1", 2, 110, 200)].concat();
-        let findings = judged(&entries, &[], &History::default());
-        assert_eq!(findings.overlaps.len(), 1);
-        assert_eq!(findings.overlaps[0].length, ms(40));
-        assert_eq!(findings.violations().len(), 1);
-    }
-
-    #[test]
-    fn a_daemon_that_lives_on_is_an_overlap_too() {
-        let mut entries = [run("h0", 1, 0, 100), run("h1", 2, 110, 200)].concat();
-        let daemon = |at, event: &str| Entry {
-            at: ms(at),
-            event: event.to_owned(),
-            pid: 2,
-            token: 1,
-            id: "h0".to_owned(),
-            told: Vec::new(),
-        };
-        entries.extend([daemon(50, "orphan"), daemon(130, "alive")]);
-        let findings = judged(&entries, &[], &History::default());
-        assert_eq!(findings.violations().len(), 1);
-        assert_eq!(findings.runs[0].ended, ms(100));
-    }
-
-    #[test]
-    fn a_lock_that_is_taken_is_a_violation_without_any_stamp() {
-        let mut entries = [run("h0", 1, 0, 100), run("h1", 2, 110, 200)].concat();
-        entries.push(Entry {
-            at: ms(110),
-            event: "OVERLAP".to_owned(),
-            pid: 1,
-            token: 2,
-            id: "h1".to_owned(),
-            told: Vec::new(),
-        });
-        assert_eq!(judged(&entries, &[], &History::default()).violations().len(), 1);
-    }
-
-    #[test]
-    fn a_suspended_host_is_reported_apart_and_only_that_host() {
-        let entries = [run("h0", 1, 0, 100), run("h1", 2, 3000, 4000), run("h0", 1, 3500, 3510)].concat();
-        let suspended = judged(&entries, &[strike(Kind::FreezeHost, "h0", 100, 3490)], &History::default());
-        assert_eq!(suspended.overlaps[0].length, ms(10));
-        assert_eq!(suspended.violations(), Vec::<String>::new());
-        let another = judged(&entries, &[strike(Kind::FreezeHost, "h1", 100, 3490)], &History::default());
-        assert_eq!(another.violations().len(), 1);
-    }
-
-    #[test]
-    fn tokens_that_do_not_grow_and_lasting_orphans_are_violations() {
-        let entries = [run("h0", 2, 0, 100), run("h1", 1, 110, 200)].concat();
-        let mut history = History::default();
-        history.orphans.insert(("h0".to_owned(), 7), (ms(0), ms(1500)));
-        history.orphans.insert(("h0".to_owned(), 8), (ms(0), ms(500)));
-        assert_eq!(judged(&entries, &[], &history).violations().len(), 2);
-    }
-
-    #[test]
-    fn only_what_was_possible_counts_as_missed() {
-        let view = |at, possible| View { at: ms(at), modes: [Mode::Away; 3], possible };
-        let history = History { views: vec![view(0, true), view(1000, false), view(2000, true)], ..History::default() };
-        let entries = [run("h0", 1, 0, 500), run("h0", 2, 2500, 10_000)].concat();
-        let findings = judged(&entries, &[], &history);
-        assert_eq!(findings.idle_though_possible, ms(1000));
-        assert_eq!(findings.longest_idle, ms(500));
-        assert_eq!(findings.possible, ms(9000));
-    }
-}
+#[path = "checker_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use super::dice::Dice;
 use super::lab::Node;
+use super::settings::{Election, HostDraw};
 use crate::support::diary::now;
 use crate::support::subject::{guards_of, is_alive};
 
@@ -25,9 +26,24 @@ pub struct Setup {
     pub diary: PathBuf,
     pub logs: PathBuf,
     pub session_timeout: Duration,
-    pub recipe: &'static str,
+    pub priority: i16,
+    pub election: Election,
     pub base: String,
 }
+
+impl Setup {
+    pub fn of(&self, host: &HostDraw) -> Self {
+        Self { session_timeout: host.session_timeout, priority: host.priority, ..self.clone() }
+    }
+
+    /// Of the commands in one slot.
+    pub fn diary(&self, slot: usize) -> PathBuf {
+        PathBuf::from(format!("{}.{slot}", self.diary.display()))
+    }
+}
+
+/// Calls within so long are for one job.
+const JOB: Duration = Duration::from_secs(4);
 
 #[derive(Debug)]
 pub struct Host {
@@ -73,8 +89,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Without a PID namespace a daemon outlives guard and supervisor, if both are killed or stopped together: a stated
-    /// limit.
+    /// Without a PID namespace a daemon outlives supervisor, guard and sentinel, if all are stopped together: a stated limit.
     pub fn needs_one_keeper(&self) -> bool {
         self.contain != "pid-namespace" && self.leaves_a_daemon()
     }
@@ -83,8 +98,10 @@ impl Shape {
         self.witness.iter().any(|option| option == "daemonise")
     }
 
-    fn throw(dice: &mut Dice) -> Self {
+    /// `ends`: a job has to, or none but the first would ever run.
+    fn throw(dice: &mut Dice, ends: bool) -> Self {
         let ending = match dice.below(8) {
+            _ if ends => Some(format!("exit-after={}", 500 + dice.below(3000))),
             0..=2 => None,
             3 | 4 => Some("ignore-term".to_owned()),
             5 | 6 => Some(format!("linger={}", 300 + dice.below(1700))),
@@ -109,6 +126,11 @@ impl Host {
         let state =
             State { dice, runs: 0, current: None, start_at: Some(Duration::ZERO), stopped: false, journal: Vec::new() };
         Self { node, connect, setup, state: Mutex::new(state) }
+    }
+
+    /// How long its leases last.
+    pub fn lease(&self) -> Duration {
+        self.setup.session_timeout
     }
 
     /// Notices an end, and starts the supervisor again when it is time.
@@ -208,7 +230,7 @@ impl Host {
 
     fn start(&self, state: &mut State) {
         state.runs += 1;
-        let mut shape = Shape::throw(&mut state.dice);
+        let mut shape = Shape::throw(&mut state.dice, self.setup.election.runs_once);
         // So that most hosts can be struck by every fault.
         if shape.needs_one_keeper() && state.dice.percent(60) {
             shape.contain = "pid-namespace";
@@ -235,14 +257,32 @@ impl Host {
     }
 
     fn arguments(&self, command: &mut Command, shape: &Shape) {
+        let Setup { election, .. } = &self.setup;
         let setup = &self.setup;
         command
             .args(["--connect", &self.connect, "--path", &setup.base, "--id", &self.node.name])
             .args(["--session-timeout", &format!("{}ms", setup.session_timeout.as_millis())])
-            .args(["--recipe", setup.recipe, "--contain", shape.contain, "--on-pause", shape.on_pause])
-            .args(["--on-exit", "rejoin", "--stop-timeout", "1s", "--log-level", "debug", "--"])
-            .arg(&setup.witness)
+            .args(["--recipe", election.recipe, "--contain", shape.contain, "--on-pause", shape.on_pause])
+            .args(["--leaders", &election.leaders.to_string(), "--stop-timeout", "1s", "--log-level", "debug"]);
+        if setup.priority != 0 {
+            command.args(["--priority", &setup.priority.to_string()]);
+        }
+        if election.preempts {
+            command.args(["--preempt-after", "1s"]);
+        }
+        let key = election.runs_once.then(|| (now().as_millis() / JOB.as_millis()).to_string());
+        match &key {
+            Some(key) => command.args(["--slot", key]),
+            None => command.args(["--on-exit", "rejoin"]),
+        };
+        let noted = "[ -z \"$1\" ] || echo $1 $ZK_LEADER_TOKEN >>$2.jobs";
+        let script =
+            format!("{noted}; diary=$2.$ZK_LEADER_SLOT; shift 2; witness=$1; shift; exec $witness $diary \"$@\"");
+        let key = key.unwrap_or_default();
+        command
+            .args(["--", "sh", "-c", &script, "sh", &key])
             .arg(&setup.diary)
+            .arg(&setup.witness)
             .args(&shape.witness);
     }
 

@@ -1,7 +1,8 @@
 //! Chaos: three real `ZooKeeper` servers and several hosts in network namespaces of their own, broken in every way that a
 //! seed thinks of, mostly where it hurts; the commands' own diaries tell whether the promise was kept.
 //!
-//! `make chaos SEEDS=1-3 FAULTS=170` runs more of it. `CHAOS_PROGRAM` puts another build to the test.
+//! A seed is drawn for each run, and told: `CHAOS_SEEDS=n` runs it again. `make chaos SEEDS=1-3 FAULTS=170` runs more.
+//! `CHAOS_PROGRAM` puts another build to the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod checker;
@@ -54,9 +55,12 @@ fn no_two_commands_ever_run_at_once_whatever_breaks() {
     for settings in Settings::of_this_run() {
         let story = run(&settings);
         tell(&settings, &story);
-        violations
-            .extend(story.findings.violations().into_iter().map(|text| format!("seed {}: {text}", settings.seed)));
-        violations.extend(story.leftovers.candidates.iter().map(|name| format!("seed {}: left {name}", settings.seed)));
+        violations.extend(
+            story.findings.violations().into_iter().map(|text| format!("CHAOS_SEEDS={}: {text}", settings.seed)),
+        );
+        violations.extend(
+            story.leftovers.candidates.iter().map(|name| format!("CHAOS_SEEDS={}: left {name}", settings.seed)),
+        );
         sabotage = settings.control;
     }
     match sabotage {
@@ -75,7 +79,7 @@ fn run(settings: &Settings) -> Story {
 
     let began = now();
     let mut dice = Dice::new(settings.seed);
-    let plan = fault::plan(&mut dice, settings.faults, settings.session_timeout);
+    let plan = fault::plan(settings.seed, &mut dice, settings.faults, settings.session_timeout);
     let mut nemesis = Nemesis::new(world, dice);
     for fault in &plan {
         nemesis.strike(fault);
@@ -86,10 +90,13 @@ fn run(settings: &Settings) -> Story {
     let leftovers = bring_to_an_end(world);
     assert!(recovered, "all is healed, and no command runs; see {}", settings.report.display());
 
-    let entries = diary::entries_of(world.tail.path());
+    let diaries: Vec<_> = world.tails.iter().map(|tail| diary::entries_of(tail.path())).collect();
+    let jobs = world.jobs();
     let history = std::mem::take(&mut *world.history.lock().unwrap());
-    let session_timeout = settings.session_timeout;
-    let evidence = Evidence { entries: &entries, strikes: &strikes, history: &history, session_timeout, began, ended };
+    let longest_lease = world.hosts.iter().map(Host::lease).max().unwrap();
+    let (diaries, jobs, strikes_seen, history_seen) = (diaries.as_slice(), jobs.as_slice(), &strikes, &history);
+    let evidence =
+        Evidence { diaries, jobs, strikes: strikes_seen, history: history_seen, longest_lease, began, ended };
     let findings = checker::judge(&evidence);
     let lives = world.hosts.iter().flat_map(Host::journal).collect();
     Story { findings, strikes, rescues, leftovers, history, lives, began, ended }

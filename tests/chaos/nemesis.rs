@@ -27,6 +27,14 @@ pub struct Strike {
     pub ended: Duration,
     /// A part of it could not be done (no quorum for an operator, no freezer in the kernel).
     pub missed: bool,
+    /// How long the leases of that host last.
+    pub lease: Duration,
+}
+
+impl Strike {
+    pub fn involves(&self, is_meant: impl Fn(Kind) -> bool) -> bool {
+        [Some(self.kind), self.also].into_iter().flatten().any(is_meant)
+    }
 }
 
 /// How long it waits for a holder to aim at.
@@ -63,7 +71,8 @@ impl<'a> Nemesis<'a> {
         }
         let holder = self.world.holder().or_else(|| self.world.heir());
         let aim = self.aim(holder.filter(|_| fault.at_holder));
-        let (kind, also) = (self.possible_kind(fault.kind, &aim), fault.also);
+        let kind = self.possible_kind(fault.kind, &aim);
+        let also = fault.also.map(|also| self.possible_kind(also, &aim)).filter(|also| *also != kind);
         let began = now();
         let mut done = self.break_it(kind, &aim, fault.length);
         if let Some(also) = also {
@@ -82,6 +91,7 @@ impl<'a> Nemesis<'a> {
             began,
             ended: now(),
             missed: !done,
+            lease: self.world.hosts[aim.host].lease(),
         });
         self.world.heal();
         wait::pass(fault.rest);
@@ -127,11 +137,21 @@ impl<'a> Nemesis<'a> {
         let host = &self.world.hosts[aim.host];
         let one_keeper = host.shape().is_some_and(|shape| shape.needs_one_keeper());
         match kind {
-            Kind::KillBoth if one_keeper => Kind::KillSupervisor,
-            Kind::PauseBoth | Kind::PauseHost if one_keeper => Kind::PauseSupervisor,
-            Kind::FreezeHost if host.node.freezer().is_none() => self.possible_kind(Kind::PauseHost, aim),
+            Kind::PauseHost if one_keeper => Kind::PauseBoth,
+            Kind::FreezeHost if host.node.freezer().is_none() || !self.is_in_touch(aim.host) => {
+                self.possible_kind(Kind::PauseHost, aim)
+            }
             kind => kind,
         }
+    }
+
+    /// For two renewals at least, so that the lease of a holder that is frozen now has begun just before.
+    fn is_in_touch(&self, host: usize) -> bool {
+        let is_whole = || {
+            let is_possible = self.world.view().is_some_and(|view| view.possible);
+            is_possible && self.world.hosts[host].is_up() && !self.world.hosts[host].servers_in_touch().is_empty()
+        };
+        wait::held_within(PATIENCE, is_whole) && !wait::held_within(self.world.hosts[host].lease() / 4, || !is_whole())
     }
 
     /// Whether all of it could be done.
@@ -259,7 +279,7 @@ impl<'a> Nemesis<'a> {
         match kind {
             Kind::DeleteCandidate => operator.delete_candidate(host),
             Kind::DeleteElection => operator.delete_election(),
-            Kind::DeleteLease => operator.delete_lease(),
+            Kind::DeleteLease => operator.delete_lease(operator.slot_of(host)),
             Kind::DeleteBase => operator.delete_base(),
             _ => self.kill_taker(aim),
         }
@@ -269,13 +289,14 @@ impl<'a> Nemesis<'a> {
     /// waits, it leaves a chain of two leases to whoever comes third.
     fn kill_taker(&self, aim: &Aim) -> bool {
         self.world.network.cut(&[World::node_of(aim.host)], &[0, 1, 2]);
-        let first = &self.world.hosts[aim.host].node.name;
-        if !self.world.operator.delete_candidate(first) {
+        let (first, operator) = (&self.world.hosts[aim.host].node.name, &self.world.operator);
+        let slot = operator.slot_of(first);
+        if !operator.delete_candidate(first) {
             return false;
         }
         let mut taker = None;
         wait::held_within(Duration::from_secs(1), || {
-            taker = self.world.operator.holder().filter(|id| id != first).and_then(|id| self.world.host_called(&id));
+            taker = operator.holder(slot).filter(|id| id != first).and_then(|id| self.world.host_called(&id));
             taker.is_some()
         });
         if let Some(taker) = taker {

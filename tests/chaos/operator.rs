@@ -16,6 +16,7 @@ pub struct Operator {
     node: Node,
     servers: String,
     base: String,
+    leaders: usize,
 }
 
 /// What is left under the base.
@@ -26,8 +27,13 @@ pub struct Leftovers {
 }
 
 impl Operator {
-    pub fn new(node: Node, servers: String, base: String) -> Self {
-        Self { node, servers, base }
+    pub fn new(node: Node, servers: String, base: String, leaders: usize) -> Self {
+        Self { node, servers, base, leaders }
+    }
+
+    /// The lease record of a slot.
+    fn lease(&self, slot: usize) -> String {
+        if self.leaders == 1 { format!("{}/lease", self.base) } else { format!("{}/slots/{slot}/lease", self.base) }
     }
 
     /// Deletes the first candidate of this host.
@@ -63,8 +69,8 @@ impl Operator {
         .is_some()
     }
 
-    pub fn delete_lease(&self) -> bool {
-        let lease = format!("{}/lease", self.base);
+    pub fn delete_lease(&self, slot: usize) -> bool {
+        let lease = self.lease(slot);
         self.errand(|client| async move { client.delete(&lease, None).await }).is_some()
     }
 
@@ -87,9 +93,14 @@ impl Operator {
         .is_some()
     }
 
+    /// The slot that this host holds, or one that it might.
+    pub fn slot_of(&self, host: &str) -> usize {
+        (1..self.leaders).find(|&slot| self.holder(slot).is_some_and(|id| id == host)).unwrap_or(0)
+    }
+
     /// The id in the lease record, if it is held.
-    pub fn holder(&self) -> Option<String> {
-        let lease = format!("{}/lease", self.base);
+    pub fn holder(&self, slot: usize) -> Option<String> {
+        let lease = self.lease(slot);
         let (data, _) = self.errand(|client| async move { client.get_data(&lease).await })?;
         let record: serde_json::Value = serde_json::from_slice(&data).ok()?;
         (record["state"] == "held").then(|| record["holder"]["id"].as_str().map(str::to_owned))?

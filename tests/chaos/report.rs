@@ -45,6 +45,7 @@ impl Report<'_> {
             line(&format!("  apart: {limit}"), told(&self.overlaps(Some(limit))));
         }
         line("orphans", findings.orphans.len().to_string());
+        line("jobs started twice", findings.repeated.len().to_string());
         line("tokens out of order", findings.token_disorder.len().to_string());
         line("candidates left behind", self.leftovers.candidates.len().to_string());
         line("watched", seconds(findings.watched));
@@ -55,15 +56,15 @@ impl Report<'_> {
         line("from healing to a command", format!("median {median}, 95 % {late}, at most {last}"));
         let settings = self.settings;
         let control = settings.control.as_ref().map(|name| format!(", sabotaged by {name}")).unwrap_or_default();
-        let (seed, recipe, svg) = (settings.seed, settings.recipe, settings.report.with_extension("svg"));
-        format!("\nchaos, seed {seed}, {recipe}{control}: {}\n{text}", svg.display())
+        let (seed, election, svg) = (settings.seed, settings.election.told(), settings.report.with_extension("svg"));
+        format!("\nchaos, CHAOS_SEEDS={seed}, {election}{control}: {}\n{text}", svg.display())
     }
 
     pub fn json(&self) -> Value {
         let findings = self.findings;
         json!({
             "seed": self.settings.seed,
-            "recipe": self.settings.recipe,
+            "election": self.settings.election.told(),
             "session_timeout_ms": milliseconds(self.settings.session_timeout),
             "hosts": self.settings.hosts,
             "faults": self.strikes.len(),

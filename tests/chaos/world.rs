@@ -30,7 +30,8 @@ pub struct World {
     pub hosts: Vec<Host>,
     pub network: Network,
     pub operator: Operator,
-    pub tail: Tail,
+    /// One for each slot.
+    pub tails: Vec<Tail>,
     pub history: Mutex<History>,
     /// When the ensemble last took a write of ours.
     last_write: Mutex<Duration>,
@@ -79,15 +80,21 @@ impl World {
             lab.nodes[..SERVERS].iter().map(|node| format!("{}:{CLIENT_PORT}", node.address)).collect();
         let hosts = (0..settings.hosts).map(|index| {
             let connect = reach(index).map(|server| addresses[server].clone()).collect::<Vec<_>>().join(",");
-            Host::new(lab.nodes[SERVERS + index].clone(), connect, setup.clone(), dice.for_the())
+            let setup = setup.of(&settings.election.hosts[index]);
+            Host::new(lab.nodes[SERVERS + index].clone(), connect, setup, dice.for_the())
         });
-        let operator = Operator::new(lab.nodes.last().unwrap().clone(), addresses.join(","), setup.base.clone());
+        let operator = Operator::new(
+            lab.nodes.last().unwrap().clone(),
+            addresses.join(","),
+            setup.base.clone(),
+            settings.election.leaders,
+        );
         let world = World {
             hosts: hosts.collect(),
             ensemble,
             network,
             operator,
-            tail: Tail::of(setup.diary.clone()),
+            tails: (0..settings.election.leaders).map(|slot| Tail::of(setup.diary(slot))).collect(),
             history: Mutex::default(),
             last_write: Mutex::new(now()),
             finished: AtomicBool::new(false),
@@ -106,14 +113,22 @@ impl World {
         self.history.lock().unwrap().views.last().copied()
     }
 
-    /// The host that runs the command now.
+    /// The host that runs the command now; of several, the one that wrote last.
     pub fn holder(&self) -> Option<usize> {
-        self.host_called(&self.tail.running()?.id)
+        let running = self.tails.iter().filter_map(Tail::running).max_by_key(|entry| entry.at);
+        self.host_called(&running?.id)
     }
 
-    /// The host that the lease record names: it runs the command, or is about to.
+    /// Jobs that run once: the key and the token of each start, in the order of their starts.
+    pub fn jobs(&self) -> Vec<(String, i64)> {
+        let text = std::fs::read_to_string(self.lab.directory().join("diary.jobs")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.filter_map(|(key, token)| Some((key.to_owned(), token.parse().ok()?))).collect()
+    }
+
+    /// The host that a lease record names: it runs the command, or is about to.
     pub fn heir(&self) -> Option<usize> {
-        self.host_called(&self.operator.holder()?)
+        (0..self.tails.len()).find_map(|slot| self.host_called(&self.operator.holder(slot)?))
     }
 
     pub fn host_called(&self, name: &str) -> Option<usize> {
@@ -241,7 +256,8 @@ fn setup(settings: &Settings, diary: PathBuf) -> Setup {
         diary,
         logs: settings.report.clone(),
         session_timeout: settings.session_timeout,
-        recipe: settings.recipe,
+        priority: 0,
+        election: settings.election.clone(),
         base: "/zk-leader-run/chaos".to_owned(),
     }
 }

@@ -5,6 +5,8 @@ mod answers;
 mod completions;
 mod documents;
 mod file;
+#[path = "../support/golden.rs"]
+mod golden;
 mod man;
 mod meaning;
 mod refusals;
@@ -14,10 +16,10 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use golden::golden;
 use zk_leader_run::cli::{self, EarlyExit, Stream, reference};
 use zk_leader_run::config::source::surroundings::Surroundings;
 use zk_leader_run::config::{Config, ctl, load};
@@ -84,17 +86,4 @@ fn each_is_refused(mistakes: &[Mistake]) {
         }
         assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{typed:?} was connected");
     }
-}
-/// Compares with a committed file, or rewrites it under UPDATE=1.
-fn golden(file: &str, actual: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
-    if std::env::var_os("UPDATE").is_some_and(|update| update == "1") {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, actual).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        expected == actual,
-        "{file} is stale; rewrite it with UPDATE=1 and look at the difference. It would be:\n{actual}"
-    );
 }

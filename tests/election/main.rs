@@ -28,6 +28,7 @@ mod release;
 mod releaser;
 mod standstill;
 mod successive_waits;
+mod suspend;
 mod waiting;
 
 use support::election::LEASE;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_leader_run::core::action::{Action, Entry, PhaseName, Transition, Why};
 use zk_leader_run::core::event::{Event, Nonce, Record, Request};
 use zk_leader_run::core::machine::Machine;
-use zk_leader_run::core::order::{Deadlines, Order, Report, RunId};
+use zk_leader_run::core::order::{Deadlines, Order, Report, RunId, Slot};
 use zk_leader_run::core::settings::Guarantee;
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
@@ -40,6 +40,8 @@ pub struct Onlooker {
     guard_gone: bool,
     lapsed: bool,
     done: bool,
+    /// The slot that was seen last in the line.
+    shown: Slot,
     /// The record that was seen last, and since when nobody has run under a newer one.
     sighting: Option<(Record, Sighting)>,
     /// The wait that goes with the last take-over.
@@ -63,6 +65,7 @@ impl Onlooker {
             guard_gone: false,
             lapsed: false,
             done: false,
+            shown: Slot::default(),
             sighting: None,
             not_before: Sighting::ZERO,
             finished: None,
@@ -87,7 +90,10 @@ impl Onlooker {
             Event::Guard(Report::TreeEnded { run, .. }) => self.tree_ended(now, Some(run)),
             Event::GuardGone => self.guard_gone = true,
             Event::OrphansEnded if self.guard_gone => self.tree_ended(now, None),
-            Event::Seen { view, .. } if self.is_answer(event) => self.sees_record(now, view.record),
+            Event::Seen { view, .. } if self.is_answer(event) => {
+                self.shown = view.record.slot;
+                self.sees_record(now, view.record);
+            }
             Event::Observed { record, .. } if self.is_answer(event) => {
                 self.sees_record(now, record);
             }
@@ -224,6 +230,7 @@ impl Onlooker {
             self.breach("one request", format!("{action:?} while {pending:?} is under way"));
         }
         (self.ids.pending, self.ids.candidacy) = (Some(request), candidacy.0);
+        self.sees_slot(action);
         if let Action::TakeOver { conditions, entry, .. } | Action::Renew { conditions, entry, .. } = *action {
             self.ids.sent_at = Some(now.lease);
             self.ids.version = conditions.record;
@@ -232,6 +239,27 @@ impl Onlooker {
                 self.sees_take_over(entry.nonce);
             }
             self.sees_entry(now, entry);
+        }
+    }
+
+    /// A take-over is of the slot that was shown; every later write of the term is of the slot that was taken over.
+    fn sees_slot(&mut self, action: &Action) {
+        let (slot, meant) = match *action {
+            Action::TakeOver { conditions, .. } => (conditions.slot, self.shown),
+            Action::Renew { conditions, .. } | Action::Mark { conditions, .. } | Action::Release { conditions, .. } => {
+                (conditions.slot, self.ids.taken)
+            }
+            Action::Observe { slot, .. } => {
+                self.ids.asked = slot;
+                return;
+            }
+            _ => return,
+        };
+        if slot != meant {
+            self.breach("slot", format!("{action:?} where {meant:?} is meant"));
+        }
+        if let Action::TakeOver { .. } = action {
+            self.ids.taken = slot;
         }
     }
 
@@ -260,7 +288,13 @@ impl Onlooker {
 
     fn sees_order(&mut self, now: Now, order: Order) {
         match order {
-            Order::Start { run, deadlines, .. } => {
+            Order::Start { run, deadlines, grant } => {
+                if grant.slot != self.ids.taken {
+                    self.breach(
+                        "slot",
+                        format!("{run:?} is started in {:?}, taken over was {:?}", grant.slot, self.ids.taken),
+                    );
+                }
                 if let Some((alive, _)) = self.alive {
                     self.breach("I3", format!("{run:?} is started beside {alive:?}"));
                 }

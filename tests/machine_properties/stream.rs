@@ -47,6 +47,11 @@ pub struct Ids {
     pub token: i64,
     /// The step whose tree may live, and its term.
     pub step: Option<(StepKind, i64)>,
+    /// How many leaders there are.
+    pub slots: u16,
+    /// The slot that was taken over last, and the one that was asked for last.
+    pub taken: Slot,
+    pub asked: Slot,
 }
 
 pub fn streams() -> impl Strategy<Value = Vec<(u64, Telling)>> {
@@ -89,7 +94,10 @@ fn success(ids: &Ids, request: Request, record: u8, now: Timestamp) -> Event {
     let sent_at = ids.sent_at.unwrap_or(now);
     match request {
         Request::Enter | Request::Look => Event::Seen { candidacy, view: view(ids, record, 0) },
-        Request::Observe => Event::Observed { candidacy, record: of(ids, record), term_version: 0 },
+        Request::Observe => {
+            let record = Record { slot: ids.asked, ..of(ids, record) };
+            Event::Observed { candidacy, record, term_version: 0 }
+        }
         Request::TakeOver => {
             let nonce = Nonce { instance: INSTANCE, sending: ids.sending };
             Event::TookOver { candidacy, nonce, sent_at, version, token: i64::from(version), term: 1 }
@@ -100,7 +108,7 @@ fn success(ids: &Ids, request: Request, record: u8, now: Timestamp) -> Event {
     }
 }
 
-/// A record as it may be read: free, ours, or another one's, with leases of many lengths.
+/// A record as it may be read: free, ours, or another one's, with leases of many lengths. Ours is where we took over.
 fn of(ids: &Ids, choice: u8) -> Record {
     let sending = ids.sending.saturating_sub(u64::from(choice >> 6 & 1));
     let nonce = match choice % 3 {
@@ -110,7 +118,7 @@ fn of(ids: &Ids, choice: u8) -> Record {
     };
     let version = ids.version + i32::from(choice >> 4 & 3);
     Record {
-        slot: Slot(0),
+        slot: if choice % 3 == 0 { ids.taken } else { Slot(u16::from(choice >> 1) % ids.slots.max(1)) },
         version,
         mzxid: 1_000 * i64::from(version) + i64::from(choice),
         held: choice % 5 != 0,

@@ -4,12 +4,13 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hash as _, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem::{Discriminant, discriminant};
 
 use crate::moves::{Move, after, moves};
 use crate::properties::Property;
 use crate::rules::Rules;
+use crate::symmetry;
 use crate::world::World;
 
 /// What became of an exploration.
@@ -32,8 +33,26 @@ pub struct Seen {
     pub steps: HashSet<Discriminant<Move>>,
 }
 
+/// Whether worlds that differ only in the names of equal hosts are one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hosts {
+    /// Each keeps its name, for a way that people read.
+    Named,
+    Interchangeable,
+}
+
+impl Hosts {
+    fn after(self, rules: &Rules, world: &World, step: Move) -> World {
+        let mut next = after(rules, world, step);
+        if self == Self::Interchangeable {
+            symmetry::name_hosts(rules, &mut next);
+        }
+        next
+    }
+}
+
 /// Visits at most about `most` states.
-pub fn explore(rules: &Rules, properties: &[Property], most: usize) -> Outcome {
+pub fn explore(rules: &Rules, hosts: Hosts, properties: &[Property], most: usize) -> Outcome {
     let start = World::new();
     let mut parents = Parents::from_iter([(fingerprint(&start), 0)]);
     let mut layer = vec![start];
@@ -45,13 +64,13 @@ pub fn explore(rules: &Rules, properties: &[Property], most: usize) -> Outcome {
             let parent = fingerprint(world);
             moves(rules, world, &mut steps);
             for step in steps.drain(..) {
-                let world = after(rules, world, step);
+                let world = hosts.after(rules, world, step);
                 let Entry::Vacant(place) = parents.entry(fingerprint(&world)) else { continue };
                 place.insert(parent);
                 seen.steps.insert(discriminant(&step));
                 if let Some(broken) = properties.iter().find(|property| !(property.holds)(rules, &world)) {
                     seen.states = parents.len();
-                    let way = way_to(rules, &parents, fingerprint(&world));
+                    let way = way_to(rules, hosts, &parents, fingerprint(&world));
                     return Outcome::Broken { property: broken.name, seen, way };
                 }
                 next.push(world);
@@ -65,14 +84,14 @@ pub fn explore(rules: &Rules, properties: &[Property], most: usize) -> Outcome {
 }
 
 /// From the start to the state with this fingerprint: back along the parents, then forth again.
-fn way_to(rules: &Rules, parents: &Parents, last: u64) -> Vec<(Move, World)> {
+fn way_to(rules: &Rules, hosts: Hosts, parents: &Parents, last: u64) -> Vec<(Move, World)> {
     let prints = std::iter::successors(Some(last), |print| parents.get(print).copied().filter(|parent| *parent != 0));
     let prints: Vec<_> = prints.collect();
     let mut world = World::new();
     let steps = prints.iter().rev().skip(1).map(|print| {
         let mut steps = Vec::new();
         moves(rules, &world, &mut steps);
-        let mut tries = steps.into_iter().map(|step| (step, after(rules, &world, step)));
+        let mut tries = steps.into_iter().map(|step| (step, hosts.after(rules, &world, step)));
         let (step, next) = tries.find(|(_, next)| fingerprint(next) == *print).unwrap();
         world = next.clone();
         (step, next)
@@ -84,18 +103,29 @@ fn way_to(rules: &Rules, parents: &Parents, last: u64) -> Vec<(Move, World)> {
 type Parents = HashMap<u64, u64, BuildHasherDefault<Identity>>;
 
 /// 64 bits of a state. Among 30 million states two are taken for one with a probability of 1 : 40 000.
-fn fingerprint(world: &World) -> u64 {
-    let mut hasher = Folding(0x243f_6a88_85a3_08d3);
+pub fn fingerprint(world: &impl Hash) -> u64 {
+    let mut hasher = Folding::default();
     world.hash(&mut hasher);
     hasher.finish().max(1)
 }
 
-/// Multiplies to 128 bits and folds them, byte for byte: what wyhash does, without its care for speed.
-struct Folding(u64);
+/// Multiplies eight bytes to 128 bits and folds them, as wyhash does.
+pub struct Folding {
+    state: u64,
+    /// What is not folded in yet.
+    word: u64,
+    bytes: u32,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Self { state: 0x243f_6a88_85a3_08d3, word: 0, bytes: 0 }
+    }
+}
 
 impl Hasher for Folding {
     fn finish(&self) -> u64 {
-        fold(self.0, 0x1319_8a2e_0370_7344)
+        fold(fold(self.state ^ self.word, 0xa409_3822_299f_31d1), 0x1319_8a2e_0370_7344)
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -105,17 +135,20 @@ impl Hasher for Folding {
     }
 
     fn write_u8(&mut self, byte: u8) {
-        self.write_u64(byte.into());
+        self.word = self.word << 8 | u64::from(byte);
+        self.bytes += 1;
+        if self.bytes % 8 == 0 {
+            self.state = fold(self.state ^ self.word, 0xa409_3822_299f_31d1);
+            self.word = 0;
+        }
     }
 
-    fn write_u64(&mut self, word: u64) {
-        self.0 = fold(self.0 ^ word, 0xa409_3822_299f_31d1);
-    }
-
+    /// Numbers of hosts and writes.
     fn write_usize(&mut self, word: usize) {
-        self.write_u64(u64::try_from(word).unwrap_or(u64::MAX));
+        self.write_u8(u8::try_from(word).unwrap());
     }
 
+    /// Which variant it is.
     fn write_isize(&mut self, word: isize) {
         self.write_usize(word.unsigned_abs());
     }

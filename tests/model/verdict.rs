@@ -2,7 +2,7 @@
 //!
 //! Never: a pass because too little was visited, unless the test's name says so.
 
-use crate::check::{Outcome, Seen, explore};
+use crate::check::{Hosts, Outcome, Seen, explore};
 use crate::properties::{ALL, PROMISE, Property};
 use crate::rules::Rules;
 use crate::trace::trace;
@@ -30,19 +30,29 @@ pub fn holds_within_bounds(rules: Rules) {
 
 /// What was seen, and whether that is all there is.
 fn examine(rules: Rules, most: usize) -> (Seen, bool) {
-    let (seen, whole) = match explore(&rules, &ALL, most) {
+    let (seen, whole) = match explore(&rules, Hosts::Interchangeable, &ALL, most) {
         Outcome::Complete(seen) => (seen, true),
         Outcome::Cut(seen) => (seen, false),
-        Outcome::Broken { property, way, .. } => panic!("not \"{property}\": {rules:?}\n{}", trace(&rules, &way)),
+        Outcome::Broken { property, .. } => panic!("not \"{property}\": {rules:?}\n{}", way_to_break(&rules)),
     };
     let extent = if whole { "all" } else { "the first" };
     println!("{extent} {} states, {} steps deep: {rules:?}", seen.states, seen.depth);
     (seen, whole)
 }
 
-/// The planted mistake lets two trees live. The shortest way there is printed.
+/// Where every host keeps its name.
+fn way_to_break(rules: &Rules) -> String {
+    match explore(rules, Hosts::Named, &ALL, EVERYTHING) {
+        Outcome::Broken { way, .. } => trace(rules, &way),
+        Outcome::Complete(_) | Outcome::Cut(_) => {
+            "only if equal hosts are interchangeable: symmetry.rs is wrong".to_owned()
+        }
+    }
+}
+
+/// The planted mistake lets two trees live. The shortest way there is printed; on it, equal hosts may change their names.
 pub fn breaks(rules: Rules) {
-    match explore(&rules, &[PROMISE], EVERYTHING) {
+    match explore(&rules, Hosts::Interchangeable, &[PROMISE], EVERYTHING) {
         Outcome::Broken { property, seen, way } => {
             let states = seen.states;
             println!("not \"{property}\" after {} steps ({states} states):\n{}", way.len(), trace(&rules, &way));
@@ -55,7 +65,7 @@ pub fn breaks(rules: Rules) {
 
 /// Something happens, so that what is said of all states is not said of none.
 pub fn happens(rules: Rules, never: Property) -> usize {
-    match explore(&rules, &[never], EVERYTHING) {
+    match explore(&rules, Hosts::Named, &[never], EVERYTHING) {
         Outcome::Broken { way, .. } => {
             println!("{}:\n{}", never.name, trace(&rules, &way));
             way.len()

@@ -1,114 +1,58 @@
 //! What people see on a terminal while they wait: a screen of tmux, kept with times and names made alike.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
-
 use super::{election, link};
+use crate::support::golden::golden;
+use crate::support::terminal::{LOG, Terminal};
 use crate::support::{Election, Subject, wait};
 
-const HELP: &str = "this test looks at a terminal: apt-get install tmux";
+/// High enough for all that the client library may say of its tries.
+const LINES: u16 = 60;
 
-/// A terminal of 100 columns, on which one program runs, by a tmux server of its own; high enough for all that the client
-/// library may say of its tries. Dropped: both are gone.
-struct Terminal {
-    directory: tempfile::TempDir,
+/// A host and nothing else, until a key is pressed.
+fn runs(host: &Subject) -> Terminal {
+    let line = format!("{}; echo \"status $?\"; read -r line", words(host));
+    Terminal::of(LINES, &["env", "NO_COLOR=1", "sh", "-c", &line])
 }
 
-impl Terminal {
-    fn runs(host: &Subject) -> Self {
-        let terminal = Self { directory: tempfile::tempdir().unwrap() };
-        let process = host.to_process();
-        let mut typed = vec![process.get_program().to_owned()];
-        typed.extend(process.get_args().map(ToOwned::to_owned));
-        let typed = typed.iter().map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
-        let line = format!("{typed}; echo \"status $?\"; read -r line");
-        let made =
-            terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "60", "env", "NO_COLOR=1", "sh", "-c", &line]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        terminal
-    }
-
-    /// An interactive shell, and in it a script that becomes the host.
-    fn shell(host: &Subject) -> Self {
-        let terminal = Self { directory: tempfile::tempdir().unwrap() };
-        let process = host.to_process();
-        let words = std::iter::once(process.get_program()).chain(process.get_args());
-        let words = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
-        let script = terminal.directory.path().join("job");
-        std::fs::write(&script, format!("exec {words} 2>'{}'\n", terminal.log().display())).unwrap();
-        let directory = terminal.directory.path().to_str().unwrap();
-        let shell = ["env", "PS1=shell> ", "bash", "--norc", "--noprofile", "-i"];
-        let made =
-            terminal.tmux(&[&["new-session", "-d", "-x", "100", "-y", "60", "-c", directory], &shell[..]].concat());
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        terminal.until_shown("shell>");
-        terminal
-    }
-
-    fn log(&self) -> PathBuf {
-        self.directory.path().join("log")
-    }
-
-    fn enters(&self, line: &str) {
-        self.types(line);
-        self.types("Enter");
-    }
-
-    #[track_caller]
-    fn until_shown(&self, text: &str) {
-        let found = wait::held_within(wait::LIMIT, || self.screen().contains(text));
-        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
-        assert!(found, "{text:?} was never shown on\n{}\n{log}", self.screen());
-    }
-
-    /// Waits until the terminal is this program's: what is typed before may be read by another, or in another mode.
-    #[track_caller]
-    fn until_it_is_of(&self, program: &str) {
-        let said =
-            || String::from_utf8(self.tmux(&["display-message", "-p", "#{pane_current_command}"]).stdout).unwrap();
-        let found = wait::held_within(wait::LIMIT, || said().trim() == program);
-        assert!(found, "the terminal is {}'s and never {program}'s:\n{}", said(), self.screen());
-    }
-
-    #[track_caller]
-    fn until_started(&self) {
-        let started = || std::fs::read_to_string(self.log()).is_ok_and(|log| log.contains("Command started"));
-        wait::until("the command starts", started);
-    }
-
-    fn tmux(&self, words: &[&str]) -> Output {
-        let socket = self.directory.path().join("tmux");
-        let mut tmux = Command::new("tmux");
-        tmux.env_remove("TMUX").env("LC_ALL", "C.UTF-8").arg("-S").arg(socket).args(["-f", "/dev/null"]).args(words);
-        tmux.output().expect(HELP)
-    }
-
-    fn types(&self, key: &str) {
-        assert!(self.tmux(&["send-keys", key]).status.success());
-    }
-
-    /// Without the empty lines at the end; a line that was wrapped is one.
-    fn screen(&self) -> String {
-        let captured = self.tmux(&["capture-pane", "-p", "-J"]);
-        String::from_utf8(captured.stdout).unwrap().trim_end().to_owned() + "\n"
-    }
-
-    /// The line at the foot.
-    fn foot(&self) -> String {
-        self.screen().lines().last().unwrap_or_default().to_owned()
-    }
-
-    #[track_caller]
-    fn until_foot(&self, text: &str) {
-        let found = wait::held_within(wait::LIMIT, || self.foot().contains(text));
-        assert!(found, "{text:?} never stood at the foot of\n{}", self.screen());
-    }
+/// An interactive shell, and in it a script that becomes the host.
+fn shell(host: &Subject) -> Terminal {
+    let terminal = Terminal::of(LINES, &["env", "PS1=shell> ", "bash", "--norc", "--noprofile", "-i"]);
+    std::fs::write(terminal.directory().join("job"), format!("exec {} 2>{LOG}\n", words(host))).unwrap();
+    terminal.until_shown("shell>");
+    terminal
 }
 
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
+/// As it is typed.
+fn words(host: &Subject) -> String {
+    let process = host.to_process();
+    let words = std::iter::once(process.get_program()).chain(process.get_args());
+    words.map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ")
+}
+
+fn enters(terminal: &Terminal, line: &str) {
+    terminal.types(line);
+    terminal.types("Enter");
+}
+
+/// Waits until the terminal is this program's: what is typed before may be read by another, or in another mode.
+#[track_caller]
+fn until_it_is_of(terminal: &Terminal, program: &str) {
+    let said =
+        || String::from_utf8(terminal.tmux(&["display-message", "-p", "#{pane_current_command}"]).stdout).unwrap();
+    let found = wait::held_within(wait::LIMIT, || said().trim() == program);
+    assert!(found, "the terminal is {}'s and never {program}'s:\n{}", said(), terminal.screen());
+}
+
+#[track_caller]
+fn until_started(terminal: &Terminal) {
+    let found = wait::held_within(wait::LIMIT, || terminal.log().contains("Command started"));
+    assert!(found, "the command never started:\n{}{}", terminal.screen(), terminal.log());
+}
+
+#[track_caller]
+fn until_foot(terminal: &Terminal, text: &str) {
+    let found = wait::held_within(wait::LIMIT, || terminal.foot().contains(text));
+    assert!(found, "{text:?} never stood at the foot of\n{}", terminal.screen());
 }
 
 #[test]
@@ -121,23 +65,23 @@ fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_com
     let link = link();
     let host = election.host_behind(&link, "here").session_timeout("20s").option("--log-level", "info");
     let host = host.option("--contain", "subreaper").flag("--foreground");
-    let terminal = Terminal::runs(&host.command(&["sh", "-c", "read -r line; echo \"it read $line\""]));
-    terminal.until_foot("3rd in line; holder leads since ");
+    let terminal = runs(&host.command(&["sh", "-c", "read -r line; echo \"it read $line\""]));
+    until_foot(&terminal, "3rd in line; holder leads since ");
     let mut screens = vec![terminal.screen()];
     // The line moves up, and nobody tells those behind: the line finds out.
     drop(other);
-    terminal.until_foot("2nd in line; holder leads since ");
+    until_foot(&terminal, "2nd in line; holder leads since ");
     // A log line comes, and the line stays at the foot.
     link.cut();
-    terminal.until_foot("no answer from ");
+    until_foot(&terminal, "no answer from ");
     link.heal();
-    terminal.until_foot("2nd in line; ");
+    until_foot(&terminal, "2nd in line; ");
     screens.push(terminal.screen());
     holder.signal(nix::sys::signal::Signal::SIGTERM);
-    terminal.until_foot("Command started");
+    until_foot(&terminal, "Command started");
     terminal.types("abc");
     terminal.types("Enter");
-    terminal.until_foot("status ");
+    until_foot(&terminal, "status ");
     screens.push(terminal.screen());
     let screens = screens.iter().map(|screen| normalised(screen)).collect::<Vec<_>>();
     golden("tests/golden/screen-waiting.txt", &screens.join("----\n"));
@@ -173,26 +117,26 @@ fn in_the_foreground(election: &Election, contain: &str) -> Subject {
 fn ctrl_z_gives_the_terminal_back_to_the_shell_and_fg_continues_the_command() {
     for contain in ["subreaper", "pid-namespace"] {
         let election = election();
-        let terminal = Terminal::shell(&in_the_foreground(&election, contain));
-        terminal.enters("sh job");
-        terminal.until_started();
-        terminal.until_it_is_of("sh");
-        terminal.enters("one");
+        let terminal = shell(&in_the_foreground(&election, contain));
+        enters(&terminal, "sh job");
+        until_started(&terminal);
+        until_it_is_of(&terminal, "sh");
+        enters(&terminal, "one");
         terminal.until_shown("it read one");
         for word in ["two", "three"] {
             terminal.types("C-z");
-            terminal.until_it_is_of("bash");
-            terminal.enters(&format!("echo \"shell, \"{word}"));
+            until_it_is_of(&terminal, "bash");
+            enters(&terminal, &format!("echo \"shell, \"{word}"));
             terminal.until_shown(&format!("shell, {word}"));
-            terminal.enters("fg");
-            terminal.until_it_is_of("sh");
-            terminal.enters(word);
+            enters(&terminal, "fg");
+            until_it_is_of(&terminal, "sh");
+            enters(&terminal, word);
             terminal.until_shown(&format!("it read {word}"));
         }
         terminal.types("C-d");
         wait::until("the command has ended", || election.state() == "free");
-        terminal.until_it_is_of("bash");
-        terminal.enters("echo \"status \"$?");
+        until_it_is_of(&terminal, "bash");
+        enters(&terminal, "echo \"status \"$?");
         terminal.until_shown("status 0");
     }
 }
@@ -201,19 +145,19 @@ fn ctrl_z_gives_the_terminal_back_to_the_shell_and_fg_continues_the_command() {
 fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_continues_it() {
     for contain in ["subreaper", "pid-namespace"] {
         let election = election();
-        let terminal = Terminal::shell(&in_the_foreground(&election, contain));
+        let terminal = shell(&in_the_foreground(&election, contain));
         // The shell says at once what becomes of its jobs.
-        terminal.enters("set -b");
-        terminal.enters("sh job &");
-        terminal.until_started();
+        enters(&terminal, "set -b");
+        enters(&terminal, "sh job &");
+        until_started(&terminal);
         terminal.until_shown("Stopped");
         let guard = wait::for_some("there is a guard", || guard_of(&election.name));
         let before = sleeps(guard);
         wait::pass(super::secs(1));
         assert!(sleeps(guard) - before < 1_000, "the guard is busy");
-        terminal.enters("fg");
-        terminal.until_it_is_of("sh");
-        terminal.enters("a line");
+        enters(&terminal, "fg");
+        until_it_is_of(&terminal, "sh");
+        enters(&terminal, "a line");
         terminal.until_shown("it read a line");
         terminal.types("C-d");
         wait::until("the command has ended", || election.state() == "free");
@@ -252,16 +196,4 @@ fn normalised(screen: &str) -> String {
         alike.push('\n');
     }
     alike
-}
-
-fn golden(file: &str, actual: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
-    if std::env::var_os("UPDATE").is_some_and(|update| update == "1") {
-        std::fs::write(&path, actual).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        expected == actual,
-        "{file} is stale; rewrite it with UPDATE=1 and look at the difference. It would be:\n{actual}"
-    );
 }

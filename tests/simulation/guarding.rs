@@ -109,7 +109,7 @@ impl World {
             kill_at: deadlines.kill_at,
             kill_latency: slack / 2,
             is_over: false,
-            overslept: false,
+            excused_until: 0,
             unkillable_until: 0,
         };
         self.oracle.spawned(&self.instances, &self.hosts, instance, &tree, self.now, self.script.guarantee);
@@ -143,8 +143,10 @@ impl World {
     fn kill_tree(&mut self, instance: usize) {
         let now = self.now;
         let Some(tree) = self.instances[instance].tree.as_mut() else { return };
-        // A stated limit, which excuses no release.
-        tree.overslept = tree.overslept || now < tree.unkillable_until;
+        if now < tree.unkillable_until {
+            // A stated limit, which excuses no release.
+            tree.excused_until = tree.excused_until.max(tree.unkillable_until + tree.kill_latency);
+        }
         let tree = *tree;
         let delay = self.rng(instance).below(tree.kill_latency).max(tree.unkillable_until.saturating_sub(now));
         self.push(self.now + delay, Occurrence::TreeDies { instance, run: tree.run });
@@ -191,7 +193,7 @@ impl World {
         }
         self.note(|| format!("tree {instance}: the command ends: {status:?}"));
         self.mark(Mark::CommandEnded);
-        self.oracle.may_have_died(&self.instances[instance], self.hosts_clock(instance));
+        self.oracle.may_have_died(&self.instances[instance], self.now, self.hosts_clock(instance));
         self.guard_told(instance, Input::CommandEnded(status));
     }
 
@@ -215,7 +217,7 @@ impl World {
         let Some(tree) = self.instances[instance].tree.as_mut().filter(|tree| tree.lives()) else { return };
         (tree.command_lives, tree.descendants_live) = (false, false);
         self.note(|| format!("tree {instance}: the last process is gone"));
-        self.oracle.may_have_died(&self.instances[instance], self.hosts_clock(instance));
+        self.oracle.may_have_died(&self.instances[instance], self.now, self.hosts_clock(instance));
     }
 
     /// SIGKILL from outside, or from the kernel's timer: the command dies by its parent-death signal.

@@ -76,8 +76,8 @@ pub struct Tree {
     pub kill_latency: Real,
     /// The guard was told, or will be, that nothing of it is left.
     pub is_over: bool,
-    /// It slept through its deadline with the whole host: a stated limit.
-    pub overslept: bool,
+    /// It may outlive its deadline until then, a stated limit: its host slept through that, or SIGKILL has no effect yet.
+    pub excused_until: Real,
     /// SIGKILL takes effect then.
     pub unkillable_until: Real,
 }
@@ -85,6 +85,10 @@ pub struct Tree {
 impl Tree {
     pub fn lives(&self) -> bool {
         self.command_lives || self.descendants_live
+    }
+
+    pub fn is_excused(&self, now: Real) -> bool {
+        now < self.excused_until
     }
 }
 

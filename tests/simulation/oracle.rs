@@ -80,8 +80,8 @@ impl Oracle {
     }
 
     /// I1: dead by `kill_at`; the two G that the lease sets aside are for the kernel's timer and for the kill itself.
-    pub fn may_have_died(&mut self, instance: &Instance, now: Timestamp) {
-        let Some(tree) = instance.tree.filter(|tree| !tree.lives() && !tree.overslept) else { return };
+    pub fn may_have_died(&mut self, instance: &Instance, at: Real, now: Timestamp) {
+        let Some(tree) = instance.tree.filter(|tree| !tree.lives() && !tree.is_excused(at)) else { return };
         let slack = std::time::Duration::from_nanos(2 * tree.kill_latency);
         if now > tree.kill_at.after(2 * slack) {
             self.fail(format!(
@@ -161,11 +161,11 @@ fn asks(action: &Action) -> Option<Candidacy> {
     }
 }
 
-/// A tree that executes; one on a suspended host does not, and one that overslept its kill is a stated limit.
+/// A tree that executes; one on a suspended host does not, and one that has just overslept its kill is a stated limit.
 fn running_tree(instances: &[Instance], hosts: &[Host], now: Real) -> Option<usize> {
     instances.iter().position(|instance| {
         let awake = now >= hosts[instance.host].suspended_until;
-        let runs = instance.tree.as_ref().is_some_and(|tree| tree.lives() && !tree.overslept);
+        let runs = instance.tree.as_ref().is_some_and(|tree| tree.lives() && !tree.is_excused(now));
         awake && (runs || instance.steps.run())
     })
 }

@@ -15,6 +15,11 @@ use crate::world::{Occurrence, World};
 /// How often a machine may ask to be woken at once before that is a busy loop.
 const IMPATIENCE: u32 = 4;
 
+/// The guard looks at the clock at least so often.
+const LONGEST_LOOK: Real = 250 * MILLI;
+/// A kernel timer may be late by so many percent of a suspend.
+const SLOWEST_TIMER: Real = 10;
+
 impl World {
     pub fn told(&mut self, instance: usize, event: Event) {
         let this = &mut self.instances[instance];
@@ -216,16 +221,17 @@ impl World {
     }
 
     fn wakes_up(&mut self, instance: usize, slept: Real) {
-        let now = self.clock_of(instance).lease;
-        if let Some(tree) = self.instances[instance].tree.as_mut().filter(|tree| tree.lives()) {
-            tree.overslept = tree.overslept || now >= tree.kill_at;
+        let (at, now) = (self.now, self.clock_of(instance).lease);
+        if let Some(tree) = self.instances[instance].tree.as_mut().filter(|tree| tree.lives() && now >= tree.kill_at) {
+            let until = at + LONGEST_LOOK + slept / 100 * SLOWEST_TIMER + 4 * tree.kill_latency;
+            tree.excused_until = tree.excused_until.max(until);
         }
         self.timer_wakes_up(instance, slept);
         self.steps_wake_up(instance);
         let delay = self.rng(instance).below(5 * MILLI);
         self.tell(instance, Event::ClockJumped, delay);
         // The guard looks at least every 250 ms of BOOTTIME, which counted on.
-        let delay = self.rng(instance).below((250 * MILLI).saturating_sub(slept).max(3 * MILLI));
+        let delay = self.rng(instance).below(LONGEST_LOOK.saturating_sub(slept).max(3 * MILLI));
         self.push(self.now + delay, Occurrence::GuardTold { instance, input: Input::ClockJumped });
         self.may_reconnect(instance);
     }

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Mutex;
 
 use super::{Arrival, SupervisorConfig, stop};
+use crate::support::golden::golden;
 use crate::support::wait;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/interoperation.md");
+const DOCUMENT: &str = "docs/interoperation.md";
 const BEGIN: &str = "<!-- written by a test: begin -->\n";
 const END: &str = "<!-- written by a test: end -->\n";
 
@@ -69,16 +71,12 @@ fn the_page_tells_who_can_share_a_directory_with_whom() {
             });
         }
     });
-    let page = std::fs::read_to_string(DOCUMENT).unwrap();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(DOCUMENT)).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
     let table = table(&verdicts.into_inner().unwrap());
     let written = format!("{before}{BEGIN}{table}{END}{after}");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(DOCUMENT, &written).unwrap();
-    } else {
-        assert_eq!(page, written, "not what docs/interoperation.md says: UPDATE=1 rewrites it");
-    }
+    golden(DOCUMENT, &written);
 }
 
 fn table(verdicts: &BTreeMap<(&str, &str), Verdict>) -> String {
