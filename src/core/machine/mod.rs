@@ -5,6 +5,7 @@
 
 mod ending;
 mod following;
+mod handover;
 mod ineligibility;
 mod leading;
 mod phase;
@@ -16,6 +17,8 @@ mod term;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::action::{Action, PhaseName, Transition, Why};
 use super::backoff::{self, Backoff};
 use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
@@ -25,6 +28,7 @@ use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use super::time::{Now, Timestamp};
 
+pub use handover::{HandedOver, Misfit, NotNow};
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
 
@@ -55,15 +59,20 @@ pub struct Settings {
     pub instance: u64,
 }
 
-/// See the module page.
-#[derive(Clone, Debug)]
+/// See the module page. What `serde` skips is at rest when a machine is handed over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
+    #[serde(skip, default = "handover::no_settings")]
     settings: Settings,
+    #[serde(with = "handover::quiet_phase")]
     phase: Phase,
+    #[serde(skip, default = "handover::no_link")]
     link: Link,
     session: SessionNumber,
     candidacy: Candidacy,
     standing: Standing,
+    #[serde(skip)]
     pending: Option<Request>,
     held_term: Option<HeldTerm>,
     /// Kept across sessions and candidacies.
@@ -72,16 +81,19 @@ pub struct Machine {
     run: Option<RunId>,
     runs: u64,
     /// When the guard must have reported that it took the start order. It would refuse the order later.
+    #[serde(skip, default = "handover::never")]
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
     /// When the tree must be dead, by the guard's orders. Processes that live on survive SIGKILL.
+    #[serde(skip, default = "handover::never")]
     dead_by: Timestamp,
     /// The last run that `--timeout` ended.
     timed_out: Option<RunId>,
     history: History,
     /// No start before this: a back-off, or the minimum interval between starts.
     rest_until: Timestamp,
+    #[serde(skip)]
     ineligibilities: Ineligibilities,
     status: Option<ChildStatus>,
     /// Take-overs sent so far; each has its own nonce.
@@ -90,16 +102,21 @@ pub struct Machine {
     finished: Option<Nonce>,
     /// The last release leaves our candidate in its place.
     keeps_candidate: bool,
+    #[serde(skip)]
     stop_requested: bool,
+    #[serde(skip)]
     departure: Option<Departure>,
+    #[serde(skip)]
     guard_gone: bool,
     standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
+    #[serde(skip, default = "handover::never")]
     connect_by: Timestamp,
     backoff: Backoff,
     /// Between the tries to open a session.
     reconnect: Backoff,
+    #[serde(skip)]
     actions: Vec<Action>,
 }
 
