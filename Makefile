@@ -6,7 +6,7 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 
-.PHONY: build check fix test-fast test bench sim chaos chaos-controls mutants test-3.9 upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
+.PHONY: build check fix test-fast test bench sim chaos chaos-controls mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -32,6 +32,8 @@ chaos-controls:   ## sabotaged builds must be caught by the same chaos
 	bash tests/chaos/controls.sh
 mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
+upgrades:         ## 1 000 upgrades in place of one leader, one after the other
+	UPGRADES=1000 cargo test --release --test upgrade_in_place a_leader_is_upgraded
 upgrade-test:     ## this build and an older one in one election; OLD=<revision>
 	bash tests/upgrade.sh $(OLD)
 test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9

@@ -36,6 +36,11 @@ pub fn now() -> Now {
     Now { lease: Timestamp::ZERO.after(observer.saturating_add(suspended())), observer: Sighting::ZERO.after(observer) }
 }
 
+/// `CLOCK_MONOTONIC`, for systemd; decides nothing.
+pub fn monotonic() -> Duration {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
 /// Milliseconds since 1970, for people to read.
 #[expect(clippy::disallowed_methods, reason = "shown to people, and decides nothing")]
 pub fn time_of_day() -> i64 {

@@ -27,6 +27,7 @@ pub mod zookeeper;
 
 pub mod observe;
 pub mod supervisor;
+pub mod takeover;
 
 pub mod cli;
 pub mod commands;

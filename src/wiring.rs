@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::io;
 use std::iter::once;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::config::auxiliary::Auxiliary;
 use crate::config::error::{ConfigError, quoted};
+use crate::config::fixed;
 use crate::config::load::{REJOINED, RELEASER};
 use crate::core::machine;
 use crate::core::order::Slot;
@@ -25,7 +28,7 @@ use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::supervisor::Observers;
-use crate::supervisor::auxiliary;
+use crate::supervisor::{auxiliary, upgrade};
 use crate::zookeeper;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::election::release_orphaned::Orphaned;
@@ -88,6 +91,45 @@ pub fn orphaned() -> Option<Orphaned> {
     (name == RELEASER).then_some(Orphaned { slot, token, candidate, session })
 }
 
+/// How this program was started.
+#[derive(Debug)]
+pub enum Start {
+    Usual,
+    /// Asked whether it could take over, with a trial document as its standard input.
+    Asked,
+    /// By an earlier version in this process. The document is open as this descriptor.
+    TakesOver(i32),
+}
+
+/// How this program was started, and its arguments, the program's name first.
+pub fn start() -> (Start, Vec<OsString>) {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == upgrade::QUESTION) {
+        arguments.remove(1);
+        return (Start::Asked, arguments);
+    }
+    let name = arguments.first().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(upgrade::NAME));
+    (name.and_then(|number| number.parse().ok()).map_or(Start::Usual, Start::TakesOver), arguments)
+}
+
+/// For an upgrade of this process. The path is read now: after an upgrade of the package, the kernel no longer tells it.
+pub fn upgrade(config: &Config) -> upgrade::Settings {
+    upgrade::Settings {
+        program: own_path(),
+        arguments: std::env::args_os().skip(1).collect(),
+        fixed: fixed::of(config),
+    }
+}
+
+/// As we were called, if that is a path: it may be a link that an upgrade of the package changes.
+fn own_path() -> io::Result<PathBuf> {
+    let executed = std::env::current_exe()?;
+    let called = std::env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
+    let called = called.and_then(|name| std::path::absolute(name).ok());
+    let is_ours = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| path == executed);
+    Ok(called.filter(is_ours).unwrap_or(executed))
+}
+
 /// Whether this process id has led before, and lost leadership together with its guard.
 pub fn has_rejoined() -> bool {
     std::env::args_os().next().is_some_and(|name| name == REJOINED)
@@ -100,7 +142,7 @@ pub fn start_anew() -> io::Error {
 
 /// Replaces `exe`, the name that `/proc/self/exe` gives the process.
 pub fn keep_name() {
-    if has_rejoined() {
+    if has_rejoined() || matches!(start().0, Start::TakesOver(_)) {
         if let Err(error) = set_name(c"zk-leader-run") {
             tracing::debug!(%error, "The process keeps its old name");
         }
@@ -108,7 +150,8 @@ pub fn keep_name() {
 }
 
 pub fn machine(config: &Config, instance: u64) -> machine::Settings {
-    let is_first = !has_rejoined();
+    // An earlier program of this process has counted them.
+    let is_first = !has_rejoined() && !matches!(start().0, Start::TakesOver(_));
     machine::Settings {
         wishes: config.wishes,
         guarantee: config.guarantee,
@@ -157,11 +200,12 @@ fn host() -> String {
 }
 
 /// Opens the sockets for monitoring: after the fork of the guard, which must not inherit them, and before we contend.
+/// `leads_on`: a command runs already, for whose sake we do without what is refused.
 ///
 /// # Errors
 ///
 /// An address cannot be listened at.
-pub fn observers(config: &Config) -> Result<Observers, ConfigError> {
+pub fn observers(config: &Config, leads_on: bool) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(
@@ -171,7 +215,14 @@ pub fn observers(config: &Config) -> Result<Observers, ConfigError> {
             ConfigError::configuration("--http", complaint)
         })
     });
-    if config.log_format == Format::Journald && !journald::is_there() {
+    let http = match http.transpose() {
+        Err(refusal) if leads_on => {
+            tracing::error!("{}; going on without it", refusal.sentence);
+            None
+        }
+        http => http?,
+    };
+    if config.log_format == Format::Journald && !journald::is_there() && !leads_on {
         let complaint = "'journald' is not running here; write human or json";
         return Err(ConfigError::configuration("--log-format", complaint));
     }
@@ -179,7 +230,7 @@ pub fn observers(config: &Config) -> Result<Observers, ConfigError> {
     let identity =
         Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
     let manner = Manner::of(config.log_format, config.log_level);
-    Ok(Observers { identity, manner, http: http.transpose()?, systemd: systemd(config) })
+    Ok(Observers { identity, manner, http, systemd: systemd(config) })
 }
 
 /// The settings that systemd passes in our environment (`sd_notify(3)`, `sd_watchdog_enabled(3)`).

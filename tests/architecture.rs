@@ -10,7 +10,7 @@ type Place = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const PLACES: &[Place] = &[
     // L0: decisions only.
-    ("core", &[], &[]),
+    ("core", &[], &["serde"]),
     // L1: the guard's decisions, and what it says.
     ("guard::protocol", &["core::order", "core::time"], &[]),
     ("guard::lease_file::layout", &["core::order", "core::time", "guard::protocol"], &[]),
@@ -19,14 +19,14 @@ const PLACES: &[Place] = &[
     // L2: the two edges, and the clock.
     ("clock", &["core::time"], &["nix"]),
     ("background", &[], &["tokio"]),
-    ("guard", &["core::order", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix"]),
+    ("guard", &["core::order", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix", "serde"]),
     (
         "guard::handle",
         &["core::order", "core::time", "core::settings", "guard"],
-        &["nix", "libc", "rustix", "thiserror", "tokio"],
+        &["nix", "libc", "rustix", "thiserror", "tokio", "serde"],
     ),
     ("guard::probe", &["guard"], &["nix", "tokio"]),
-    ("zookeeper", ZOOKEEPER, &["tokio", "tracing", "futures_util"]),
+    ("zookeeper", ZOOKEEPER, &["tokio", "tracing", "futures_util", "serde"]),
     (
         "zookeeper::client",
         &["core", "clock", "background"],
@@ -38,6 +38,7 @@ const PLACES: &[Place] = &[
             "libgssapi",
             "humantime",
             "rustix",
+            "serde",
             "tokio",
             "futures_util",
             "spawns_core",
@@ -88,7 +89,12 @@ const PLACES: &[Place] = &[
     (
         "supervisor",
         &["core", "clock", "background", "guard", "zookeeper", "observe"],
-        &["nix", "libc", "tokio", "tracing", "futures_util", "signal_hook", "signal_hook_tokio"],
+        &["nix", "libc", "tokio", "tracing", "futures_util", "signal_hook", "signal_hook_tokio", "serde"],
+    ),
+    (
+        "supervisor::upgrade",
+        &["core", "clock", "guard", "zookeeper", "supervisor"],
+        &["nix", "libc", "rustix", "tokio", "tracing", "serde", "serde_json"],
     ),
     // L4: what was typed, and what it means.
     ("cli", &["exit"], &["clap"]),
@@ -104,6 +110,7 @@ const PLACES: &[Place] = &[
     ("commands", ALL, CRATES_OF_L4),
     ("exit", ALL, CRATES_OF_L4),
     ("wiring", ALL, CRATES_OF_L4),
+    ("takeover", ALL, CRATES_OF_L4),
     ("bin", ALL, CRATES_OF_L4),
 ];
 
@@ -122,6 +129,7 @@ const ALL: &[&str] = &[
     "config",
     "dry_run",
     "exit",
+    "takeover",
     "wiring",
 ];
 const BELOW_CONFIG: &[&str] =

@@ -4,22 +4,32 @@ use std::io;
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
-use zk_leader_run::cli::EarlyExit;
+use zk_leader_run::cli::{EarlyExit, Stream};
 use zk_leader_run::config::source::surroundings::Surroundings;
 use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
 use zk_leader_run::supervisor::auxiliary::{self, Guards};
+use zk_leader_run::supervisor::upgrade::Plan;
+use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::{Observers, SupervisorConfig};
+use zk_leader_run::wiring::Start;
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
-use zk_leader_run::{dry_run, supervisor, wiring};
+use zk_leader_run::{dry_run, supervisor, takeover, wiring};
 
 fn main() -> ExitCode {
-    let config = match load::load(std::env::args_os(), &Surroundings::of_this_process()) {
+    let (start, arguments) = wiring::start();
+    let config = match load::load(arguments, &Surroundings::of_this_process()) {
         Ok(config) => config,
+        Err(stop) if matches!(start, Start::Asked) => return EarlyExit { stream: Stream::Stdout, ..stop }.print(),
         Err(stop) => return stop.print(),
     };
+    match start {
+        Start::Usual => {}
+        Start::Asked => return takeover::answer(&config),
+        Start::TakesOver(document) => return takeover::take_over(&config, document, lead),
+    }
     wiring::keep_secrets(&config.access);
     wiring::keep_name();
     if config.dry_run {
@@ -32,7 +42,7 @@ fn main() -> ExitCode {
     let guards = auxiliary::fork(wiring::guard(&config), &wiring::auxiliary_commands(&config));
     log::start(config.log_format, config.log_level, wiring::log_owner(&config));
     match guards {
-        Ok(guards) => lead(&config, guards),
+        Ok(guards) => lead(&config, guards, None),
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::from(Status::of_guard(&error).code())
@@ -40,8 +50,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn lead(config: &Config, guards: Guards) -> ExitCode {
-    let observers = match wiring::observers(config) {
+fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitCode {
+    let observers = match wiring::observers(config, before.is_some()) {
         Ok(observers) => observers,
         Err(refusal) => return EarlyExit::from(refusal).print(),
     };
@@ -55,7 +65,7 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     if let Some(lack) = guards.command.lease_file_lack() {
         tracing::info!("The command gets no lease file: {lack}");
     }
-    match supervise(config, guards, observers) {
+    match supervise(config, guards, observers, before) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
             tracing::error!("The program cannot restart itself: {}", wiring::start_anew());
@@ -76,11 +86,18 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
     }
 }
 
-fn supervise(config: &Config, guards: Guards, observers: Observers) -> io::Result<ExitReason> {
+fn supervise(
+    config: &Config,
+    guards: Guards,
+    observers: Observers,
+    before: Option<Box<Document>>,
+) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
     let preempt_after = config.leaders.preempt_after;
-    let supervisor = SupervisorConfig { observers, auxiliary: wiring::auxiliary_commands(config), preempt_after };
+    let upgrade = Some(Plan::new(wiring::upgrade(config), before));
+    let auxiliary = wiring::auxiliary_commands(config);
+    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, upgrade };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.

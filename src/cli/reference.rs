@@ -45,8 +45,10 @@ const SIGNALS: &str = "\
 Signals:
   TERM, INT and QUIT stop the command, hand over and end zk-leader-run; a second one kills the
   command at once.
-  HUP, USR1, USR2, WINCH and CONT are passed on to the command; between two runs of one term they
-  are dropped.";
+  RTMIN+1 replaces zk-leader-run by the program that stands at its path now, while the command
+  runs on. If that is not possible, the log says why, and nothing else happens.
+  HUP, USR1, USR2, WINCH, CONT and the other real-time signals are passed on to the command;
+  between two runs of one term they are dropped.";
 
 const OPTIONS: &str = "\
 # Options of zk-leader-run

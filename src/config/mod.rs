@@ -8,6 +8,7 @@ pub mod ctl;
 mod election;
 mod election_path;
 pub mod error;
+pub mod fixed;
 mod leaders;
 mod lease;
 pub mod load;

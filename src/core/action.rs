@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Candidacy, Grounds, LastRun, Nonce, SessionNumber};
 use super::lease::TimingError;
 use super::order::{ChildStatus, Deadlines, Grant, Order, Slot};
@@ -22,7 +24,7 @@ pub struct Entry {
 }
 
 /// The versions that a write is conditional on, and the slot that they belong to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Conditions {
     pub slot: Slot,
     pub record: i32,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::time::Timestamp;
 
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -12,7 +14,7 @@ pub const LONGEST_WITHOUT_SESSION: Duration = Duration::from_millis(500);
 /// Failures further apart than this are not of one kind: the doubling starts again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(20);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Backoff {
     longest: Duration,
     attempts: u32,

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::order::{CandidateName, Report, Slot};
 use super::settings::StepKind;
 use super::time::Timestamp;
 
 /// One `ZooKeeper` session of this process: 1, 2, 3, … Not the server's session id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct SessionNumber(pub u32);
 
 /// One attempt at the election, with one candidate znode. Answers to an earlier attempt are void (T51).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Candidacy(pub u32);
 
 /// Identifies a record as ours: the process, and one *sending* of a take-over.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Nonce {
     /// Drawn at random when the process starts.
     pub instance: u64,
@@ -29,7 +31,7 @@ impl Nonce {
 }
 
 /// The position of our candidate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Place {
     /// It may take over the record that it is shown. With several leaders: one that no candidate before it will take.
     First,
@@ -40,7 +42,7 @@ pub enum Place {
 }
 
 /// The last version of the record under which a command may have run.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct LastRun {
     pub mzxid: i64,
     /// The nonce of that version; [`Nonce::UNKNOWN`] if the record does not say.
@@ -48,7 +50,7 @@ pub struct LastRun {
 }
 
 /// The lease record as it was read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
     pub slot: Slot,
     /// Data version, for conditional writes.
@@ -81,7 +83,7 @@ impl Record {
 }
 
 /// One look at the election. `term` was read before `record`, in one session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct View {
     pub place: Place,
     pub candidate: CandidateName,

@@ -42,6 +42,12 @@ impl Health {
         }
     }
 
+    /// An earlier program of this process has found it healthy. The start-up period counts anew.
+    pub fn resume(&mut self, now: Timestamp) {
+        self.is_healthy = true;
+        self.command_started(now);
+    }
+
     pub fn command_started(&mut self, now: Timestamp) {
         self.grace_until = now.after(self.settings.grace);
         self.failures = 0;

@@ -52,6 +52,11 @@ impl HookQueue {
     /// A limit: when hooks take their full default time, this many wait before the oldest is dropped.
     pub const CAPACITY: usize = 32;
 
+    /// The hooks of an earlier program of this process were run; *elected* of this term is one of them.
+    pub fn of(term: Option<Grant>) -> Self {
+        Self { term, ..Self::default() }
+    }
+
     /// The process begins to follow.
     pub fn began(&mut self) {
         self.push(HookEvent::Standby, None, None);

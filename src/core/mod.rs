@@ -1,4 +1,5 @@
-//! The pure decisions: std only; no I/O, clock, logging or async.
+//! The pure decisions: std, and serde's derives for what one program hands over to the next; no I/O, clock, logging or
+//! async.
 pub mod action;
 pub mod backoff;
 pub mod event;

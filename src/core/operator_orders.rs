@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Event, Ineligibility};
 use super::time::Timestamp;
 
 /// The content of `<base>/control` that concerns us. The ids distinguish orders.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Orders {
     pub disabled: Option<Disabled>,
     pub handover: Option<Handover>,
@@ -19,7 +21,7 @@ pub struct Orders {
 }
 
 /// The command is disabled on every host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Disabled {
     pub id: u64,
     /// `None`: until it is withdrawn.
@@ -27,7 +29,7 @@ pub struct Disabled {
 }
 
 /// The leader of one term is to stop and go to the end of the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Handover {
     pub id: u64,
     pub lasts: Duration,
@@ -38,7 +40,7 @@ pub struct Handover {
     pub stop: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Target {
     /// The next in line.
     Anyone,
@@ -48,7 +50,7 @@ pub enum Target {
 }
 
 /// See the module page.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct OperatorOrders {
     orders: Orders,
     disabled_until: Option<Timestamp>,

@@ -3,14 +3,19 @@
 //! Every order about a command names its [`RunId`]; one with another id changes nothing (I6). Deadlines are absolute
 //! instants, so that a late message can only shorten a run.
 
+use std::borrow::Cow;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::time::Timestamp;
 
 /// One start of the command by this supervisor.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct RunId(pub u64);
 
 /// How long the tree may live; both instants are on the holder's clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Deadlines {
     /// The guard sends the stop signal to the command then, unless a renewal has moved this.
     pub stop_at: Timestamp,
@@ -19,7 +24,7 @@ pub struct Deadlines {
 }
 
 /// How the previous term ended, according to its record.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Takeover {
     /// There was no previous term.
     #[default]
@@ -32,7 +37,7 @@ pub enum Takeover {
 
 /// One of the commands that may run at the same time (`--leaders`): 0, 1, 2, … Each has its own lease record and term;
 /// with one leader there is only slot 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Slot(pub u16);
 
 /// The name of a candidate znode, without its directory: at most [`CandidateName::CAPACITY`] bytes, no NUL.
@@ -66,6 +71,19 @@ impl Default for CandidateName {
     }
 }
 
+impl Serialize for CandidateName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_str().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for CandidateName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        Self::new(&name).ok_or_else(|| D::Error::custom("no name of a candidate"))
+    }
+}
+
 impl std::fmt::Debug for CandidateName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
@@ -74,7 +92,7 @@ impl std::fmt::Debug for CandidateName {
 
 /// The term as the command sees it in its environment (`ZK_LEADER_*`). The default names no term: an auxiliary command
 /// runs without one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Grant {
     /// The fencing token: the mzxid of `<base>/term`. Grows from term to term.
     pub token: i64,
@@ -127,7 +145,7 @@ pub enum Cause {
 }
 
 /// How the command itself ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ChildStatus {
     Exited(u8),
     /// Killed by this signal.

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::order::ChildStatus;
 use super::time::Timestamp;
 
@@ -108,7 +110,7 @@ pub enum Verdict {
 }
 
 /// The starts and failures of this process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct History {
     started_at: Option<Timestamp>,
     /// Failures in a row, none of them after a long run.

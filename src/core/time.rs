@@ -5,6 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The holder's clock: `CLOCK_MONOTONIC_RAW` + (`CLOCK_BOOTTIME` − `CLOCK_MONOTONIC`). It counts suspend and is not
 /// slewed by `adjtimex(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -56,6 +58,19 @@ impl<C: Copy> Stamp<C> {
     #[must_use]
     pub fn until(self, later: Self) -> Duration {
         Duration::from_nanos(later.nanos.saturating_sub(self.nanos))
+    }
+}
+
+/// In nanoseconds: another program of this host and boot reads the same clock.
+impl<C> Serialize for Stamp<C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.nanos.serialize(serializer)
+    }
+}
+
+impl<'de, C: Copy> Deserialize<'de> for Stamp<C> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u64::deserialize(deserializer).map(Self::from_nanos)
     }
 }
 

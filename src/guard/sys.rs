@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
 use std::ffi::{CStr, c_int};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
 use nix::errno::Errno;
@@ -214,6 +214,18 @@ pub fn close_on_exec_now(keep: &[BorrowedFd<'_>]) {
             unsafe { libc::close(fd) };
         }
     }
+}
+
+/// Takes possession of a descriptor that the program before this one, in the same process, left open for it. It is closed
+/// on the next `execve(2)`.
+pub fn take_descriptor(number: c_int) -> Result<OwnedFd, Errno> {
+    if number <= libc::STDERR_FILENO {
+        return Err(Errno::EBADF);
+    }
+    // SAFETY: fcntl with F_SETFD takes no pointer; of a descriptor that is not open it says EBADF.
+    Errno::result(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: it is open, and the program before has named it to us once: nothing else here owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Maps a file of eight words, for writing, for as long as this process lives.

@@ -40,12 +40,14 @@ pub struct Status {
     pub in_contact: bool,
     /// The command, as our guard's child, while it runs.
     pub command: Option<i32>,
+    /// An upgrade in place is under way, since this time of `CLOCK_MONOTONIC`.
+    pub upgrading: Option<Duration>,
 }
 
 impl Status {
     /// Before the first turn of the loop.
     pub fn new(now: Now, snapshot: Snapshot) -> Self {
-        Self { snapshot, turned: now, since: now.lease, why: None, in_contact: false, command: None }
+        Self { snapshot, turned: now, since: now.lease, why: None, in_contact: false, command: None, upgrading: None }
     }
 
     /// Whether an event is not about a session that was given up already.

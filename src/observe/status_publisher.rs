@@ -1,6 +1,7 @@
 //! Publishes the status after every turn of the supervisor's loop, and counts its events and actions. It does not wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -28,6 +29,24 @@ impl StatusPublisher {
         let statuses = watch::Sender::new(status);
         let metrics = Arc::new(Metrics::new(&identity.name, identity.participant()));
         Self { status, statuses, liveness: Liveness::default(), metrics }
+    }
+
+    /// The command that an earlier program of this process has started.
+    pub fn resume(&mut self, command: Option<i32>) {
+        self.status.command = command;
+    }
+
+    /// The command, as our guard's child, while it runs.
+    pub fn command(&self) -> Option<i32> {
+        self.status.command
+    }
+
+    /// An upgrade is under way, or not any more.
+    pub fn upgrading(&mut self, since: Option<Duration>) {
+        if self.status.upgrading.is_some() != since.is_some() {
+            self.status.upgrading = since;
+            self.statuses.send_replace(self.status);
+        }
     }
 
     /// For readers of the status.

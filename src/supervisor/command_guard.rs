@@ -2,10 +2,12 @@
 //! order is killed.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::core::event::Event;
 use crate::core::order::{Order, Report};
+use crate::guard::handle::handover::HandedOver;
 use crate::observe::words;
 use crate::supervisor::guard::Guard;
 
@@ -38,6 +40,11 @@ impl CommandGuard {
                 self.kill(&format!("took no order ({error})"));
             }
         }
+    }
+
+    /// The guard, for the next program of this process, and the descriptors that must stay open. `None`: it has ended.
+    pub fn hand_over(&mut self) -> Option<(HandedOver, Vec<BorrowedFd<'_>>)> {
+        if self.state == State::Alive { self.guard.hand_over() } else { None }
     }
 
     /// The guard's end is reported as usual.

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 
 use crate::core::order::{Order, Report};
 use crate::guard::briefing::AuxiliaryCommand;
 use crate::guard::handle::Handle;
+use crate::guard::handle::handover::HandedOver;
 use crate::guard::probe::Prober;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -40,6 +42,14 @@ impl Guard {
     pub(super) fn prober(&self) -> Option<Prober> {
         match self {
             Self::Forked(handle) => Some(handle.prober()),
+            Self::Simulated(_) => None,
+        }
+    }
+
+    /// See [`Handle::hand_over`].
+    pub(super) fn hand_over(&mut self) -> Option<(HandedOver, Vec<BorrowedFd<'_>>)> {
+        match self {
+            Self::Forked(handle) => handle.hand_over(),
             Self::Simulated(_) => None,
         }
     }

@@ -8,6 +8,7 @@ pub mod guard;
 mod memory_limit;
 mod reporter;
 mod signals;
+pub mod upgrade;
 mod zombies;
 
 use std::io;
@@ -35,8 +36,11 @@ use auxiliary::{AuxiliaryCommands, Guards, Handles};
 use command_guard::CommandGuard;
 use effects::Effects;
 use guard::Guard;
+use memory_limit::MemoryLimit;
 use reporter::Reporter;
+use signals::Received;
 pub use signals::SignalStream;
+use upgrade::{Plan, Upgrade, exchange};
 
 /// How long closing the session may take at the end; then it is left to expiry.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
@@ -59,6 +63,8 @@ pub struct SupervisorConfig {
     pub auxiliary: auxiliary::Settings,
     /// `--preempt-after`.
     pub preempt_after: Option<Duration>,
+    /// `None`: this process cannot be upgraded.
+    pub upgrade: Option<Plan>,
 }
 
 /// Runs the election until the process has to end.
@@ -69,13 +75,16 @@ pub async fn run(
     settings: Settings,
     ensemble: zookeeper::Settings,
     guards: Guards,
-    config: SupervisorConfig,
+    mut config: SupervisorConfig,
 ) -> io::Result<ExitReason> {
-    memory_limit::insert();
+    let limit = MemoryLimit::insert();
+    config.upgrade.iter_mut().for_each(|plan| plan.limit = Some(limit.clone()));
     let signals = SignalStream::new()?;
     let guards = guards.into_handles()?;
     zombies::adopt(guards.pids())?;
-    supervise(settings, ensemble, guards, signals, config).await
+    let reason = Box::pin(supervise(settings, ensemble, guards, signals, config)).await;
+    limit.lift();
+    reason
 }
 
 /// The part of [`run`] that changes nothing process-wide.
@@ -89,7 +98,7 @@ pub async fn supervise(
     mut signals: SignalStream,
     config: SupervisorConfig,
 ) -> io::Result<ExitReason> {
-    let mut supervisor = Supervisor::new(&settings, ensemble, guards, config)?;
+    let mut supervisor = Box::pin(Supervisor::new(&settings, ensemble, guards, config)).await?;
     let reason = supervisor.run(&mut signals).await;
     Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
 }
@@ -107,22 +116,24 @@ struct Supervisor {
     reporter: Reporter,
     /// Do not wait for the last hooks.
     stop_again: bool,
+    upgrade: Option<Upgrade>,
 }
 
 impl Supervisor {
-    fn new(
+    async fn new(
         settings: &Settings,
         ensemble: zookeeper::Settings,
         guards: Handles,
         config: SupervisorConfig,
     ) -> io::Result<Self> {
         let (sender, answers) = unbounded_channel();
-        let machine = Machine::new(*settings, clock::now());
+        let (upgrade, before) = config.upgrade.map(Plan::split).unzip();
+        let before = before.flatten();
+        let (machine, election) = exchange::begin(settings, ensemble, sender, before.as_deref()).await?;
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
-        let election = Election::new(ensemble, sender);
         let (auxiliary, guard) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
         start_observers(config.observers, &publisher, &election, &guard)?;
-        Ok(Self {
+        let mut supervisor = Self {
             machine,
             answers,
             new_orders: election.orders(),
@@ -132,7 +143,12 @@ impl Supervisor {
             publisher,
             reporter: Reporter::default(),
             stop_again: false,
-        })
+            upgrade,
+        };
+        if let Some(before) = before {
+            supervisor.resume(clock::now(), *before);
+        }
+        Ok(supervisor)
     }
 
     /// The loop. Returns the reason to exit.
@@ -147,10 +163,11 @@ impl Supervisor {
             if let Some(reason) = events.drain(..).find_map(|event| self.handle(now, event)) {
                 return reason;
             }
+            self.advance_upgrade(now);
             let until_deadline = self.until_deadline(clock::now());
             events.push(tokio::select! {
                 biased;
-                event = signals.next() => event,
+                received = signals.next() => self.heed(received),
                 event = self.effects.guard.next() => event,
                 // Before ZooKeeper's answers, so that known orders are applied before a take-over.
                 Ok(()) = self.new_orders.changed() => self.store_orders(),
@@ -158,7 +175,16 @@ impl Supervisor {
                 event = self.effects.auxiliary.next() => event,
                 () = rest(until_deadline) => Event::Ticked,
                 () = self.publisher.liveness().asked() => Event::Ticked,
+                () = upgrade::next(&mut self.upgrade) => Event::Ticked,
             });
+        }
+    }
+
+    fn heed(&mut self, received: Received) -> Event {
+        match received {
+            Received::Stop => Event::StopRequested,
+            Received::Upgrade => self.begin_upgrade(),
+            Received::Forward(signal) => Event::SignalReceived { signal },
         }
     }
 
@@ -226,7 +252,7 @@ impl Supervisor {
             }
             guard.dismiss(CLOSE_LIMIT).await;
         };
-        let stop = async { while !self.stop_again && signals.next().await != Event::StopRequested {} };
+        let stop = async { while !self.stop_again && signals.next().await != Received::Stop {} };
         let last_hooks = async {
             tokio::select! {
                 () = auxiliary.finish() => false,

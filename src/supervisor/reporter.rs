@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::Event;
 use crate::core::machine::{Ineligibilities, Snapshot};
@@ -25,6 +27,15 @@ pub(super) struct Reporter {
     dead_since: Option<i64>,
 }
 
+/// The part that outlives an upgrade.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandedOver {
+    /// Milliseconds since 1970, when the phase began.
+    since: i64,
+    term: Option<Term>,
+}
+
 /// What to publish now.
 #[derive(Debug, Default)]
 pub(super) struct News {
@@ -33,6 +44,16 @@ pub(super) struct News {
 }
 
 impl Reporter {
+    pub fn hand_over(&self) -> HandedOver {
+        HandedOver { since: self.status.since, term: self.term.clone() }
+    }
+
+    pub fn take_up(state: HandedOver, snapshot: &Snapshot) -> Self {
+        let status =
+            MemberStatus { phase: words::phase(snapshot.phase), since: state.since, ..MemberStatus::default() };
+        Self { status, term: state.term, ..Self::default() }
+    }
+
     /// Call it after each event that the machine has handled, with the time of day.
     pub fn update(
         &mut self,

@@ -1,43 +1,77 @@
-//! Turns signals into events: three of them stop this process, the others are forwarded to the command. None of them
-//! ends this process while a tree lives.
+//! Receives signals: three of them stop this process, one asks for an upgrade, the others are forwarded to the command.
+//! None of them ends this process while a tree lives.
+//!
+//! They are blocked and read from a `signalfd(2)`: those that were not read are still pending when the next program is
+//! executed in this process (`execve(2)`), and none ends a program that cannot read them yet. Threads inherit the mask.
 
 use std::io;
 use std::pin::Pin;
 
-use futures_util::{Stream, StreamExt};
-use signal_hook::consts as sig;
-use signal_hook_tokio::Signals;
+use futures_util::{Stream, StreamExt, stream};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
-use crate::core::event::Event;
-
-const STOPPING: [i32; 3] = [sig::SIGTERM, sig::SIGINT, sig::SIGQUIT];
+const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
 
 /// Job control (TSTP, TTIN, TTOU) keeps its default: a stopped supervisor loses its lease, and the guard ends the
-/// command.
-const FORWARDED: [i32; 10] = [
-    sig::SIGHUP,
-    sig::SIGUSR1,
-    sig::SIGUSR2,
-    sig::SIGALRM,
-    sig::SIGWINCH,
-    sig::SIGCONT,
-    sig::SIGURG,
-    sig::SIGIO,
-    sig::SIGVTALRM,
-    sig::SIGPROF,
+/// command. Real-time signals are forwarded, too, except [`upgrade`].
+const FORWARDED: [Signal; 10] = [
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGWINCH,
+    Signal::SIGCONT,
+    Signal::SIGURG,
+    Signal::SIGIO,
+    Signal::SIGVTALRM,
+    Signal::SIGPROF,
 ];
+
+/// `SIGRTMIN+1`.
+fn upgrade() -> i32 {
+    libc::SIGRTMIN() + 1
+}
+
+/// The purpose of a signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Received {
+    Stop,
+    /// Replace this program by the one that stands at its path now.
+    Upgrade,
+    /// For the command.
+    Forward(i32),
+}
 
 /// The numbers of the signals that were received.
 pub struct SignalStream(Pin<Box<dyn Stream<Item = i32>>>);
 
 impl SignalStream {
-    /// Catches the signals that stop us or are forwarded, except those that were ignored when we were started
-    /// (`nohup(1)`; `&` in a script ignores INT and QUIT). SIGTERM is always caught.
+    /// Takes the signals that stop us or are forwarded, except those that were ignored when we were started
+    /// (`nohup(1)`; `&` in a script ignores INT and QUIT). SIGTERM is always taken. No other signal is blocked
+    /// afterwards, even if it was inherited as blocked.
+    ///
+    /// # Errors
+    /// If they cannot be taken.
     pub fn new() -> io::Result<Self> {
         let ignored = ignored_at_start();
-        let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
-        let signals = STOPPING.into_iter().chain(FORWARDED).chain(realtime);
-        Signals::new(signals.filter(|&signal| signal == sig::SIGTERM || !is_in(ignored, signal))).map(Self::of)
+        let is_taken = |signal: Signal| {
+            let is_named = STOPPING.contains(&signal) || FORWARDED.contains(&signal);
+            is_named && (signal == Signal::SIGTERM || !is_in(ignored, signal as i32))
+        };
+        // The real-time signals have no names.
+        let mut taken = SigSet::all();
+        Signal::iterator().filter(|signal| !is_taken(*signal)).for_each(|signal| taken.remove(signal));
+        let signals = SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        taken.thread_set_mask()?;
+        #[expect(deprecated, reason = "its successor is unsafe; a SignalFd owns its descriptor and never changes it")]
+        let signals = AsyncFd::with_interest(signals, Interest::READABLE)?;
+        let signals = stream::unfold(signals, |signals| async { Some((read(&signals).await, signals)) });
+        // A signal that is blocked is queued even if it is ignored.
+        let is_wanted = move |signal: &i32| *signal == Signal::SIGTERM as i32 || !is_in(ignored, *signal);
+        Ok(Self::of(signals.filter(move |signal| std::future::ready(is_wanted(signal)))))
     }
 
     /// Signals of another source.
@@ -46,11 +80,23 @@ impl SignalStream {
     }
 
     /// The next signal. Cancel-safe.
-    pub async fn next(&mut self) -> Event {
+    pub async fn next(&mut self) -> Received {
         match self.0.next().await {
-            Some(signal) if STOPPING.contains(&signal) => Event::StopRequested,
-            Some(signal) => Event::SignalReceived { signal },
+            Some(signal) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => Received::Stop,
+            Some(signal) if signal == upgrade() => Received::Upgrade,
+            Some(signal) => Received::Forward(signal),
             None => std::future::pending().await,
+        }
+    }
+}
+
+/// Takes one pending signal, and no more: the others stay pending.
+async fn read(signals: &AsyncFd<SignalFd>) -> i32 {
+    loop {
+        let Ok(mut ready) = signals.readable().await else { return std::future::pending().await };
+        match ready.get_inner().read_signal() {
+            Ok(Some(info)) => return i32::try_from(info.ssi_signo).unwrap_or_default(),
+            Ok(None) | Err(_) => ready.clear_ready(),
         }
     }
 }

@@ -10,6 +10,7 @@
 pub mod admin;
 pub mod client;
 pub mod election;
+pub mod handover;
 pub mod publish;
 pub mod schema;
 #[cfg(test)]

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod onlooker;
+#[path = "../support/replacement.rs"]
+mod replacement;
 mod steps;
 mod stream;
 
@@ -84,6 +86,7 @@ fn breaches(choice: u16, slots: u16, stream: &[(u64, Telling)]) -> Vec<Breach> {
         }
         let Some(event) = telling.event(&onlooker.ids, now.lease) else { continue };
         tell(&mut machine, &mut onlooker, now, event);
+        replacement::replace(&mut machine, &settings, now);
         for attempt in 0.. {
             if machine.next_deadline(now).is_none_or(|at| at > now.lease) {
                 break;

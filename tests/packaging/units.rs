@@ -97,6 +97,13 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb");
     assert_eq!(systemd.property(A, "MainPID"), process);
     assert!(systemd.must("cat /etc/zk-leader-run/config.toml").contains("\"1m\""));
+    // A reload puts the new program into its place, and the command does not notice.
+    systemd.ctl("reload", &[A]);
+    wait::until("the supervisor is upgraded", || systemd.journal().contains("Upgraded from version"));
+    systemd.until_state(A, "active running");
+    assert_eq!(systemd.property(A, "MainPID"), process);
+    election.diary.until_alive();
+    assert_eq!(election.diary.starts().len(), 1);
 
     let files = systemd.must("dpkg -L zk-leader-run | grep /zk-leader");
     systemd.must("apt-get remove -y zk-leader-run");

@@ -135,6 +135,7 @@ fn config(settings: &zookeeper::Settings) -> SupervisorConfig {
         observers: Observers { identity: shown, manner: Manner::InLog, http: None, systemd: None },
         auxiliary: auxiliary::Settings { identity, hook: None, health: None, eligible: None, fence: None },
         preempt_after: None,
+        upgrade: None,
     }
 }
 

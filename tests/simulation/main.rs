@@ -26,6 +26,8 @@ mod minimise;
 mod oracle;
 mod orders;
 mod release;
+#[path = "../support/replacement.rs"]
+mod replacement;
 mod requests;
 mod rng;
 mod runs;

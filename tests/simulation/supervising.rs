@@ -75,6 +75,7 @@ impl World {
         self.coverage.visit(this.machine.phase(), &event);
         this.was_barred = this.machine.ineligibilities().is_any();
         let actions = this.machine.handle(now, event);
+        crate::replacement::replace(&mut this.machine, &this.settings, now);
         self.note(|| format!("instance {instance} {event:?}"));
         self.abandoned |= taking_over && actions.iter().any(|action| matches!(action, Action::Exit(_)));
         for action in actions {

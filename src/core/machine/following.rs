@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Machine;
 use super::phase::{After, Departure, Link, Phase};
 use super::term::{HeldTerm, Sending};
@@ -12,7 +14,8 @@ use crate::core::order::{Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// Our place in the queue.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Standing {
     /// This process is ineligible: the session is open without a candidate.
     pub(super) is_out: bool,
@@ -20,9 +23,12 @@ pub(super) struct Standing {
     pub(super) entered: bool,
     pub(super) view: Option<View>,
     /// The last take-over that was sent in this candidacy.
+    #[serde(skip)]
     pub(super) sending: Option<Sending>,
     /// Something changed while a request was pending.
+    #[serde(skip)]
     pub(super) stale: bool,
+    #[serde(skip)]
     pub(super) retry_at: Option<Timestamp>,
 }
 

@@ -5,6 +5,7 @@
 
 mod ending;
 mod following;
+mod handover;
 mod ineligibility;
 mod leading;
 mod phase;
@@ -17,6 +18,8 @@ mod term;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::action::{Action, PhaseName, Transition, Why};
 use super::backoff::{self, Backoff};
 use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
@@ -26,6 +29,7 @@ use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use super::time::{Now, Timestamp};
 
+pub use handover::{HandedOver, Misfit, NotNow};
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
 
@@ -58,15 +62,20 @@ pub struct Settings {
     pub instance: u64,
 }
 
-/// See the module page.
-#[derive(Clone, Debug)]
+/// See the module page. What `serde` skips is at rest when a machine is handed over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
+    #[serde(skip, default = "handover::no_settings")]
     settings: Settings,
+    #[serde(with = "handover::quiet_phase")]
     phase: Phase,
+    #[serde(skip, default = "handover::no_link")]
     link: Link,
     session: SessionNumber,
     candidacy: Candidacy,
     standing: Standing,
+    #[serde(skip)]
     pending: Option<Request>,
     held_term: Option<HeldTerm>,
     /// Kept across sessions and candidacies.
@@ -74,20 +83,25 @@ pub struct Machine {
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
+    #[serde(skip)]
     step: Option<LiveStep>,
     /// When the guard must have reported that it took the start order. It would refuse the order later.
+    #[serde(skip, default = "handover::never")]
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
     /// When the tree must be dead, by the guard's orders. Processes that live on survive SIGKILL.
+    #[serde(skip, default = "handover::never")]
     dead_by: Timestamp,
     /// Why the present stop, or the last one, began.
+    #[serde(skip, default = "handover::no_stop")]
     stops_for: Why,
     /// The last run that `--timeout` ended.
     timed_out: Option<RunId>,
     history: History,
     /// No start before this: a back-off, or the minimum interval between starts.
     rest_until: Timestamp,
+    #[serde(skip)]
     ineligibilities: Ineligibilities,
     status: Option<ChildStatus>,
     /// Take-overs sent so far; each has its own nonce.
@@ -96,16 +110,21 @@ pub struct Machine {
     finished: Option<Nonce>,
     /// The last release leaves our candidate in its place.
     keeps_candidate: bool,
+    #[serde(skip)]
     stop_requested: bool,
+    #[serde(skip)]
     departure: Option<Departure>,
+    #[serde(skip)]
     guard_gone: bool,
     standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
+    #[serde(skip, default = "handover::never")]
     connect_by: Timestamp,
     backoff: Backoff,
     /// Between the tries to open a session.
     reconnect: Backoff,
+    #[serde(skip)]
     actions: Vec<Action>,
 }
 

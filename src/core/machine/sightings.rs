@@ -6,6 +6,8 @@
 //! under which no command has run since this version. A waiting record keeps the count, and so does the end of our
 //! session.
 
+use serde::{Deserialize, Serialize};
+
 use crate::core::event::Record;
 use crate::core::order::Slot;
 use crate::core::time::Sighting;
@@ -14,7 +16,7 @@ use crate::core::time::Sighting;
 const KEPT: usize = 32;
 
 /// A zxid, the instant at which it was first known, and the slot whose record showed it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Seen {
     zxid: i64,
     slot: Slot,
@@ -22,7 +24,7 @@ struct Seen {
 }
 
 /// Growing zxids. Forgetting old ones makes a wait longer, never shorter.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sightings(Vec<Seen>);
 
 impl Sightings {

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Machine;
 use super::phase::{After, Phase};
 use crate::core::action::{Action, ExitReason, Why};
@@ -15,7 +17,7 @@ use crate::core::time::{Now, Timestamp};
 const KILLED: ChildStatus = ChildStatus::Signaled(9);
 
 /// Our own pauses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Standstill {
     turned_at: Timestamp,
     /// When the last turn asked to be woken.

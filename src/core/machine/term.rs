@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::Nonce;
 use crate::core::lease::Timing;
@@ -34,7 +36,7 @@ impl Sending {
 }
 
 /// One term of ours, from the take-over to the release.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct HeldTerm {
     pub nonce: Nonce,
     pub grant: Grant,

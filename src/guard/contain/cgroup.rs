@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,18 @@ impl Cgroup {
             events: File::open(path.join("cgroup.events"))?,
             path: path.to_owned(),
         })
+    }
+
+    /// Goes on with a cgroup that the program before this one created. `directory` holds its lock.
+    ///
+    /// # Errors
+    /// If a file of it cannot be opened.
+    pub fn take_up(path: &Path, directory: OwnedFd) -> io::Result<Self> {
+        Self::open(path, directory.into())
+    }
+
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 
     pub fn path(&self) -> &Path {

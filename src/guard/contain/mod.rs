@@ -12,9 +12,12 @@ mod stale_cgroups;
 
 use std::fmt;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::ForkResult;
+use serde::{Deserialize, Serialize};
 
 use super::sys;
 use crate::core::settings::Contain;
@@ -33,6 +36,22 @@ pub enum Containment {
     ProcessGroup,
 }
 
+/// A containment, for the next program of the supervisor's process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum HandedOver {
+    Subreaper {
+        why: String,
+    },
+    /// `directory`: an open descriptor, which holds the lock.
+    Cgroup {
+        path: PathBuf,
+        directory: i32,
+    },
+    /// Whether there is a user namespace, too.
+    PidNamespace(bool),
+}
+
 impl Containment {
     /// # Errors
     /// If the kind that the user named is not possible here. `Auto` always is.
@@ -44,6 +63,41 @@ impl Containment {
             Contain::Cgroup => Cgroup::make().map(Self::Cgroup),
             Contain::PidNamespace => PidNamespace::probe().map(Self::PidNamespace),
             Contain::ProcessGroup => Ok(Self::ProcessGroup),
+        }
+    }
+
+    /// For the next program of this process. `None`: this kind cannot be handed over.
+    pub fn hand_over(&self) -> Option<HandedOver> {
+        match self {
+            Self::Subreaper { why } => Some(HandedOver::Subreaper { why: why.clone() }),
+            Self::Cgroup(cgroup) => {
+                let (path, directory) = (cgroup.path().to_owned(), cgroup.directory().as_raw_fd());
+                Some(HandedOver::Cgroup { path, directory })
+            }
+            Self::PidNamespace(namespace) => Some(HandedOver::PidNamespace(namespace.has_user_namespace())),
+            Self::ProcessGroup => None,
+        }
+    }
+
+    /// Goes on with the containment of the program before.
+    ///
+    /// # Errors
+    /// If a file of the cgroup cannot be opened.
+    pub fn take_up(state: HandedOver) -> io::Result<Self> {
+        match state {
+            HandedOver::Subreaper { why } => Ok(Self::Subreaper { why }),
+            HandedOver::Cgroup { path, directory } => {
+                Cgroup::take_up(&path, sys::take_descriptor(directory)?).map(Self::Cgroup)
+            }
+            HandedOver::PidNamespace(has_user) => Ok(Self::PidNamespace(PidNamespace::like(has_user))),
+        }
+    }
+
+    /// The descriptors in [`HandedOver`].
+    pub fn descriptors(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Cgroup(cgroup) => Some(cgroup.directory()),
+            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => None,
         }
     }
 

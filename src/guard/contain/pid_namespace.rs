@@ -33,6 +33,13 @@ impl PidNamespace {
         as_root.attempt().map(|()| as_root).or_else(|_| as_user.attempt().map(|()| as_user))
     }
 
+    /// Without a test: one of the program before this one.
+    pub fn like(has_user_namespace: bool) -> Self {
+        let user = if has_user_namespace { CloneFlags::CLONE_NEWUSER } else { CloneFlags::empty() };
+        let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS | user;
+        Self { flags, uid: Uid::effective(), gid: Gid::effective() }
+    }
+
     fn attempt(self) -> io::Result<()> {
         match self.fork()? {
             ForkResult::Child => sys::exit(self.settle().map_or_else(|errno| errno as i32, |()| 0)),

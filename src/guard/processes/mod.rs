@@ -8,7 +8,7 @@ pub(crate) mod sweep;
 pub mod zombies;
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -47,6 +47,17 @@ impl Processes {
         let guard = i32::from_ne_bytes(guard);
         let pid = Pid::from_raw(guard).ok_or(Errno::ESRCH)?;
         Ok(Self { guard, guard_pidfd: pidfd_open(pid, PidfdFlags::empty())?, sentinel, sentinel_end: None })
+    }
+
+    /// The guard's id, its pidfd, and the sentinel's id, for the next program of this process. `None`: the sentinel has
+    /// ended.
+    pub fn hand_over(&mut self) -> Option<(i32, BorrowedFd<'_>, i32)> {
+        let lives = self.sentinel_end().is_none() && !self.guard_has_ended();
+        lives.then_some((self.guard, self.guard_pidfd.as_fd(), self.sentinel))
+    }
+
+    pub fn take_up(guard: i32, guard_pidfd: OwnedFd, sentinel: i32) -> Self {
+        Self { guard, guard_pidfd, sentinel, sentinel_end: None }
     }
 
     pub fn ids(&self) -> [i32; 2] {

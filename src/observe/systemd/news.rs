@@ -28,12 +28,13 @@ pub(super) struct News {
     stop_limit: Duration,
     ready: bool,
     stopping: bool,
+    reloading: bool,
     said: String,
 }
 
 impl News {
     pub fn new(ready_on: ReadyOn, stop_limit: Duration) -> Self {
-        Self { ready_on, stop_limit, ready: false, stopping: false, said: String::new() }
+        Self { ready_on, stop_limit, ready: false, stopping: false, reloading: false, said: String::new() }
     }
 
     /// The lines to be sent; none if nothing has changed.
@@ -45,6 +46,14 @@ impl News {
         };
         if ready && !std::mem::replace(&mut self.ready, true) {
             news += "READY=1\n";
+        }
+        match status.upgrading {
+            Some(since) if !std::mem::replace(&mut self.reloading, true) => {
+                writeln!(news, "RELOADING=1\nMONOTONIC_USEC={}", since.as_micros()).ok();
+            }
+            // An upgrade that succeeds is answered by the next program.
+            None if std::mem::replace(&mut self.reloading, false) && self.ready => news += "READY=1\n",
+            _ => {}
         }
         if status.snapshot.is_ending && !std::mem::replace(&mut self.stopping, true) {
             let limit = self.stop_limit.max(status.lease_left(now)).saturating_add(REST);
@@ -96,6 +105,16 @@ mod tests {
         let mut starting = example();
         starting.command = None;
         assert!(!news.of(&starting, at(NOW)).contains("READY"), "the command does not run yet");
+        assert_eq!(news.of(&example(), at(NOW)), "READY=1\n");
+    }
+
+    #[test]
+    fn an_upgrade_is_told_with_its_time_and_that_it_was_refused() {
+        let mut news = News::new(ReadyOn::Contending, Duration::ZERO);
+        news.of(&example(), at(NOW));
+        let under_way = Status { upgrading: Some(Duration::from_millis(1500)), ..example() };
+        assert_eq!(news.of(&under_way, at(NOW)), "RELOADING=1\nMONOTONIC_USEC=1500000\n");
+        assert_eq!(news.of(&under_way, at(NOW)), "");
         assert_eq!(news.of(&example(), at(NOW)), "READY=1\n");
     }
 

@@ -30,6 +30,15 @@ impl Eligibility {
         Self { runner, timeout, pause, identity, state: State::AskAt(Timestamp::ZERO) }
     }
 
+    /// An earlier program of this process has asked.
+    pub(super) fn resume(&mut self) {
+        self.state = State::Agreed;
+    }
+
+    pub(super) fn has_agreed(&self) -> bool {
+        matches!(self.state, State::Agreed)
+    }
+
     /// A changed verdict for the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {

@@ -40,6 +40,10 @@ impl Fence {
         self.wanted = Some(Wanted { grant, left: unfenced.into() });
     }
 
+    pub(super) fn is_idle(&self) -> bool {
+        self.runner.is_idle() || self.runner.is_gone()
+    }
+
     /// The machine no longer needs the answer.
     pub(super) fn end(&mut self) {
         self.wanted = None;

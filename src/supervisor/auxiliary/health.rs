@@ -34,6 +34,20 @@ impl HealthWatch {
         self.health.command_started(now);
     }
 
+    /// Goes on as healthy, beside the command of this grant, which is not new.
+    pub(super) fn resume(&mut self, now: Timestamp, term: Option<Grant>) {
+        self.term = term;
+        self.health.resume(now);
+    }
+
+    pub(super) fn is_healthy(&self) -> bool {
+        self.health.is_healthy()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.runner.is_idle() || self.runner.is_gone()
+    }
+
     pub(super) fn command_ended(&mut self) {
         self.term = None;
     }

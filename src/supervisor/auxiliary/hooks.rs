@@ -10,6 +10,7 @@ use crate::clock;
 use crate::core::action::Transition;
 use crate::core::event::Event;
 use crate::core::hooks::{Hook, HookQueue};
+use crate::core::order::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::environment::{self, Identity};
@@ -38,6 +39,16 @@ impl Hooks {
         let mut queue = HookQueue::default();
         queue.began();
         Self { queue, runner, timeout, identity, running: None, finish_by: Timestamp::NEVER }
+    }
+
+    /// No hook runs or waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.running.is_none()
+    }
+
+    /// Goes on in the term of this grant, or without one.
+    pub(super) fn resume(&mut self, grant: Option<Grant>) {
+        self.queue = HookQueue::of(grant);
     }
 
     pub(super) fn transition(&mut self, transition: &Transition) {

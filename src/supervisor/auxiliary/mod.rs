@@ -112,7 +112,18 @@ impl Handles {
 /// # Errors
 /// See [`handle::fork`]. The guards that were forked already end by themselves.
 pub fn fork(command: handle::Settings, auxiliary: &Settings) -> Result<Guards, handle::Error> {
-    let mut forked = vec![Some(handle::fork(command)?)];
+    fork_all(vec![Some(handle::fork(command)?)], auxiliary)
+}
+
+/// Forks the guards of the auxiliary commands, beside the command's guard of an earlier program of this process.
+///
+/// # Errors
+/// See [`fork`].
+pub fn fork_beside(command: Spawned, auxiliary: &Settings) -> Result<Guards, handle::Error> {
+    fork_all(vec![Some(command)], auxiliary)
+}
+
+fn fork_all(mut forked: Vec<Option<Spawned>>, auxiliary: &Settings) -> Result<Guards, handle::Error> {
     fork_next(&mut forked, auxiliary.hook.as_ref())?;
     fork_next(&mut forked, auxiliary.health.as_ref().map(|(command, _)| command))?;
     fork_next(&mut forked, auxiliary.eligible.as_ref().map(|(command, _)| command))?;
@@ -180,6 +191,22 @@ impl AuxiliaryCommands {
         (parts, guards.command)
     }
 
+    /// None of them runs or waits to run.
+    pub fn is_idle(&self) -> bool {
+        let hooks = self.hooks.as_ref().is_none_or(Hooks::is_idle);
+        let health = self.health.as_ref().is_none_or(HealthWatch::is_idle);
+        let fence = self.fence.as_ref().is_none_or(Fence::is_idle);
+        hooks && health && fence && self.eligibility.as_ref().is_none_or(Eligibility::has_agreed)
+    }
+
+    /// Goes on after an upgrade: this host is healthy and eligible, and `grant` is of the command that runs.
+    pub fn resume(&mut self, now: Timestamp, grant: Option<Grant>) {
+        self.grant = grant;
+        self.hooks.iter_mut().for_each(|hooks| hooks.resume(grant));
+        self.health.iter_mut().for_each(|health| health.resume(now, grant));
+        self.eligibility.iter_mut().for_each(Eligibility::resume);
+    }
+
     /// The processes of our guards, which are not orphans of a tree.
     pub fn guards(&self) -> &[i32] {
         &self.guards
@@ -187,8 +214,9 @@ impl AuxiliaryCommands {
 
     /// The first events for the machine: until the first check, this host is ineligible.
     pub fn opening(&self) -> impl Iterator<Item = Event> + use<> {
-        let health = self.health.as_ref().map(|_| health::ineligible(true));
-        health.into_iter().chain(self.eligibility.as_ref().map(|_| eligibility::ineligible(true)))
+        let health = self.health.as_ref().filter(|health| !health.is_healthy()).map(|_| health::ineligible(true));
+        let eligibility = self.eligibility.as_ref().filter(|eligibility| !eligibility.has_agreed());
+        health.into_iter().chain(eligibility.map(|_| eligibility::ineligible(true)))
     }
 
     /// Notes an event that hooks and health checks depend on.

@@ -14,6 +14,7 @@ pub mod four_letter;
 pub mod kerberos;
 pub(crate) mod outage;
 mod resolve;
+pub mod session_key;
 mod socket;
 pub(crate) mod task;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

@@ -49,6 +49,15 @@ impl PendingFences {
         self.lock().ours.is_some()
     }
 
+    /// For the next program of this process: the nonce of the last take-over, and what its record carries.
+    pub fn hand_over(&self) -> Option<(Nonce, Vec<PendingFence>)> {
+        self.lock().ours.clone()
+    }
+
+    pub fn take_up(&self, ours: Option<(Nonce, Vec<PendingFence>)>) {
+        self.lock().ours = ours;
+    }
+
     /// The term was released.
     pub fn forget(&self) {
         self.lock().ours = None;

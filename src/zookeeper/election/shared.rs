@@ -1,11 +1,14 @@
 //! The state that all sessions share: the settings, the channel to the supervisor, and our candidate. No lock is held
 //! over an await.
 
+mod handover;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::zookeeper::client::connection::Stat;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -23,6 +26,8 @@ use crate::zookeeper::schema::lease::{self, Parsed};
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
+
+pub use handover::Kept;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -69,7 +74,7 @@ pub(crate) struct Candidate {
 const FORMER_MOST: usize = 16;
 
 /// Our candidate's znode.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Znode {
     pub name: String,
     /// Differs from that of a later znode with the same name.

@@ -28,6 +28,11 @@ impl Unwritten {
         self.terms().is_empty()
     }
 
+    /// All of them.
+    pub fn all(&self) -> Vec<Term> {
+        self.terms().clone()
+    }
+
     /// Two writes may run at once at the end of a session; the second does not find the terms that the first has
     /// removed.
     fn cross_out(&self, written: &[Term]) {

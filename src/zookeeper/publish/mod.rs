@@ -96,6 +96,11 @@ impl Publisher {
         !self.unwritten.is_empty()
     }
 
+    /// The terms that the history lacks.
+    pub fn unwritten(&self) -> Vec<Term> {
+        self.unwritten.all()
+    }
+
     /// Writes the terms that the history lacks.
     pub async fn write_history(&self, contact: &Contact) -> Result<(), RequestError> {
         history_writer::put(contact, &self.unwritten).await

@@ -222,7 +222,7 @@ fn milliseconds(length: Duration) -> i64 {
 }
 
 /// The run that was marked in the present term.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OpenRun {
     pub run: Run,
     pub started_ms: i64,

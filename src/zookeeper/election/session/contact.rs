@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::core::event::SessionNumber;
+use crate::core::event::{Candidacy, SessionNumber};
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::connection::{Connection, Error, State};
@@ -42,6 +42,13 @@ impl Contact {
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::default(), UnansweredSince::default());
         let briefed = watch::Sender::new(false);
         Ok(Self { shared, client, number, negotiated, watches, unanswered, briefed })
+    }
+
+    /// A session of an earlier program of this process, whose connection is lost. The orders are known.
+    pub fn lost(shared: &Arc<Shared>, number: SessionNumber, candidacy: Candidacy, client: Connection) -> Self {
+        let (shared, watches, unanswered) = (Arc::clone(shared), Watches::of(candidacy), UnansweredSince::default());
+        let (negotiated, briefed) = (client.session_timeout(), watch::Sender::new(true));
+        Self { shared, client, number, negotiated, watches, unanswered, briefed }
     }
 
     /// As far as the client library knows.

@@ -84,6 +84,30 @@ impl Session {
         Self { line: Line(line), retired }
     }
 
+    /// Goes on with a session of an earlier program of this process, as after a lost connection: it is resumed, and
+    /// followed to its end.
+    pub fn take_up(shared: Arc<Shared>, companion: Arc<Companion>, lost: Contact) -> Self {
+        let lost = Arc::new(lost);
+        let (retired, receiver) = watch::channel(());
+        let (way, line) = watch::channel(ConnectionState::Lost(Arc::clone(&lost)));
+        background::spawn(async move {
+            let mut receiver = Retired(receiver);
+            tokio::select! {
+                () = resume(&shared, &companion, lost, &way) => {}
+                () = receiver.wait() => {}
+            }
+        });
+        Self { line: Line(line), retired }
+    }
+
+    /// The last connection, while it is open.
+    pub fn open_contact(&self) -> Option<Arc<Contact>> {
+        match &*self.line.0.borrow() {
+            ConnectionState::Open(contact) => Some(Arc::clone(contact)).filter(|contact| contact.seems_connected()),
+            ConnectionState::None | ConnectionState::Lost(_) => None,
+        }
+    }
+
     /// The last connection.
     pub fn contact(&self) -> Option<Arc<Contact>> {
         self.line.last()
@@ -145,24 +169,38 @@ async fn see_through(
         );
     }
     shared.reached();
-    let mut contact = Arc::new(contact);
-    let mut news = vec![Event::Connected { session: number, negotiated }];
-    while let Some(lost) = keep(shared, companion, contact, way, news).await {
+    let news = vec![Event::Connected { session: number, negotiated }];
+    if let Some(lost) = keep(shared, companion, Arc::new(contact), way, news).await {
+        resume(shared, companion, lost, way).await;
+    }
+}
+
+/// Follows a session that has lost its connection to its end.
+async fn resume(
+    shared: &Arc<Shared>,
+    companion: &Companion,
+    mut lost: Arc<Contact>,
+    way: &watch::Sender<ConnectionState>,
+) {
+    loop {
         way.send_replace(ConnectionState::Lost(Arc::clone(&lost)));
         let taken_up = tokio::select! {
             taken_up = resume::take_up(&lost) => taken_up,
             never = wonder(&lost) => match never {},
         };
-        match taken_up {
-            Ok(resumed) => contact = Arc::new(resumed),
+        let contact = match taken_up {
+            Ok(resumed) => Arc::new(resumed),
             Err(error) => {
                 tracing::info!(%error, "Session ended");
-                return shared.tell(Event::SessionOver { session: number });
+                return shared.tell(Event::SessionOver { session: lost.number });
             }
-        }
+        };
         shared.reached();
         tracing::info!("Contact was restored");
-        news = resume::news(&lost);
+        match keep(shared, companion, contact, way, resume::news(&lost)).await {
+            Some(again) => lost = again,
+            None => return,
+        }
     }
 }
 

@@ -1,0 +1,111 @@
+//! What one program writes for the next one in the same process: JSON in a sealed memory file, because it holds the
+//! session's password.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use serde::{Deserialize, Serialize};
+
+use crate::core::machine::{self, Machine, Misfit, Settings};
+use crate::core::operator_orders::OperatorOrders;
+use crate::guard::handle::handover as guard;
+use crate::supervisor::reporter;
+use crate::zookeeper::handover as zookeeper;
+
+/// Increase it with every change of the layout, or of the meaning of a field.
+const VERSION: u32 = 1;
+
+/// Longer ones are not ours.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// See the module page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    version: u32,
+    /// The version of the program that wrote it.
+    pub program: String,
+    /// Where newer versions of the program are looked for.
+    pub path: PathBuf,
+    /// The settings that may not change, by name.
+    pub fixed: BTreeMap<String, String>,
+    pub machine: machine::HandedOver,
+    pub election: zookeeper::HandedOver,
+    pub guard: guard::HandedOver,
+    pub orders: OperatorOrders,
+    pub reporter: reporter::HandedOver,
+    /// The command, as the guard's child.
+    pub command: Option<i32>,
+}
+
+/// The part that is read first.
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+}
+
+impl Document {
+    pub fn new(
+        (path, fixed): (PathBuf, BTreeMap<String, String>),
+        (machine, election, guard): (machine::HandedOver, zookeeper::HandedOver, guard::HandedOver),
+        (orders, reporter, command): (OperatorOrders, reporter::HandedOver, Option<i32>),
+    ) -> Self {
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        Self { version: VERSION, program, path, fixed, machine, election, guard, orders, reporter, command }
+    }
+
+    /// A sealed memory file, at its beginning.
+    ///
+    /// # Errors
+    /// If there is no memory, or a name is not UTF-8.
+    pub fn write(&self) -> io::Result<File> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let mut file = File::from(memfd_create(c"zk-leader-run-upgrade", flags)?);
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.rewind()?;
+        let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+        Ok(file)
+    }
+
+    /// # Errors
+    /// Why it cannot be read, as a sentence.
+    pub fn read(mut file: impl io::Read) -> Result<Self, String> {
+        let mut text = Vec::new();
+        file.by_ref().take(LONGEST).read_to_end(&mut text).map_err(|error| format!("no document: {error}"))?;
+        let head: Head = serde_json::from_slice(&text).map_err(|error| format!("no document: {error}"))?;
+        if head.version != VERSION {
+            return Err(format!("the document is of version {}, and this program reads {VERSION}", head.version));
+        }
+        serde_json::from_slice(&text).map_err(|error| format!("the document cannot be read: {error}"))
+    }
+
+    /// Checks all that can be checked without taking over.
+    ///
+    /// # Errors
+    /// Why a program with these settings cannot go on, as a sentence.
+    pub fn check(&self, settings: &Settings, fixed: &BTreeMap<String, String>) -> Result<(), String> {
+        let options = self.fixed.keys().chain(fixed.keys());
+        let changed: BTreeSet<_> = options.filter(|option| self.fixed.get(*option) != fixed.get(*option)).collect();
+        if !changed.is_empty() {
+            let changed: Vec<_> = changed.into_iter().map(String::as_str).collect();
+            return Err(format!("{} has changed; a restart applies it", changed.join(", ")));
+        }
+        let copy = Machine::take_up(settings, self.election.negotiated(), self.machine.clone());
+        copy.map(drop).map_err(explained)
+    }
+}
+
+/// A sentence about a machine that cannot go on.
+pub fn explained(misfit: Misfit) -> String {
+    match misfit {
+        Misfit::Version(version) => format!("the state is of version {version}"),
+        Misfit::Timing(error) => format!("the settings do not fit the session: {error:?}"),
+        Misfit::Lease(lease) => format!("the lease in force is {lease:?}, and would be another"),
+        Misfit::Incomplete => "the state is not complete".to_owned(),
+    }
+}

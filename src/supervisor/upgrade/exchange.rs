@@ -1,0 +1,98 @@
+//! The parts of the supervisor that an upgrade hands over, and those that go on after one.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::document::{Document, explained};
+use super::{Need, Upgrade};
+use crate::clock;
+use crate::core::event::Event;
+use crate::core::machine::{Machine, NotNow, Settings};
+use crate::core::time::{Now, Timestamp};
+use crate::supervisor::Supervisor;
+use crate::supervisor::reporter::Reporter;
+use crate::zookeeper::client::session_key::SessionKey;
+use crate::zookeeper::{self, Election};
+
+/// Without a session there is no lease to wait for.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+impl Supervisor {
+    /// Begins an upgrade. It waits for quiet moments as long as a lease may last.
+    pub(in crate::supervisor) fn begin_upgrade(&mut self) -> Event {
+        let lease = self.machine.snapshot().timing.map_or(PATIENCE, |timing| timing.lease);
+        self.upgrade.iter_mut().for_each(|upgrade| upgrade.begin(lease));
+        Event::Ticked
+    }
+
+    /// Makes the next step of an upgrade that is under way, if the moment is quiet. Does not return from the last one.
+    pub(in crate::supervisor) fn advance_upgrade(&mut self, now: Now) {
+        let Some(mut upgrade) = self.upgrade.take() else { return };
+        match upgrade.need() {
+            None => {}
+            Some(Need::Key) => match self.effects.election.key() {
+                Some(key) => upgrade.fetch(key),
+                None => upgrade.not_now(now.lease, &NotNow::NoContact.to_string()),
+            },
+            Some(Need::Document(key, since)) => {
+                if let Err(obstacle) = self.hand_over(&mut upgrade, now, &key, since) {
+                    upgrade.not_now(now.lease, &obstacle);
+                }
+            }
+        }
+        self.publisher.upgrading(upgrade.is_under_way().then(clock::monotonic));
+        self.upgrade = Some(upgrade);
+    }
+
+    /// # Errors
+    /// What stands against it now.
+    fn hand_over(&mut self, upgrade: &mut Upgrade, now: Now, key: &SessionKey, since: Timestamp) -> Result<(), String> {
+        let machine = self.machine.hand_over(now, since);
+        if machine.as_ref().is_err_and(|obstacle| *obstacle == NotNow::Stale) {
+            self.machine.renew_now(now);
+        }
+        let machine = machine.map_err(|obstacle| obstacle.to_string())?;
+        if !self.effects.auxiliary.is_idle() {
+            return Err("a hook or a check runs".to_owned());
+        }
+        let election = self.effects.election.hand_over(key);
+        let election = election.ok_or("there is no contact with ZooKeeper, or an earlier session is being closed")?;
+        let (guard, descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
+        let rest = (self.orders, self.reporter.hand_over(), self.publisher.command());
+        let document = Document::new(upgrade.constants(), (machine, election, guard), rest);
+        upgrade.go_on(&document, &descriptors);
+        Ok(())
+    }
+
+    /// Goes on where the program before has stopped: nothing is announced again.
+    pub(in crate::supervisor) fn resume(&mut self, now: Now, before: Document) {
+        let snapshot = self.machine.snapshot();
+        self.effects.auxiliary.resume(now.lease, snapshot.held_term.map(|held| held.grant));
+        self.publisher.resume(before.command);
+        self.reporter = Reporter::take_up(before.reporter, &snapshot);
+        self.orders = before.orders;
+        self.store_orders();
+    }
+}
+
+/// The machine and the election, new or of the program before.
+///
+/// # Errors
+/// If what was handed over does not fit.
+pub async fn begin(
+    settings: &Settings,
+    ensemble: zookeeper::Settings,
+    sender: UnboundedSender<Event>,
+    before: Option<&Document>,
+) -> io::Result<(Machine, Election)> {
+    let now = clock::now();
+    let Some(before) = before else { return Ok((Machine::new(*settings, now), Election::new(ensemble, sender))) };
+    let machine = Machine::take_up(settings, before.election.negotiated(), before.machine.clone());
+    let mut machine = machine.map_err(|misfit| io::Error::other(explained(misfit)))?;
+    // As soon as there is contact.
+    machine.renew_now(now);
+    let ensemble = zookeeper::Settings { instance: machine.instance(), ..ensemble };
+    Ok((machine, Election::take_up(ensemble, sender, before.election.clone()).await?))
+}

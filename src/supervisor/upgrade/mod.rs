@@ -1,0 +1,239 @@
+//! An upgrade in place: `SIGRTMIN+1` replaces this program by the one that now stands at its path, in this process, while
+//! the command runs on.
+//!
+//! First the new program is asked: it reads our settings and a trial document, and says whether it can go on with them.
+//! Then the lease is renewed, and in the next quiet moment the document is written and the program executed. Whatever
+//! stands against that, nothing happens but one line that says why. The guard keeps its deadlines all the while: if the
+//! new program fails after all, the guard ends the tree, as whenever a supervisor dies.
+
+mod ask;
+pub mod document;
+pub(super) mod exchange;
+mod exec;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::future::pending;
+use std::io;
+use std::mem::take;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::clock;
+use crate::core::time::Timestamp;
+use crate::supervisor::memory_limit::MemoryLimit;
+use crate::zookeeper::client::session_key::SessionKey;
+use document::Document;
+
+pub use ask::{QUESTION, YES};
+
+/// The name of a program that takes over, up to the number of the document's descriptor.
+pub const NAME: &str = "zk-leader-run-upgraded:";
+
+/// What stays the same in every upgrade of this process.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where this program stood when it was started; newer versions are looked for there.
+    pub program: io::Result<PathBuf>,
+    /// Without the program's name.
+    pub arguments: Vec<OsString>,
+    /// The settings that may not change, by name.
+    pub fixed: BTreeMap<String, String>,
+}
+
+/// For this process, whether it was upgraded before or not.
+#[derive(Debug)]
+pub struct Plan {
+    settings: Settings,
+    /// What the program before this one, in the same process, has handed over.
+    before: Option<Box<Document>>,
+    /// The new program forks guards before it limits itself.
+    pub(super) limit: Option<MemoryLimit>,
+}
+
+impl Plan {
+    pub fn new(settings: Settings, before: Option<Box<Document>>) -> Self {
+        // The path stays that of the first program.
+        let path = before.as_ref().map(|before| Ok(before.path.clone()));
+        let settings = Settings { program: path.unwrap_or(settings.program), ..settings };
+        Self { settings, before, limit: None }
+    }
+
+    pub(super) fn split(self) -> (Upgrade, Option<Box<Document>>) {
+        let Self { settings, before, limit } = self;
+        let (until, patience) = (Timestamp::NEVER, Duration::ZERO);
+        (Upgrade { settings, limit, stage: Stage::Idle, until, patience }, before)
+    }
+}
+
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// See the module page.
+pub struct Upgrade {
+    settings: Settings,
+    limit: Option<MemoryLimit>,
+    stage: Stage,
+    /// The end of the wait for a quiet moment.
+    until: Timestamp,
+    /// The length of that wait.
+    patience: Duration,
+}
+
+#[derive(Default)]
+enum Stage {
+    /// No upgrade is under way.
+    #[default]
+    Idle,
+    /// The session's key is needed.
+    Keyless(File),
+    Fetching(File, Work<io::Result<SessionKey>>),
+    /// A quiet moment is needed for the trial document.
+    Untried(File, SessionKey),
+    Asking(File, SessionKey, Work<Result<(), String>>),
+    /// A quiet moment is needed for the exchange, after a renewal that was sent at this time or later.
+    Agreed(File, SessionKey, Timestamp),
+}
+
+/// What the course of the upgrade needs next.
+pub enum Need {
+    Key,
+    /// The document. A leader must have renewed its lease at this time or later.
+    Document(SessionKey, Timestamp),
+}
+
+impl Upgrade {
+    pub fn is_under_way(&self) -> bool {
+        !matches!(self.stage, Stage::Idle)
+    }
+
+    /// The path of the program, and the settings that may not change.
+    pub fn constants(&self) -> (PathBuf, BTreeMap<String, String>) {
+        let path = self.settings.program.as_ref().map_or_else(|_| PathBuf::new(), PathBuf::clone);
+        (path, self.settings.fixed.clone())
+    }
+
+    /// An upgrade is asked for. It waits at most for `patience` for each quiet moment.
+    pub fn begin(&mut self, patience: Duration) {
+        if self.is_under_way() {
+            return tracing::info!("An upgrade is under way already");
+        }
+        match self.open() {
+            Ok(program) => {
+                self.patience = patience;
+                self.wait_for_quiet();
+                self.stage = Stage::Keyless(program);
+            }
+            Err(why) => self.refuse(&why),
+        }
+    }
+
+    fn open(&self) -> Result<File, String> {
+        let unknown = |error: &io::Error| format!("the path of this program is not known: {error}");
+        let path = self.settings.program.as_ref().map_err(unknown)?;
+        // It is executed, and need not be readable.
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
+        opened.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn wait_for_quiet(&mut self) {
+        self.until = clock::now().lease.after(self.patience);
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.stage = Stage::Idle;
+        self.until = Timestamp::NEVER;
+        tracing::warn!("Not upgraded: {why}. Version {} goes on", env!("CARGO_PKG_VERSION"));
+    }
+
+    /// What is needed now, if anything.
+    pub fn need(&self) -> Option<Need> {
+        match &self.stage {
+            Stage::Keyless(_) => Some(Need::Key),
+            Stage::Untried(_, key) => Some(Need::Document(key.clone(), Timestamp::ZERO)),
+            Stage::Agreed(_, key, since) => Some(Need::Document(key.clone(), *since)),
+            Stage::Idle | Stage::Fetching(..) | Stage::Asking(..) => None,
+        }
+    }
+
+    /// This is not the moment.
+    pub fn not_now(&mut self, now: Timestamp, obstacle: &str) {
+        if now >= self.until {
+            self.refuse(obstacle);
+        }
+    }
+
+    pub fn fetch(&mut self, key: impl Future<Output = io::Result<SessionKey>> + Send + 'static) {
+        if let Stage::Keyless(program) = take(&mut self.stage) {
+            self.stage = Stage::Fetching(program, Box::pin(key));
+        }
+    }
+
+    /// The document is there: the new program is asked, or executed; then this does not return.
+    pub fn go_on(&mut self, document: &Document, descriptors: &[BorrowedFd<'_>]) {
+        let file = match document.write() {
+            Ok(file) => file,
+            Err(error) => return self.refuse(&format!("the state cannot be written: {error}")),
+        };
+        match take(&mut self.stage) {
+            Stage::Untried(program, key) => match program.try_clone() {
+                Ok(asked) => {
+                    let arguments = self.settings.arguments.clone();
+                    let asking = async move { ask::ask(&asked, arguments, file.into()).await };
+                    self.stage = Stage::Asking(program, key, Box::pin(asking));
+                }
+                Err(error) => self.refuse(&error.to_string()),
+            },
+            Stage::Agreed(program, ..) => {
+                let kept: Vec<_> = descriptors.iter().copied().chain([file.as_fd()]).collect();
+                let name = format!("{NAME}{}", file.as_raw_fd());
+                tracing::info!("Handing over to the new program");
+                self.limit.iter().for_each(MemoryLimit::lift);
+                let error = exec::replace(&program, name, self.settings.arguments.clone(), &kept);
+                self.limit.iter().for_each(MemoryLimit::impose);
+                self.refuse(&format!("the new program cannot be executed: {error}"));
+            }
+            stage => self.stage = stage,
+        }
+    }
+
+    async fn next(&mut self) {
+        let rest = self.until;
+        match &mut self.stage {
+            Stage::Idle => pending().await,
+            Stage::Fetching(_, key) => {
+                let fetched = key.as_mut().await;
+                let Stage::Fetching(program, _) = take(&mut self.stage) else { return };
+                match fetched {
+                    Ok(key) => self.stage = Stage::Untried(program, key),
+                    Err(error) => self.refuse(&format!("the session cannot be handed over: {error}")),
+                }
+            }
+            Stage::Asking(_, _, answer) => {
+                let answer = answer.as_mut().await;
+                let Stage::Asking(program, key, _) = take(&mut self.stage) else { return };
+                match answer {
+                    Ok(()) => {
+                        self.stage = Stage::Agreed(program, key, clock::now().lease);
+                        self.wait_for_quiet();
+                    }
+                    Err(why) => self.refuse(&why),
+                }
+            }
+            Stage::Keyless(_) | Stage::Untried(..) | Stage::Agreed(..) => {
+                tokio::time::sleep(clock::now().lease.until(rest)).await;
+            }
+        }
+    }
+}
+
+/// Returns when the next step can be made, or the wait for a quiet moment is over. Cancel-safe.
+pub(super) async fn next(upgrade: &mut Option<Upgrade>) {
+    match upgrade {
+        Some(upgrade) => upgrade.next().await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,101 @@
+//! An upgrade in place: one program hands the session and the candidate over to the next, in the same process. Nothing
+//! is closed or deleted: the next one resumes the session as after a lost connection, and looks at everything again.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::sleep;
+
+use super::Election;
+use super::client::connection::Connection;
+use super::client::session_key::{self, SessionKey};
+use super::client::task::Task;
+use super::election::session::Session;
+use super::election::session::contact::Contact;
+use super::election::shared::Kept;
+use super::schema::history::Term;
+use super::schema::settings::Settings;
+use crate::clock;
+use crate::core::event::Event;
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// See the module page. Holds the session's password.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandedOver {
+    key: SessionKey,
+    kept: Kept,
+    unwritten: Vec<Term>,
+}
+
+impl HandedOver {
+    /// T of the session.
+    pub fn negotiated(&self) -> Duration {
+        self.key.negotiated
+    }
+}
+
+impl HandedOver {
+    /// Checks that this program can resume a session, without asking a server.
+    ///
+    /// # Errors
+    /// If this process cannot connect to itself.
+    pub async fn rehearse(&self) -> io::Result<()> {
+        session_key::connection(&self.key).await.map(drop)
+    }
+}
+
+impl Election {
+    /// The key of the present session. `None`: there is none, or it is not connected.
+    pub fn key(&self) -> Option<impl Future<Output = io::Result<SessionKey>> + Send + use<>> {
+        let contact = self.session.as_ref().and_then(Session::open_contact)?;
+        let (session, negotiated) = (contact.client.session(), contact.negotiated);
+        Some(session_key::of(session, negotiated))
+    }
+
+    /// `None`: this is not the moment. No session with this key is connected, our candidate is not known to exist, or an
+    /// earlier session is being closed.
+    pub fn hand_over(&self, key: &SessionKey) -> Option<HandedOver> {
+        let contact = self.session.as_ref().and_then(Session::open_contact)?;
+        let others_are_closed = self.closing.iter().all(Task::is_over);
+        let kept = self.shared.hand_over(contact.number).filter(|_| others_are_closed && contact.id() == key.id)?;
+        Some(HandedOver { key: key.clone(), kept, unwritten: self.publisher.unwritten() })
+    }
+
+    /// Goes on with what an earlier program has handed over. The session is being resumed.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn take_up(settings: Settings, events: UnboundedSender<Event>, state: HandedOver) -> io::Result<Self> {
+        let HandedOver { key, kept, unwritten } = state;
+        let mut election = Self::new(settings, events);
+        let (number, candidacy) = (kept.session, kept.candidacy);
+        let lost = Contact::lost(&election.shared, number, candidacy, connection(&key).await?);
+        election.shared.take_up(kept).map_err(io::Error::other)?;
+        for term in unwritten {
+            election.publisher.write_down(term);
+        }
+        let companion = Arc::clone(&election.companion);
+        election.session = Some(Session::take_up(Arc::clone(&election.shared), companion, lost));
+        Ok(election)
+    }
+}
+
+/// Tried for as long as the session may last: there is no way back any more.
+async fn connection(key: &SessionKey) -> io::Result<Connection> {
+    let began = clock::now().lease;
+    loop {
+        match session_key::connection(key).await {
+            Err(error) if began.until(clock::now().lease) < key.negotiated => {
+                tracing::warn!(%error, "The session's key was not taken; trying again");
+                sleep(PAUSE).await;
+            }
+            result => return result,
+        }
+    }
+}

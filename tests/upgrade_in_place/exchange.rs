@@ -1,0 +1,126 @@
+//! Upgrades that succeed.
+
+use std::collections::BTreeSet;
+
+use crate::election;
+use crate::package::{Package, UPGRADED, ask, descriptors, processes};
+use crate::support::subject::{children_of, example};
+use crate::support::{Election, wait};
+
+/// What ZooKeeper knows of a line: the candidates with the sessions that own them, and the term.
+fn znodes(election: &Election) -> (Vec<(String, i64)>, i64) {
+    let owner =
+        |name: &String| election.admin.stat(&election.path(&format!("election/{name}"))).unwrap().ephemeral_owner;
+    let candidates = election.candidates().into_iter().map(|name| (name.clone(), owner(&name))).collect();
+    (candidates, election.term().mzxid)
+}
+
+/// `UPGRADES=1000` repeats it more often.
+fn upgrades() -> usize {
+    std::env::var("UPGRADES").map_or(20, |count| count.parse().unwrap())
+}
+
+#[test]
+fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_notices() {
+    let (election, package) = (election(), Package::new());
+    let leader = package.on(election.host("a")).spawn();
+    let start = election.diary.until_started(1);
+    let standby = package.on(election.host("b")).spawn();
+    election.until_candidates(2);
+    let (before, of_command) = (znodes(&election), processes(&leader));
+    package.upgrade(&leader);
+    let open = descriptors(&leader);
+    for turn in 1..upgrades() {
+        let host = if turn % 5 == 0 { &standby } else { &leader };
+        package.upgrade(host);
+        election.diary.until_alive();
+    }
+    let version = election.record_version();
+    wait::until("the leader renews", || election.record_version() > version + 2);
+    assert_eq!((znodes(&election), processes(&leader)), (before, of_command));
+    assert_eq!(election.diary.starts(), [start]);
+    assert_eq!(descriptors(&leader), open, "no descriptor leaks");
+    wait::until("no other process is left", || children_of(leader.pid()).len() == 1);
+    election.diary.assert_no_overlap();
+    leader.kill();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn after_upgrades_a_requested_stop_is_as_before() {
+    let (election, package) = (election(), Package::new());
+    let mut leader = package.on(election.host("a")).spawn();
+    election.diary.until_started(1);
+    for _ in 0..3 {
+        package.upgrade(&leader);
+    }
+    leader.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(leader.code(), 0);
+    assert_eq!(election.state(), "free");
+    election.diary.until_nobody_lives();
+    assert_eq!(election.candidates(), Vec::<String>::new());
+}
+
+#[test]
+fn several_leaders_are_upgraded_at_once() {
+    let (election, package) = (election(), Package::new());
+    let hosts: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .enumerate()
+        .map(|(at, id)| {
+            let (witness, path) = (example("witness"), election.diary.path());
+            let script = format!("exec {} {}.$ZK_LEADER_SLOT", witness.display(), path.display());
+            let host = election.host(id).option("--leaders", "2").command(&["sh", "-c", &script]);
+            let running = package.on(host).spawn();
+            election.until_candidates(at + 1);
+            running
+        })
+        .collect();
+    let slots = [0, 1].map(|slot| election.diary.of_slot(slot));
+    let starts = slots.each_ref().map(|diary| diary.until_started(1));
+    let line: BTreeSet<_> = election.candidates().into_iter().collect();
+    for turn in 1..4 {
+        package.install();
+        hosts.iter().for_each(ask);
+        hosts.iter().for_each(|host| host.until_logged_times(UPGRADED, turn));
+    }
+    assert_eq!(
+        slots.each_ref().map(|diary| {
+            diary.until_alive();
+            diary.starts()
+        }),
+        starts.map(|start| vec![start])
+    );
+    assert_eq!(election.candidates().into_iter().collect::<BTreeSet<_>>(), line);
+}
+
+#[test]
+fn hooks_and_health_checks_go_on_and_may_change() {
+    let (election, package) = (election(), Package::new());
+    let notes = election.diary.directory().join("notes");
+    let config = election.diary.directory().join("config.toml");
+    let write = |mark: &str| {
+        let path = notes.display();
+        let text = format!(
+            "hook = \"echo {mark} hook $ZK_LEADER_EVENT >> {path}\"\nhealth-cmd = \"echo {mark} health >> {path}\"\n\
+             health-interval = \"50ms\"\n"
+        );
+        std::fs::write(&config, text).unwrap();
+    };
+    let read = || std::fs::read_to_string(&notes).unwrap_or_default();
+    write("old");
+    let mut leader = package.on(election.host("a").option("--config", config.to_str().unwrap())).spawn();
+    election.diary.until_started(1);
+    wait::until("the old hook has run", || read().contains("old hook started"));
+    write("new");
+    package.upgrade(&leader);
+    wait::until("the new check runs", || read().contains("new health"));
+    package.upgrade(&leader);
+    assert!(!read().contains("new hook"), "nothing has happened that hooks are for: {}", read());
+    wait::until("the old guards are gone", || children_of(leader.pid()).len() == 3);
+    leader.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(leader.code(), 0);
+    assert!(read().contains("new hook stopping") && read().contains("new hook released"), "{}", read());
+    assert_eq!(election.diary.starts().len(), 1);
+}

@@ -1,0 +1,126 @@
+//! What comes in between.
+
+use nix::sys::signal::Signal;
+
+use crate::election;
+use crate::package::{Package, REFUSED, UPGRADED, ask};
+use crate::refusals::{Pipe, leader_with_pipe};
+use crate::support::{Notified, wait};
+
+#[test]
+fn a_stop_at_any_instant_of_the_exchange_is_not_lost() {
+    for pause in [0, 1, 3, 5, 8, 12, 20, 30, 45, 70, 100, 150] {
+        let (election, package) = (election(), Package::new());
+        let mut leader = package.on(election.host("a")).spawn();
+        election.diary.until_started(1);
+        package.install();
+        ask(&leader);
+        wait::pass(std::time::Duration::from_millis(pause));
+        leader.signal(Signal::SIGTERM);
+        assert_eq!(leader.code(), 0, "after {pause} ms: {}", leader.log());
+        assert_eq!(election.state(), "free", "after {pause} ms: {}", leader.log());
+        election.diary.until_nobody_lives();
+    }
+}
+
+/// The new program waits for its configuration; nothing of ours heeds signals then.
+#[test]
+fn a_stop_before_the_new_program_can_heed_it_is_obeyed_afterwards() {
+    let (election, package) = (election(), Package::new());
+    let pipe = Pipe::new(&election);
+    let mut leader = leader_with_pipe(&election, &package, &pipe);
+    package.install();
+    ask(&leader);
+    pipe.write();
+    wait::until("it is handed over", || package.is_executed_by(&leader));
+    leader.signal(Signal::SIGTERM);
+    wait::pass(wait::SETTLED);
+    assert!(!leader.has_exited(), "{}", leader.log());
+    pipe.write();
+    assert_eq!(leader.code(), 0, "{}", leader.log());
+    assert_eq!(election.state(), "free", "{}", leader.log());
+}
+
+#[test]
+fn a_new_program_that_hangs_in_the_exchange_ends_with_its_lease() {
+    let (election, package) = (election(), Package::new());
+    let pipe = Pipe::new(&election);
+    let leader = leader_with_pipe(&election, &package, &pipe);
+    let _standby = package.on(election.host("b")).spawn();
+    election.until_candidates(2);
+    package.install();
+    ask(&leader);
+    pipe.write();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn systemd_is_told_of_both_ends_and_of_a_refusal() {
+    let (election, package, systemd) = (election(), Package::new(), Notified::listening());
+    let host = package.on(election.host("a").env("NOTIFY_SOCKET", systemd.socket().to_str().unwrap())).spawn();
+    systemd.until_told("READY=1");
+    election.diary.until_started(1);
+    package.upgrade(&host);
+    wait::until("it is ready again", || systemd.count("READY=1") == 2);
+    assert_eq!(systemd.count("RELOADING=1"), 1);
+    assert!(systemd.lines().iter().any(|line| line.starts_with("MONOTONIC_USEC=")), "{:?}", systemd.lines());
+    package.install_other(&std::fs::read("/bin/false").unwrap());
+    ask(&host);
+    wait::until("it is ready after a refusal", || systemd.count("READY=1") == 3);
+    assert_eq!(systemd.count("RELOADING=1"), 2);
+}
+
+#[test]
+fn the_new_program_killed_at_any_instant_is_followed_by_the_next_host() {
+    for pause in [0, 2, 5, 9, 15, 25, 40, 60] {
+        let (election, package) = (election(), Package::new());
+        let leader = package.on(election.host("a")).spawn();
+        election.diary.until_started(1);
+        let _standby = package.on(election.host("b")).spawn();
+        election.until_candidates(2);
+        package.install();
+        ask(&leader);
+        wait::until("it is handed over", || package.is_executed_by(&leader));
+        wait::pass(std::time::Duration::from_millis(pause));
+        leader.kill();
+        assert_eq!(election.diary.until_started(2).id, "b");
+        election.diary.assert_no_overlap();
+    }
+}
+
+#[test]
+fn two_requests_are_as_good_as_one_or_two() {
+    let (election, package) = (election(), Package::new());
+    let leader = package.on(election.host("a")).spawn();
+    let start = election.diary.until_started(1);
+    package.install();
+    for _ in 0..5 {
+        ask(&leader);
+    }
+    leader.until_logged(UPGRADED);
+    for _ in 0..3 {
+        ask(&leader);
+    }
+    let version = election.record_version();
+    wait::until("it renews", || election.record_version() > version + 4);
+    assert!(!leader.log().contains(REFUSED), "{}", leader.log());
+    assert_eq!(election.diary.starts(), [start]);
+}
+
+#[test]
+fn a_server_that_restarts_meanwhile_costs_nothing() {
+    let ensemble = crate::support::Ensemble::single();
+    let election = crate::support::Election::on(&ensemble.connect_string());
+    let package = Package::new();
+    let leader = package.on(election.host("a").session_timeout("10s")).spawn();
+    let start = election.diary.until_started(1);
+    for turn in 0..4 {
+        package.upgrade(&leader);
+        if turn % 2 == 0 {
+            ensemble.server(0).restart();
+        }
+        election.diary.until_alive();
+    }
+    assert_eq!(election.diary.starts(), [start]);
+}
