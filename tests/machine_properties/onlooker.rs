@@ -151,7 +151,7 @@ impl Onlooker {
                 Action::Guard(order) => self.sees_order(now, order),
                 Action::Connect { session } => {
                     // Whatever was asked in the one before, nobody waits for any more.
-                    (self.ids.session, self.ids.pending, self.sighting) = (session.0, None, None);
+                    (self.ids.session, self.ids.pending) = (session.0, None);
                 }
                 Action::Fence { grant } => self.ids.token = grant.token,
                 Action::Announce(Transition { to: PhaseName::Stopping, why, .. }) => {

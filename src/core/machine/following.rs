@@ -356,6 +356,8 @@ impl Machine {
     /// The outcome is unknown: read before the next write.
     pub(super) fn unanswered(&mut self, now: Now, request: Request) {
         match self.phase {
+            // Out of the queue there is nothing to look at.
+            Phase::Following if self.standing.is_out => {}
             Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
             Phase::Waiting
             | Phase::Preparing { .. }
