@@ -218,28 +218,6 @@ impl Machine {
         }
     }
 
-    pub(super) fn guard_gone(&mut self, now: Now) {
-        self.start_by = Timestamp::NEVER;
-        self.guard_gone = true;
-        if self.run.is_none() {
-            return self.begin_release(now, After::Exit(ExitReason::GuardGone), Why::GuardGone);
-        }
-        self.notice_late_guard(now);
-        let (after, why) = self.after_guard();
-        self.actions.push(Action::EndOrphans);
-        self.dead_by = self.dead_by.min(now.lease);
-        self.begin_stop(now, after, why, true);
-        self.phase = Phase::Stopping { after, lapsed: true };
-    }
-
-    pub(super) fn orphans_ended(&mut self, now: Now) {
-        if let (true, Phase::Stopping { after, .. }) = (self.guard_gone, self.phase) {
-            let (_, why) = self.after_guard();
-            self.tree_is_empty(now);
-            self.begin_release(now, after, why);
-        }
-    }
-
     pub(super) fn tree_ended(&mut self, now: Now, status: ChildStatus, cause: Cause) {
         self.status = Some(status);
         if self.settings.preparations.marks {
@@ -268,7 +246,7 @@ impl Machine {
         self.begin_stop(now, after, Why::TimedOut, false);
     }
 
-    fn tree_is_empty(&mut self, now: Now) {
+    pub(super) fn tree_is_empty(&mut self, now: Now) {
         self.run = None;
         (self.start_by, self.run_until, self.dead_by) = (Timestamp::NEVER, Timestamp::NEVER, Timestamp::NEVER);
         self.standing.is_out &= self.ineligibilities.keep_out();
