@@ -73,7 +73,7 @@ pub async fn run(
     let signals = SignalStream::new()?;
     let guards = guards.into_handles()?;
     zombies::adopt(guards.pids())?;
-    supervise(settings, ensemble, guards, signals, config).await
+    Box::pin(supervise(settings, ensemble, guards, signals, config)).await
 }
 
 /// The part of [`run`] that changes nothing process-wide.

@@ -196,6 +196,7 @@ impl Stage {
                 desk.release(candidacy, conditions, entry, keeps_candidate);
             }
             Action::Fence { .. } | Action::EndFence | Action::Announce(_) => {}
+            Action::RunStep { .. } | Action::ExtendStep { .. } | Action::StopStep { .. } | Action::SkipStep { .. } => {}
             Action::Guard(order) => {
                 if let Order::Start { .. } = order {
                     desk.settle();

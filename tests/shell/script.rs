@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine;
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits};
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
@@ -135,6 +135,7 @@ impl Script {
             stop_timeout: self.hosts[host].stop_timeout,
             service: Service { stand_back: Duration::from_secs(2), ..Service::default() },
             preparations: Preparations::default(),
+            steps: StepLimits::default(),
             instance,
         }
     }

@@ -318,6 +318,9 @@ impl Machine {
             is_unmarked: self.settings.preparations.marks,
             mark_at: now.lease,
             has_started: false,
+            needs_before_start: self.settings.steps.before_start.is_some(),
+            needs_after_stop: false,
+            is_forfeit: false,
         });
         self.backoff.reset();
         self.reconnect.reset();
@@ -376,7 +379,9 @@ impl Machine {
         self.pending = None;
         self.standing = Standing::default();
         match self.phase {
-            Phase::Waiting | Phase::Preparing { .. } => self.lose_term(now, Why::SessionOver),
+            Phase::Waiting | Phase::Preparing { .. } => {
+                self.loses_candidate_without_run(now, Why::SessionOver);
+            }
             Phase::Leading | Phase::Paused { .. } => self.candidate_lost(now, Why::SessionOver),
             // A deadline that needs no session ends the tree already.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),

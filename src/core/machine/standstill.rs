@@ -45,7 +45,9 @@ impl Machine {
     /// timer allows the guard at most nine tenths of that.
     pub(super) fn notice_standstill(&mut self, now: Now) {
         let Standstill { turned_at, due_at, .. } = self.standstill;
-        let Some(kill_at) = self.run.and(self.deadlines()).map(|deadlines| deadlines.kill_at) else { return };
+        let Some(kill_at) = self.deadlines().filter(|_| self.is_live()).map(|deadlines| deadlines.kill_at) else {
+            return;
+        };
         let left = turned_at.until(kill_at);
         if !left.is_zero() && due_at.min(kill_at).until(now.lease) > left / 2 {
             self.standstill.length = Some(turned_at.until(now.lease));
@@ -83,7 +85,7 @@ impl Machine {
         self.start_by = Timestamp::NEVER;
         self.guard_gone = true;
         if self.run.is_none() {
-            return self.begin_release(now, After::Exit(ExitReason::GuardGone), Why::GuardGone);
+            return self.guard_gone_without_run(now);
         }
         self.notice_late_guard(now);
         let (after, why) = self.after_guard();
@@ -94,7 +96,7 @@ impl Machine {
     }
 
     pub(super) fn orphans_ended(&mut self, now: Now) {
-        if let (true, Phase::Stopping { after, .. }) = (self.guard_gone, self.phase) {
+        if let (true, Some(_), Phase::Stopping { after, .. }) = (self.guard_gone, self.run, self.phase) {
             let (_, why) = self.after_guard();
             self.tree_is_empty(now);
             self.begin_release(now, after, why);
