@@ -22,8 +22,9 @@ test:             ## everything that CI runs
 	bash tests/run.sh
 bench:            ## this program, its peers and the floor, side by side; ROUNDS=20
 	bash benches/run.sh
-sim:              ## N random fault scripts through the simulator
+sim:              ## N random fault scripts through the simulator, and a fiftieth of N through that of the whole shell
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
+	SHELL_SCRIPTS=$$(($(N) / 50)) cargo test --release --test shell
 chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170
 	cargo build --example witness
 	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) cargo test --test chaos -- --nocapture no_two_commands

@@ -39,12 +39,19 @@ pub fn now() -> Now {
 /// Milliseconds since 1970, for people to read.
 #[expect(clippy::disallowed_methods, reason = "shown to people, and decides nothing")]
 pub fn time_of_day() -> i64 {
+    if let Some(clock) = SIMULATED.get() {
+        return i64::try_from(clock().lease.as_nanos() / 1_000_000).unwrap_or(i64::MAX);
+    }
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Time spent in suspend since boot: BOOTTIME − MONOTONIC (`clock_gettime(2)`).
 fn suspended() -> Duration {
+    if let Some(clock) = SIMULATED.get() {
+        let Now { lease, observer } = clock();
+        return Duration::from_nanos(lease.as_nanos().saturating_sub(observer.as_nanos()));
+    }
     let mut offset = Duration::ZERO;
     for _ in 0..TRIES {
         let before = read(ClockId::CLOCK_MONOTONIC);

@@ -16,6 +16,7 @@
 //! imports point down only.
 pub mod core;
 
+pub mod background;
 pub mod clock;
 #[expect(
     clippy::let_underscore_must_use,

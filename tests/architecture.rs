@@ -13,10 +13,12 @@ const PLACES: &[Place] = &[
     ("core", &[], &[]),
     // L1: the guard's decisions, and what it says.
     ("guard::protocol", &["core::order", "core::time"], &[]),
-    ("guard::policy", &["core::order", "core::time"], &[]),
+    ("guard::lease_file::layout", &["core::order", "core::time", "guard::protocol"], &[]),
+    ("guard::policy", &["core::order", "core::time", "guard::lease_file::layout"], &[]),
     ("guard::briefing", &["core::order", "core::time", "guard::protocol"], &[]),
     // L2: the two edges, and the clock.
     ("clock", &["core::time"], &["nix"]),
+    ("background", &[], &["tokio"]),
     ("guard", &["core::order", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix"]),
     (
         "guard::handle",
@@ -27,7 +29,7 @@ const PLACES: &[Place] = &[
     ("zookeeper", ZOOKEEPER, &["tokio", "tracing", "futures_util"]),
     (
         "zookeeper::client",
-        &["core", "clock"],
+        &["core", "clock", "background"],
         &[
             "zookeeper_client",
             "rustls",
@@ -50,7 +52,7 @@ const PLACES: &[Place] = &[
     ),
     (
         "zookeeper::election",
-        &["core", "clock", "zookeeper::client", "zookeeper::schema"],
+        &["core", "clock", "background", "zookeeper::client", "zookeeper::schema"],
         &["tokio", "futures_util", "tracing", "serde", "serde_json", "uuid", "humantime"],
     ),
     (
@@ -85,7 +87,7 @@ const PLACES: &[Place] = &[
     ),
     (
         "supervisor",
-        &["core", "clock", "guard", "zookeeper", "observe"],
+        &["core", "clock", "background", "guard", "zookeeper", "observe"],
         &["nix", "libc", "tokio", "tracing", "futures_util", "signal_hook", "signal_hook_tokio"],
     ),
     // L4: what was typed, and what it means.
@@ -105,11 +107,12 @@ const PLACES: &[Place] = &[
     ("bin", ALL, CRATES_OF_L4),
 ];
 
-const ZOOKEEPER: &[&str] = &["core", "clock", "zookeeper"];
+const ZOOKEEPER: &[&str] = &["core", "clock", "background", "zookeeper"];
 
 const ALL: &[&str] = &[
     "core",
     "clock",
+    "background",
     "guard",
     "zookeeper",
     "observe",
@@ -121,7 +124,8 @@ const ALL: &[&str] = &[
     "exit",
     "wiring",
 ];
-const BELOW_CONFIG: &[&str] = &["core", "clock", "guard", "zookeeper", "observe", "supervisor", "cli", "exit"];
+const BELOW_CONFIG: &[&str] =
+    &["core", "clock", "background", "guard", "zookeeper", "observe", "supervisor", "cli", "exit"];
 /// Everything but `zookeeper_client`, which `zookeeper` alone uses.
 const CRATES_OF_L4: &[&str] = &[
     "clap",
@@ -160,7 +164,7 @@ const IMPURE: &[&str] = &[
     "Instant",
     "SystemTime",
 ];
-const PURE: &[&str] = &["core", "guard::protocol", "guard::policy", "guard::briefing"];
+const PURE: &[&str] = &["core", "guard::protocol", "guard::lease_file::layout", "guard::policy", "guard::briefing"];
 
 const LONGEST_FILE: usize = 350;
 /// Files that may be longer, each with its reason.

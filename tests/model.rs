@@ -22,6 +22,8 @@ mod moves;
 mod properties;
 #[path = "model/reach.rs"]
 mod reach;
+#[path = "model/replay.rs"]
+mod replay;
 #[path = "model/rules.rs"]
 mod rules;
 #[path = "model/symmetry.rs"]

@@ -24,6 +24,7 @@ step "Build of the tests" cargo test --no-run --quiet
 # Most tests wait for ZooKeeper, leases and deadlines rather than compute: more of them at once than there are cores.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
 step "Unit, property, simulation, guard, server and CLI tests" cargo test --no-fail-fast
+step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
 step "Kerberos, which takes a build with the feature" cargo test --no-fail-fast --features kerberos --test kerberos
 step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity
 finish

@@ -48,6 +48,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "disable" 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "enable" -d 'Enable the election again'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "token-check" -d 'Tell whether a fencing token is still the newest'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d 'Write a znode of yours, if a fencing token is still the newest at that very moment'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "lease" -d 'Tell how long the command may still act, from its lease file; asks no server'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "doctor" -d 'Look for what is wrong, or could be better, with the ensemble and an election'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
@@ -183,6 +184,22 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls -d
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l at-least -d 'How long the next step takes: 0 only if so much is left' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r

@@ -52,6 +52,9 @@ fn lead(config: &Config, guards: Guards) -> ExitCode {
         tracing::info!(path = file.path, settings = file.options.len(), "Configuration file was read");
     }
     tracing::info!("Containment: {}", guards.command.containment());
+    if let Some(lack) = guards.command.lease_file_lack() {
+        tracing::info!("The command gets no lease file: {lack}");
+    }
     match supervise(config, guards, observers) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));

@@ -11,7 +11,7 @@ pub const PROGRAM: &str = "zk-leaderctl";
 
 /// Shows, moves and holds the elections of zk-leader-run.
 ///
-/// It is safe on an election that is running: status, list, history, token-check and doctor write no znode.
+/// It is safe on an election that is running: status, list, history, token-check, lease and doctor write no znode.
 ///
 /// It speaks to the same ensemble as zk-leader-run, with the same --connect, variables
 /// (ZK_LEADER_RUN_CONNECT and so on) and configuration file. Without a name, the only election below /zk-leader-run is meant.
@@ -193,6 +193,19 @@ pub enum Verb {
         /// What to write; '-' or nothing: standard input
         #[arg(value_name = "VALUE", allow_hyphen_values = true)]
         value: Option<OsString>,
+    },
+    /// Tell how long the command may still act, from its lease file; asks no server
+    ///
+    /// For the command itself: where it runs, ZK_LEADER_LEASE names the file. The answer holds for this moment and this
+    /// host. It is no in doubt, and there must be another one before each step. Connection options are not used. Exit
+    /// status: 0 it may act, for as long as printed, 1 it may not, or the file cannot be read.
+    Lease {
+        /// The lease file [default: ZK_LEADER_LEASE, of the term ZK_LEADER_TOKEN]
+        #[arg(value_name = "FILE")]
+        file: Option<OsString>,
+        /// How long the next step takes: 0 only if so much is left
+        #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+        at_least: Option<OsString>,
     },
     /// Look for what is wrong, or could be better, with the ensemble and an election
     ///

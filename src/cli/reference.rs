@@ -38,7 +38,8 @@ Environment:
 
   The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
   leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
-  ZK_LEADER_SESSION and ZK_LEADER_TAKEOVER (clean, unclean or first).";
+  ZK_LEADER_SESSION, ZK_LEADER_TAKEOVER (clean, unclean or first) and ZK_LEADER_LEASE (a file that tells
+  how long it may still act; see zk-leaderctl lease).";
 
 const SIGNALS: &str = "\
 Signals:

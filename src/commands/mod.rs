@@ -7,6 +7,7 @@ mod doctor;
 mod enable;
 mod handover;
 mod history;
+mod lease;
 mod list;
 mod orders;
 mod output;
@@ -161,7 +162,18 @@ pub fn run(asked: &Asked) -> ExitCode {
     stop.print()
 }
 
+/// The exit status, and the text for standard output or, if there is no answer, for standard error.
+pub async fn ask(asked: &Asked) -> (u8, String) {
+    match answer(asked).await.map_err(|error| error.for_question(&asked.question)) {
+        Ok(Answer { text, status }) => (status, text),
+        Err(CommandError { sentence, status }) => (status, sentence),
+    }
+}
+
 async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
+    if let Question::Lease(question) = &asked.question {
+        return lease::answer(question, output_for(asked.format));
+    }
     if asked.question == Question::Doctor {
         return doctor::answer(asked, output_for(asked.format)).await;
     }
@@ -178,7 +190,7 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
         Question::Enable { wait } => enable::answer(&context, *wait).await,
         Question::TokenCheck { token } => token_check::answer(&context, *token).await,
         Question::Put { token, znode, value, create } => put::answer(&context, *token, znode, value, *create).await,
-        Question::Doctor | Question::Watch => Err(CommandError::not_known("asked twice")),
+        Question::Doctor | Question::Watch | Question::Lease(_) => Err(CommandError::not_known("asked twice")),
     };
     context.client.close().await;
     answer

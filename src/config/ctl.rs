@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -65,6 +66,15 @@ pub enum Question {
     TokenCheck { token: i64 },
     Put { token: i64, znode: ZnodePath, value: Value, create: bool },
     Doctor,
+    Lease(LeaseQuestion),
+}
+
+/// How much of a lease is left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeaseQuestion {
+    /// The lease file, and the token of the term that is meant if not any. `None`: this process is not a leader's.
+    pub which: Option<(PathBuf, Option<i64>)>,
+    pub at_least: Duration,
 }
 
 /// The value that `put` writes.
@@ -85,7 +95,44 @@ const FORMATS: [(&str, OutputFormat); 3] =
 pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, EarlyExit> {
     let matches = ctl::command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error))?;
-    with_file(&typed, &matches, surroundings).map_err(|error| refused(&error))
+    let asked = match &typed.command {
+        Verb::Lease { file, at_least } => about_the_lease(&typed, file.as_ref(), at_least.as_ref(), surroundings),
+        _ => with_file(&typed, &matches, surroundings),
+    };
+    asked.map_err(|error| refused(&error))
+}
+
+/// No server, file or secret is needed for it.
+fn about_the_lease(
+    typed: &CtlOptions,
+    file: Option<&OsString>,
+    at_least: Option<&OsString>,
+    surroundings: &Surroundings,
+) -> Result<Asked, ConfigError> {
+    let own = || {
+        let (file, token) = (surroundings.variable("ZK_LEADER_LEASE")?, surroundings.variable("ZK_LEADER_TOKEN")?);
+        Some((file.into(), Some(token.to_str()?.parse().ok()?)))
+    };
+    let which = file.map_or_else(own, |file| Some((file.into(), None)));
+    let at_least = text("--at-least", at_least)?;
+    let at_least = at_least.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, Zero::Meaningful))?;
+    Ok(Asked {
+        servers: String::new(),
+        chroot: None,
+        access: Access::default(),
+        selector: Selector::OnlyOneBelow(znode::default_root()),
+        limit: Duration::ZERO,
+        format: format(typed)?,
+        by: String::new(),
+        question: Question::Lease(LeaseQuestion { which, at_least }),
+    })
+}
+
+fn format(typed: &CtlOptions) -> Result<OutputFormat, ConfigError> {
+    // Not from the environment, which zk-leader-run shares.
+    let output = text("--output", typed.common.output.as_ref())?;
+    let output = output.map_or(Ok(OutputFormat::Table), |output| output.one_of(&FORMATS))?;
+    Ok(if typed.common.json { OutputFormat::Json } else { output })
 }
 
 /// Servers and election may be set in the configuration file of zk-leader-run.
@@ -102,20 +149,16 @@ fn with_file(typed: &CtlOptions, matches: &ArgMatches, surroundings: &Surroundin
 
 /// Parses every value.
 fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
-    let common = &typed.common;
     let ensemble = ensemble::read(layers)?;
     let no_zero = Zero::Senseless("write a duration like 5s");
     let limit = duration::required(layers, "connect-timeout", no_zero)?;
-    // Not from the environment, which zk-leader-run shares.
-    let output = text("--output", common.output.as_ref())?;
-    let output = output.map_or(Ok(OutputFormat::Table), |output| output.one_of(&FORMATS))?;
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
         access: access::read(layers, ensemble.uses_tls)?.access,
         selector: selector(&typed.command, layers)?,
         limit,
-        format: if common.json { OutputFormat::Json } else { output },
+        format: format(typed)?,
         by: by(layers),
         question: question(&typed.command, layers)?,
     })
@@ -132,7 +175,7 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         | Verb::Doctor { which: Which { name } }
         | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
-        Verb::List => {
+        Verb::List | Verb::Lease { .. } => {
             let root = path.map(|setting| znode::path(&setting)).transpose()?;
             return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
         }
@@ -169,7 +212,8 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
         Verb::Status { .. } => Ok(Question::Status),
         Verb::List => Ok(Question::List),
         Verb::History { .. } => Ok(Question::History),
-        Verb::Doctor { .. } => Ok(Question::Doctor),
+        // `about_the_lease` answered it.
+        Verb::Doctor { .. } | Verb::Lease { .. } => Ok(Question::Doctor),
         Verb::Handover { to, wait, timeout, .. } => {
             let to = text("--to", to.as_ref())?.map(|setting| znode::name(&setting)).transpose()?;
             Ok(Question::Handover { to, wait: *wait, within: within(timeout.as_ref())? })
@@ -270,7 +314,7 @@ fn stop(error: &clap::Error) -> EarlyExit {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             refused(&ConfigError::usage(
                 "COMMAND",
-                "no command; write one of status, list, history, handover, disable, enable, token-check, put, doctor, or --help",
+                "no command; write one of status, list, history, handover, disable, enable, token-check, put, lease, doctor, or --help",
             ))
         }
         _ => refused(&mistake::error_of(error, PROGRAM)),

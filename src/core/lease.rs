@@ -164,8 +164,16 @@ impl Timing {
         Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
     }
 
-    /// Contact counts as lost if no renewal later than that of `sent_at` is acknowledged by then: 2 I.
+    /// Contact counts as lost if no renewal later than that of `sent_at` is acknowledged by then: 4 I, so that commits
+    /// of up to 2 I (the next renewal is sent when the last is acknowledged) do not count as lost contact. No deadline
+    /// depends on it.
     pub fn contact_lost_at(&self, sent_at: Timestamp) -> Timestamp {
+        sent_at.after(4 * self.renewal_interval)
+    }
+
+    /// A renewal sent at `sent_at` shows good contact if it is acknowledged before then: 2 I. A command starts, and
+    /// contact is regained, by such a renewal only.
+    pub fn quick_until(&self, sent_at: Timestamp) -> Timestamp {
         sent_at.after(2 * self.renewal_interval)
     }
 

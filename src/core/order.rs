@@ -106,6 +106,10 @@ pub enum Order {
     Freeze { run: RunId },
     /// Let a frozen tree run again.
     Thaw { run: RunId },
+    /// Contact is lost; the deadlines stay. Only the lease file shows it.
+    Pause { run: RunId },
+    /// Contact is back.
+    Resume { run: RunId },
     /// The term of this run, whose tree is gone, is over: the guard need not release it any more.
     Retire { run: RunId },
 }

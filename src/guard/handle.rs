@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use super::Guard;
 use super::briefing::{AuxiliaryCommand, encode_auxiliary};
 use super::contain::Containment;
+use super::lease_file::LeaseFile;
 use super::prerequisites::{self, Lack};
 use super::probe::{PROBE, Prober};
 use super::processes::Processes;
@@ -80,6 +81,9 @@ pub struct Spawned {
     processes: Processes,
     socket: OwnedFd,
     containment: Containment,
+    lease_file: Option<Box<LeaseFile>>,
+    /// Why there is no lease file for the command.
+    lease_file_lack: Option<io::Error>,
     terminal: Option<Terminal>,
     /// Children that this process inherited (a shell replaced itself by us).
     born_with: Vec<i32>,
@@ -99,7 +103,14 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
         settings.releaser.map(|arguments| Releaser::new(arguments, settings.identity.clone())).transpose()?;
     let launch = Launch::new(settings.command, settings.identity, foreground()).map_err(Error::Command)?;
     fork_guard(
-        Plan { launch, stop_signal: settings.stop_signal, contain: settings.contain, releaser, terminal },
+        Plan {
+            launch,
+            stop_signal: settings.stop_signal,
+            contain: settings.contain,
+            releaser,
+            terminal,
+            publishes_lease: true,
+        },
         &mut [],
     )
 }
@@ -112,7 +123,7 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
 pub fn fork_auxiliary(command: Vec<OsString>, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
     let launch = Launch::auxiliary(command).map_err(Error::Command)?;
     let (stop_signal, contain) = (libc::SIGTERM, Contain::Subreaper);
-    fork_guard(Plan { launch, stop_signal, contain, releaser: None, terminal: None }, earlier)
+    fork_guard(Plan { launch, stop_signal, contain, releaser: None, terminal: None, publishes_lease: false }, earlier)
 }
 
 struct Plan {
@@ -121,10 +132,11 @@ struct Plan {
     contain: Contain,
     releaser: Option<Releaser>,
     terminal: Option<Terminal>,
+    publishes_lease: bool,
 }
 
 fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
-    let Plan { launch, stop_signal, contain, releaser, terminal } = plan;
+    let Plan { launch, stop_signal, contain, releaser, terminal, publishes_lease } = plan;
     prerequisites::check().map_err(Error::Prerequisite)?;
     sys::default_sigchld();
     let born_with = Children::of_this_thread()?.list()?;
@@ -133,17 +145,24 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
     let (told, tells) = pipe2(OFlag::O_CLOEXEC)?;
     let containment = choose(contain)?;
+    let (lease_file, lease_file_lack) = match publishes_lease.then(|| LeaseFile::make(containment.hides_the_guard())) {
+        Some(Err(error)) => (None, Some(error)),
+        made => (made.and_then(Result::ok), None),
+    };
     match fork_deaf(containment.adopts_orphans()) {
         Ok(ForkResult::Child) => {
             drop((ours, told));
+            let socket = theirs;
+            let guard = Guard { launch, stop_signal, containment, socket, supervisor, releaser, lease_file };
             // If this guard held another guard's socket open, that one could not be dismissed.
             earlier.fill_with(|| None);
-            sentinel::run(Guard { launch, stop_signal, containment, socket: theirs, supervisor, releaser }, tells)
+            sentinel::run(guard, tells)
         }
         Ok(ForkResult::Parent { child }) => {
             drop(tells);
+            let lease_file = lease_file.map(Box::new);
             let processes = Processes::told(child.as_raw(), &told).inspect_err(|_| containment.remove())?;
-            Ok(Spawned { processes, socket: ours, containment, terminal, born_with })
+            Ok(Spawned { processes, socket: ours, containment, lease_file, lease_file_lack, terminal, born_with })
         }
         Err(errno) => {
             containment.remove();
@@ -185,6 +204,11 @@ impl Spawned {
         &self.containment
     }
 
+    /// Why the command gets no lease file, if it gets none.
+    pub fn lease_file_lack(&self) -> Option<&io::Error> {
+        self.lease_file_lack.as_ref()
+    }
+
     /// # Errors
     /// Outside of a tokio runtime with I/O.
     pub fn into_handle(self) -> io::Result<Handle> {
@@ -195,6 +219,7 @@ impl Spawned {
             socket: Arc::new(UnixDatagram::from_std(StdUnixDatagram::from(self.socket))?),
             probed: watch::Sender::new(()),
             containment: self.containment,
+            lease_file: self.lease_file,
             terminal: self.terminal,
             born_with: self.born_with,
         })
@@ -210,6 +235,7 @@ pub struct Handle {
     socket: Arc<UnixDatagram>,
     probed: watch::Sender<()>,
     containment: Containment,
+    lease_file: Option<Box<LeaseFile>>,
     terminal: Option<Terminal>,
     born_with: Vec<i32>,
 }
@@ -308,6 +334,10 @@ impl Handle {
             }
             pauses.rest().await;
         }
+        self.lease_file.iter().for_each(|file| {
+            file.close();
+            file.remove();
+        });
         self.containment.remove();
         self.terminal.iter().for_each(|terminal| terminal.take_back_from(NOBODY));
     }

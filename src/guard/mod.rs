@@ -8,6 +8,7 @@ pub mod briefing;
 pub mod command;
 pub mod contain;
 pub mod handle;
+pub mod lease_file;
 pub mod policy;
 mod poll_loop;
 mod prerequisites;
@@ -29,6 +30,7 @@ use nix::unistd::{Pid, setpgid};
 use command::directory::Directory;
 use command::launch::Launch;
 use contain::Containment;
+use lease_file::LeaseFile;
 use poll_loop::{GuardExit, PollLoop};
 use processes::children::Children;
 use releaser::Releaser;
@@ -43,12 +45,13 @@ struct Guard {
     socket: OwnedFd,
     supervisor: OwnedFd,
     releaser: Option<Releaser>,
+    lease_file: Option<LeaseFile>,
 }
 
 impl Guard {
-    /// The part that the forking process keeps.
-    fn into_containment(self) -> Containment {
-        self.containment
+    /// The parts that the forking process keeps.
+    fn into_remains(self) -> (Containment, Option<LeaseFile>) {
+        (self.containment, self.lease_file)
     }
 }
 
@@ -61,6 +64,7 @@ fn run(mut guard: Guard) -> ! {
     let releaser = guard.releaser.take();
     let directory = Directory::leave();
     guard.launch.stand_in(directory.clone());
+    guard.launch.lease_file = guard.lease_file.as_ref().map(LeaseFile::path);
     let status = match catch_unwind(AssertUnwindSafe(|| keep_watch(guard))) {
         Ok(Ok(guard_exit)) => match releaser.zip(guard_exit.release) {
             Some((releaser, grant)) => {
@@ -84,5 +88,5 @@ fn keep_watch(guard: Guard) -> Result<GuardExit, Errno> {
     set_child_subreaper(guard.containment.adopts_orphans())?;
     let children = Children::of_this_thread().map_err(|error| errno_of(&error))?;
     let tree = Tree::new(guard.launch, guard.stop_signal, guard.containment, children);
-    PollLoop::new(tree, guard.socket, guard.supervisor)?.run()
+    PollLoop::new(tree, guard.lease_file, guard.socket, guard.supervisor)?.run()
 }

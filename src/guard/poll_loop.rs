@@ -19,6 +19,7 @@ use nix::sys::timerfd::{self, TimerFd, TimerFlags};
 use nix::time::ClockId;
 
 use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
+use super::lease_file::LeaseFile;
 use super::policy::{Input, Policy, Step};
 use super::probe::PROBE;
 use super::protocol::{decode_order, encode_report};
@@ -37,6 +38,7 @@ const OUTBOX: usize = 32;
 pub struct PollLoop {
     policy: Policy,
     tree: Tree,
+    lease_file: Option<LeaseFile>,
     socket: OwnedFd,
     supervisor: OwnedFd,
     /// One order plus one byte: a longer record is invalid.
@@ -62,13 +64,14 @@ pub struct GuardExit {
 
 impl PollLoop {
     /// `supervisor` is a pidfd: its death is noticed even if another process still holds its end of the socket.
-    pub fn new(tree: Tree, socket: OwnedFd, supervisor: OwnedFd) -> Result<Self, Errno> {
+    pub fn new(tree: Tree, lease_file: Option<LeaseFile>, socket: OwnedFd, supervisor: OwnedFd) -> Result<Self, Errno> {
         let mut deaths = SigSet::empty();
         deaths.add(Signal::SIGCHLD);
         let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
         Ok(Self {
             policy: Policy::new(),
             tree,
+            lease_file,
             socket,
             supervisor,
             record: vec![0; AUXILIARY_LONGEST + 1],
@@ -91,6 +94,7 @@ impl PollLoop {
             self.turn(ready)?;
             if let Some(guard_exit) = self.guard_exit {
                 self.tree.remove();
+                self.lease_file.iter().for_each(LeaseFile::remove);
                 return Ok(guard_exit);
             }
         }
@@ -130,6 +134,8 @@ impl PollLoop {
         let now = clock::now().lease;
         let steps = self.policy.handle(now, input);
         arm(&mut self.kernel_timer, self.policy.lethal_in(now))?;
+        // Before the steps: the command finds a lease from its first instruction on, and none once it is being killed.
+        self.lease_file.iter_mut().for_each(|file| file.publish(self.policy.lease()));
         for step in steps {
             self.carry_out(step)?;
         }

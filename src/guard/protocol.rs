@@ -37,6 +37,12 @@ pub fn encode_order(order: &Order) -> [u8; ORDER_SIZE] {
         Order::Retire { run } => {
             record.tag(8).run(run);
         }
+        Order::Pause { run } => {
+            record.tag(9).run(run);
+        }
+        Order::Resume { run } => {
+            record.tag(10).run(run);
+        }
     }
     record.bytes
 }
@@ -52,6 +58,8 @@ pub fn decode_order(record: &[u8]) -> Option<Order> {
         6 => Order::Freeze { run: record.run()? },
         7 => Order::Thaw { run: record.run()? },
         8 => Order::Retire { run: record.run()? },
+        9 => Order::Pause { run: record.run()? },
+        10 => Order::Resume { run: record.run()? },
         _ => return None,
     };
     record.is_spent().then_some(order)
@@ -280,6 +288,8 @@ mod tests {
             run().prop_map(|run| Order::Freeze { run }),
             run().prop_map(|run| Order::Thaw { run }),
             run().prop_map(|run| Order::Retire { run }),
+            run().prop_map(|run| Order::Pause { run }),
+            run().prop_map(|run| Order::Resume { run }),
         ]
     }
 
@@ -313,7 +323,7 @@ mod tests {
 
         #[test]
         fn garbage_is_refused_or_is_a_value_that_could_have_been_sent(
-            tag in 0_u8..9,
+            tag in 0_u8..11,
             noise in proptest::collection::vec(any::<u8>(), 0..=ORDER_SIZE + 1),
             zeros in 0_usize..=ORDER_SIZE,
         ) {

@@ -23,6 +23,7 @@ use nix::unistd::{ForkResult, chdir, setsid, write};
 use super::EX_SOFTWARE;
 use super::Guard;
 use super::contain::Containment;
+use super::lease_file::LeaseFile;
 use super::sys::{self, Child};
 use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
@@ -50,9 +51,11 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
         ForkResult::Parent { child } => child.as_raw(),
     };
     // Opened now, so that a lack of descriptors cannot delay the kill.
+    let (containment, lease_file) = guard.into_remains();
     let orphanage = Orphanage {
         guard: pid,
-        containment: guard.into_containment(),
+        containment,
+        lease_file,
         children: Children::of_this_thread().map_err(|error| errno_of(&error))?,
         deaths: SignalFd::with_flags(&deaths(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
     };
@@ -60,6 +63,7 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
     write(&tells, &pid.to_ne_bytes())?;
     drop(tells);
     orphanage.outlive_the_guard();
+    orphanage.lease_file.iter().for_each(LeaseFile::close);
     orphanage.end_orphans();
     Ok(())
 }
@@ -85,6 +89,7 @@ const NAME: &std::ffi::CStr = c"lease-sentinel";
 struct Orphanage {
     guard: i32,
     containment: Containment,
+    lease_file: Option<LeaseFile>,
     children: Children,
     deaths: SignalFd,
 }
@@ -107,6 +112,7 @@ impl Orphanage {
                 let _ = sys::reap(self.guard);
             }
             if sweep::has_none() && self.containment.is_empty() {
+                self.lease_file.iter().for_each(LeaseFile::remove);
                 return self.containment.remove();
             }
             if pass.reaped == 0 {

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::AtomicU64;
 
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
@@ -213,6 +214,20 @@ pub fn close_on_exec_now(keep: &[BorrowedFd<'_>]) {
             unsafe { libc::close(fd) };
         }
     }
+}
+
+/// Maps a file of eight words, for writing, for as long as this process lives.
+pub fn map_words(file: BorrowedFd<'_>) -> Result<&'static [AtomicU64; 8], Errno> {
+    let (nowhere, size) = (std::ptr::null_mut(), size_of::<[AtomicU64; 8]>());
+    let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    // SAFETY: the kernel chooses a place where nothing else is.
+    let area = unsafe { libc::mmap(nowhere, size, rights, shared, file.as_raw_fd(), 0) };
+    if area == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    // SAFETY: the area begins a page, is never unmapped, and any bits are valid. Other processes write words of it only
+    // by atomic stores; a file that is shorter than the area kills this process, and no more.
+    Ok(unsafe { &*area.cast::<[AtomicU64; 8]>() })
 }
 
 pub fn errno_of(error: &std::io::Error) -> Errno {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::core::event::Event;
 use crate::core::order::{Order, Report};
-use crate::guard::handle::Handle;
 use crate::observe::words;
+use crate::supervisor::guard::Guard;
 
 pub(super) struct CommandGuard {
-    guard: Handle,
+    guard: Guard,
     state: State,
     /// The guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<i32>,
@@ -25,7 +25,7 @@ enum State {
 }
 
 impl CommandGuard {
-    pub fn new(guard: Handle, spared: &[i32]) -> Self {
+    pub fn new(guard: Guard, spared: &[i32]) -> Self {
         Self { guard, state: State::Alive, spared: spared.to_vec() }
     }
 
@@ -42,7 +42,7 @@ impl CommandGuard {
 
     /// The guard's end is reported as usual.
     pub fn kill(&self, why: &str) {
-        tracing::error!(pid = self.guard.pid(), "The guard {why} and was killed");
+        tracing::error!(pid = self.guard.pids().first(), "The guard {why} and was killed");
         self.guard.kill();
     }
 

@@ -4,6 +4,7 @@
 pub mod auxiliary;
 mod command_guard;
 mod effects;
+pub mod guard;
 mod memory_limit;
 mod reporter;
 mod signals;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 
+use crate::background;
 use crate::clock::{self, SuspendWatch};
 use crate::core::action::{Action, ExitReason};
 use crate::core::event::Event;
@@ -22,7 +24,6 @@ use crate::core::machine::{Machine, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
 use crate::core::time::Now;
-use crate::guard::handle::Handle;
 use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::status_publisher::StatusPublisher;
@@ -33,6 +34,7 @@ use crate::zookeeper::{self, Election};
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
 use command_guard::CommandGuard;
 use effects::Effects;
+use guard::Guard;
 use reporter::Reporter;
 pub use signals::SignalStream;
 
@@ -247,12 +249,12 @@ fn start_observers(
     observers: Observers,
     publisher: &StatusPublisher,
     election: &Election,
-    guard: &Handle,
+    guard: &Guard,
 ) -> io::Result<()> {
     let Observers { identity, manner, http, systemd } = observers;
-    tokio::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
-    if let Some(settings) = systemd {
-        tokio::spawn(systemd::tell(settings, publisher.feed(), guard.prober()));
+    background::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
+    if let Some((settings, prober)) = systemd.zip(guard.prober()) {
+        background::spawn(systemd::tell(settings, publisher.feed(), prober));
     }
     match http {
         Some(listener) => {

@@ -2,8 +2,9 @@
 //! ends this process while a tree lives.
 
 use std::io;
+use std::pin::Pin;
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use signal_hook::consts as sig;
 use signal_hook_tokio::Signals;
 
@@ -26,7 +27,8 @@ const FORWARDED: [i32; 10] = [
     sig::SIGPROF,
 ];
 
-pub struct SignalStream(Signals);
+/// The numbers of the signals that were received.
+pub struct SignalStream(Pin<Box<dyn Stream<Item = i32>>>);
 
 impl SignalStream {
     /// Catches the signals that stop us or are forwarded, except those that were ignored when we were started
@@ -35,7 +37,12 @@ impl SignalStream {
         let ignored = ignored_at_start();
         let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
         let signals = STOPPING.into_iter().chain(FORWARDED).chain(realtime);
-        Signals::new(signals.filter(|&signal| signal == sig::SIGTERM || !is_in(ignored, signal))).map(Self)
+        Signals::new(signals.filter(|&signal| signal == sig::SIGTERM || !is_in(ignored, signal))).map(Self::of)
+    }
+
+    /// Signals of another source.
+    pub fn of(signals: impl Stream<Item = i32> + 'static) -> Self {
+        Self(Box::pin(signals))
     }
 
     /// The next signal. Cancel-safe.

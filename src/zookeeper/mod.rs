@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use crate::background;
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
@@ -159,7 +160,7 @@ impl Election {
     pub fn preempt(&self) {
         if let Some(contact) = self.session.as_ref().and_then(Session::contact) {
             let asking = preempt::ask(Arc::clone(&contact));
-            tokio::spawn(async move {
+            background::spawn(async move {
                 match timeout(contact.negotiated, AssertUnwindSafe(asking).catch_unwind()).await {
                     Ok(Ok(Ok(()))) => {}
                     Ok(Ok(Err(error))) => tracing::debug!(?error, "The leader could not be asked to hand over"),
@@ -206,7 +207,7 @@ impl Election {
             return self.shared.tell(Event::Unanswered { candidacy, request });
         };
         let asked_at = clock::now().lease;
-        tokio::spawn(async move {
+        background::spawn(async move {
             let limit = contact.negotiated;
             let known = async {
                 let answer = timeout(limit, put(line, work)).await;
@@ -220,12 +221,14 @@ impl Election {
                 }
                 () = retired.wait() => (None, Err(RequestError::unknown("the session was given up"))),
             };
+            // Given up for its silence, it does not seem connected any more.
+            let was_silent = by.as_ref().is_some_and(|contact| contact.client.was_silent());
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
             let answered = !matches!(answer, Err(RequestError::Unknown(_)));
             let unanswered = contact.unanswered.note(answered, asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
-            if unanswered >= contact.negotiated && contact.seems_connected() {
+            if unanswered >= contact.negotiated && (was_silent || contact.seems_connected()) {
                 tracing::info!("No request has been answered for the session timeout; the session is given up");
                 contact.shared.tell(Event::SessionOver { session: contact.number });
             }

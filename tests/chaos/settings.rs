@@ -100,7 +100,7 @@ impl Settings {
         let session_timeout = Duration::from_millis(text("CHAOS_T", "2000").parse().expect("milliseconds"));
         let run = |seed: u64| Self {
             seed,
-            faults: number("CHAOS_FAULTS", "24"),
+            faults: number("CHAOS_FAULTS", "20"),
             hosts,
             session_timeout,
             election: if control.is_some() {

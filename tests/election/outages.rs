@@ -81,7 +81,7 @@ fn a_lost_answer_to_the_watch_on_the_leader_leaves_nobody_deaf() {
     let (first_link, link) = (self::link(), self::link());
     let first = election.host_behind(&first_link, "a").spawn();
     election.diary.until_started(1);
-    link.lose_only_the_reply_to(request::EXISTS, &election.first());
+    link.lose_only_the_reply_to(request::GET_DATA, &election.first());
     let _next = election.host_behind(&link, "b").spawn();
     link.wait_until_lost(1);
     // Nothing is released: only the deletion of its candidate tells.

@@ -15,6 +15,8 @@ use zk_leader_run::guard::protocol::{ORDER_SIZE, REPORT_SIZE, decode_order, enco
 pub const SOCKET: &str = "GUARD_DRIVER_SOCKET";
 pub const CONTAIN: &str = "GUARD_DRIVER_CONTAIN";
 pub const FOREGROUND: &str = "GUARD_DRIVER_FOREGROUND";
+/// Our memory is closed to other processes of our user, as with secrets in it.
+pub const SECRETS: &str = "GUARD_DRIVER_SECRETS";
 pub const RELEASER: &str = "GUARD_DRIVER_RELEASER";
 
 /// What a driver tells the test: one byte for the kind, then a report or zeros.
@@ -29,6 +31,9 @@ pub fn main(socket: &OsStr) -> ExitCode {
     {
         std::fs::write(report, std::env::var("ZK_LEADER_TOKEN").unwrap()).unwrap();
         return ExitCode::SUCCESS;
+    }
+    if std::env::var_os(SECRETS).is_some() {
+        nix::sys::prctl::set_dumpable(false).unwrap();
     }
     let settings = Settings {
         command: std::env::args_os().skip(1).collect(),

@@ -9,6 +9,7 @@ mod driver;
 mod ending;
 mod freezing;
 mod launching;
+mod lease_file;
 mod loss;
 mod statuses;
 mod subject;
@@ -82,6 +83,8 @@ fn trials() -> Vec<Trial> {
             launching::the_command_keeps_the_working_directory_and_the_guard_does_not,
             launching::a_command_that_cannot_be_executed_says_why,
             launching::the_command_is_looked_up_on_the_path_and_may_be_a_bare_script,
+            lease_file::the_command_finds_its_lease_in_a_file_that_follows_the_orders,
+            lease_file::a_lease_file_is_over_before_the_orphans_of_a_killed_guard_have_ended,
             statuses::every_exit_code_and_every_deadly_signal_arrives,
             terminal::ctrl_c_reaches_a_command_in_the_foreground_exactly_once,
             terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
@@ -99,6 +102,12 @@ fn trials() -> Vec<Trial> {
             launching::the_containment_is_chosen_and_explained_before_any_command_runs,
             launching::a_supervisor_that_was_started_with_signals_blocked_hears_them,
             launching::where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told,
+            lease_file::an_ordinary_users_command_cannot_change_its_lease_file,
+            lease_file::a_command_of_root_reads_its_lease_file_as_another_user_without_descriptors_and_in_a_chroot,
+            lease_file::a_lease_file_that_root_truncates_is_mended_by_the_next_order,
+            lease_file::a_lease_file_of_processes_that_were_all_killed_ends_by_itself_and_is_removed_by_the_next,
+            lease_file::with_secrets_or_a_user_namespace_the_file_has_a_name_in_the_runtime_directory,
+            lease_file::where_no_file_can_be_made_the_command_runs_without_its_variable,
             statuses::ten_thousand_short_commands_lose_no_status,
             terminal::ctrl_c_does_not_reach_a_command_with_a_session_of_its_own,
     ]

@@ -93,6 +93,8 @@ fn ordered(order: &Order) -> String {
         Order::Freeze { run } => format!("guard: freeze run={}", run.0),
         Order::Thaw { run } => format!("guard: thaw run={}", run.0),
         Order::Retire { run } => format!("guard: retire run={}", run.0),
+        Order::Pause { run } => format!("guard: pause run={}", run.0),
+        Order::Resume { run } => format!("guard: resume run={}", run.0),
     }
 }
 

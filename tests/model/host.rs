@@ -81,7 +81,8 @@ pub fn begin_tenure(rules: &Rules, world: &mut World, host: usize, taken: (Recor
     let no_lease_yet = record.state == State::Waiting && !rules.is(Mutation::StartedWhileWaiting);
     let kill_at = if no_lease_yet { None } else { Some(gives) };
     let hosts = &mut world.hosts[host];
-    (hosts.known, hosts.sending, hosts.request) = (None, None, None);
+    hosts.known = hosts.known.filter(|_| rules.watchful_holders);
+    (hosts.sending, hosts.request) = (None, None);
     hosts.role = match kill_at {
         Some(0) => Role::Following,
         _ => Role::Holding(Tenure {

@@ -93,7 +93,7 @@ fn of_host(rules: &Rules, world: &World, host: usize, moves: &mut Vec<Move>) {
     if this.role == Role::Following && this.request.is_none() {
         moves.push(Move::LookBack(host));
     }
-    if can_look(world, host) {
+    if can_look(rules, world, host) {
         moves.push(Move::Look(host));
     }
     match this.role {
@@ -109,11 +109,14 @@ fn of_host(rules: &Rules, world: &World, host: usize, moves: &mut Vec<Move>) {
 }
 
 /// A follower reads whenever it likes; a holder, when it is not its record any more.
-fn can_look(world: &World, host: usize) -> bool {
+fn can_look(rules: &Rules, world: &World, host: usize) -> bool {
     let this = &world.hosts[host];
     let news = this.known.is_none_or(|known| known.condition != Condition::PRESENT || !known.counts);
     let holds = world.record.is_some_and(|record| record.nonce == Nonce::Of(host));
-    world.record.is_some() && this.request.is_none() && news && (this.role == Role::Following || !holds)
+    world.record.is_some()
+        && this.request.is_none()
+        && news
+        && (this.role == Role::Following || !holds || rules.watchful_holders)
 }
 
 fn as_follower(rules: &Rules, world: &World, host: usize, moves: &mut Vec<Move>) {

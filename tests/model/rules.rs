@@ -18,6 +18,8 @@ pub struct Rules {
     pub releaser: bool,
     /// How many writes that nobody waits for any more may still be on their way.
     pub late_writes: usize,
+    /// Whether a holder remembers since when it has seen its own record, as the code does, for when it follows again.
+    pub watchful_holders: bool,
     pub mutation: Option<Mutation>,
 }
 
@@ -82,6 +84,7 @@ impl Rules {
             deletions: false,
             releaser: true,
             late_writes: 2,
+            watchful_holders: false,
             mutation: None,
         }
     }
@@ -100,6 +103,10 @@ impl Rules {
 
     pub const fn with_late_writes(self, late_writes: usize) -> Self {
         Self { late_writes, ..self }
+    }
+
+    pub const fn with_watchful_holders(self) -> Self {
+        Self { watchful_holders: true, ..self }
     }
 
     /// Every host follows decision 6.

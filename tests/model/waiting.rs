@@ -16,6 +16,14 @@ fn decision_6_keeps_the_promise_for_two_hosts_whatever_their_leases() {
     }
 }
 
+/// As the code does it: `replay.rs` found that the model did not.
+#[test]
+fn decision_6_keeps_the_promise_though_a_holder_counts_since_when_it_saw_its_own_record() {
+    for leases in [[1, 1, 0], [1, 2, 0]] {
+        holds(Rules::new(leases).proposed().with_watchful_holders());
+    }
+}
+
 #[test]
 fn decision_6_keeps_the_promise_though_clocks_drift() {
     holds(Rules::new([1, 1, 0]).with_drift().proposed());

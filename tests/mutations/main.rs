@@ -86,3 +86,27 @@ fn every_patch_applies_and_names_its_test() {
     }
     assert!(void.is_empty(), "{void:#?}");
 }
+
+/// So many tests are named without the text that tells why they turn red. This number only shrinks.
+const WITHOUT_A_REASON: usize = 71;
+const FEWEST_PATCHES: usize = 120;
+
+#[test]
+fn every_named_test_says_why_it_turns_red() {
+    let (mut named, mut without) = (0, Vec::new());
+    let patches = files_in(&root().join("tests/mutations"));
+    for patch in patches.iter().filter(|path| has_ending(path, "patch")) {
+        let text = fs::read_to_string(patch).unwrap();
+        let lines: Vec<&str> = text.lines().take_while(|line| line.starts_with("# ")).collect();
+        let is_named = |line: &str| line.starts_with("# expects red: ");
+        named += usize::from(lines.iter().any(|line| is_named(line)));
+        let says_why = |next: Option<&&str>| next.is_some_and(|next| next.starts_with("# because: "));
+        for (index, line) in lines.iter().enumerate() {
+            if is_named(line) && !says_why(lines.get(index + 1)) {
+                without.push(format!("{}: {line}", patch.display()));
+            }
+        }
+    }
+    assert!(named >= FEWEST_PATCHES, "only {named} patches were read");
+    assert!(without.len() <= WITHOUT_A_REASON, "{without:#?}");
+}

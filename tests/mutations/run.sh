@@ -1,20 +1,54 @@
 #!/usr/bin/env bash
-# Plants each mistake of tests/mutations/*.patch in a copy of the tree, and demands that the tests that it names turn red.
-# A patch begins with one comment line that says the mistake, and one or more lines
+# Plants each mistake of tests/mutations/*.patch in a copy of the tree, and demands that the tests that it names turn red, and say
+# why. A patch begins with one comment line that says the mistake, and one or more pairs of lines
 #   # expects red: <test target, or "lib"> <test name>
-# Usage: tests/mutations/run.sh [name…]    Prints a table; fails if a mistake survives, does not compile or does not apply.
-# What each test said is kept in mutants/ under the target folder: red must be red for the reason that the patch gives.
+#   # because: <text of the output, by which red is known to be red for this mistake>
+# Where that text is missing, any red counts.
+# Usage: tests/mutations/run.sh [--jobs N] [--sample N] [name…]
+#   --jobs N     so many copies at once, each with a build of its own
+#   --sample N   so many mistakes, drawn from those that need no server; MUTANTS_SEED=… draws the same ones again
+# Prints a table; fails if a mistake survives, is red for another reason, does not compile or does not apply. What each test
+# said is kept in logs/ under the target folder (CARGO_TARGET_DIR, or target/mutants).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target/mutants}
-logs=$CARGO_TARGET_DIR/mutants
-mkdir -p "$logs"
-copy=$(mktemp -d)
-trap 'rm -rf "$copy" "$copy.log"' EXIT
-git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$copy"
-cd "$copy"
-git init -q . && git add -A
+home=${CARGO_TARGET_DIR:-$root/target/mutants}
+jobs=1 sample=0 asked=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --jobs) jobs=$2; shift 2 ;;
+        --sample) sample=$2; shift 2 ;;
+        *) asked+=("$1"); shift ;;
+    esac
+done
+
+# To build is most of the work.
+export CARGO_PROFILE_TEST_OPT_LEVEL=${CARGO_PROFILE_TEST_OPT_LEVEL:-0}
+# Judged by these, a mistake is built and found within a minute.
+cheap='lib|machine|machine_properties|simulation'
+# No test takes half as long.
+limit=900
+
+# "target test mistake", sorted by target: what is built for one is there for the next.
+judges=$(awk '/^# expects red: / { name = FILENAME; sub(/.*\//, "", name); sub(/\.patch$/, "", name); print $4, $5, name }' \
+    tests/mutations/*.patch | sort)
+
+is_cheap() { ! grep -E " $1$" <<<"$judges" | grep -qvE "^($cheap) "; }
+
+in_order() { cut -d' ' -f3 <<<"$judges" | awk '!seen[$0]++'; }
+
+selected() { # the names of the mistakes, in order
+    local mistake
+    if [ "$sample" -gt 0 ]; then
+        in_order | while read -r mistake; do
+            if is_cheap "$mistake"; then echo "$mistake"; fi
+        done | awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand() "\t" NR "\t" $0 }' | sort -n | head -n "$sample" | sort -n -k2 | cut -f3
+    elif [ ${#asked[@]} -gt 0 ]; then
+        printf '%s\n' "${asked[@]}"
+    else
+        in_order
+    fi
+}
 
 target_flag() {
     case $1 in
@@ -24,58 +58,116 @@ target_flag() {
     esac
 }
 
-# How the named test takes the planted mistake.
-try() {
-    local target name
-    read -r -a target <<<"$(target_flag "$1")"
-    name=$2
-    if ! cargo test --quiet "${target[@]}" --no-run >"$copy.log" 2>&1; then
-        echo 'does not compile'
-    elif ! grep -qE "$name(::[a-z_]+)?: test$" <<<"$(cargo test --quiet "${target[@]}" -- --list 2>/dev/null)"; then
-        echo 'no such test'
-    elif cargo test --quiet "${target[@]}" "$name" >"$copy.log" 2>&1; then
-        echo SURVIVES
-    else
+# A copy of the tree. Only files that differ are written, so that the last build is of use.
+copy() {
+    local to=$1 file
+    mkdir -p "$to"
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [ ! -e "$file" ] || cmp -s "$file" "$to/$file" || { mkdir -p "$to/$(dirname "$file")" && cp "$file" "$to/$file"; }
+    done
+    (cd "$to" && find . -type f -not -path './.git/*' -print0) | while IFS= read -r -d '' file; do
+        [ -e "$root/$file" ] || rm "$to/$file"
+    done
+    [ -e "$to/.git" ] || git -C "$to" init -q
+    git -C "$to" add -A
+}
+
+# The dependencies, as they were built for the tests.
+seed_build() {
+    local to=$1 from=$root/target/debug
+    [ ! -d "$to" ] && [ -d "$from/deps" ] || return 0
+    mkdir -p "$to/debug/deps"
+    cp -a --reflink=auto "$from/build" "$from/.fingerprint" "$to/debug/"
+    find "$from/deps" \( -name '*.rlib' -o -name '*.rmeta' -o -name '*.so' -o -name '*.d' \) -not -name '*zk_leader*' -print0 |
+        xargs -0 cp -a --reflink=auto --target-directory "$to/debug/deps"
+}
+
+say_how() { # say_how MISTAKE VERDICT [TEST]
+    printf '%-52s %-16s %s\n' "$1" "$2" "${3:-}" | tee -a "$home/table-$job"
+}
+
+# How one test takes the mistake that is planted.
+verdict_of() { # TARGET TEST BECAUSE LOG
+    local flag
+    read -r -a flag <<<"$(target_flag "$1")"
+    if timeout "$limit" cargo test --quiet "${flag[@]}" -- "$2" >"$4" 2>&1; then
+        if grep -qE '(^| )[1-9][0-9]* passed' "$4"; then echo SURVIVES; else echo 'no such test'; fi
+    elif [ -z "$3" ]; then
+        echo 'red, whyever'
+    elif grep -qF -- "$3" "$4"; then
         echo red
+    else
+        echo 'other reason'
     fi
 }
 
-is_asked_for() { [ ${#asked[@]} = 0 ] || [[ " ${asked[*]} " == *" $(basename "$1" .patch) "* ]]; }
-
-# What is red without any mistake proves nothing.
-asked=("$@")
-declare -A judges
-for patch in "$root"/tests/mutations/*.patch; do
-    is_asked_for "$patch" || continue
-    while read -r target name; do judges[$target]+=" $name"; done < <(sed -n 's/^# expects red: //p' "$patch")
-done
-for target in "${!judges[@]}"; do
-    read -r -a names <<<"${judges[$target]}"
-    read -r -a flag <<<"$(target_flag "$target")"
-    if ! cargo test --quiet "${flag[@]}" -- "${names[@]}" >"$copy.log" 2>&1; then
-        cat "$copy.log"
-        echo "Red without a mistake: a test in $target" >&2
-        exit 1
+judge() { # MISTAKE: plants it, and asks each of its judges
+    local mistake=$1 patch=$root/tests/mutations/$1.patch line target name because log flags=()
+    if ! git apply "$patch" 2>/dev/null; then say_how "$mistake" 'does not apply'; return; fi
+    while read -r target; do
+        read -r -a line <<<"$(target_flag "$target")"
+        flags+=("${line[@]}")
+    done < <(sed -n 's/^# expects red: \([^ ]*\) .*/\1/p' "$patch" | sort -u)
+    if ! cargo test --quiet "${flags[@]}" --no-run >"$home/logs/$mistake.log" 2>&1; then
+        say_how "$mistake" 'does not compile'
+    else
+        while read -r line; do
+            read -r target name <<<"${line#\# expects red: }"
+            because=$(grep -F -A1 -x -- "$line" "$patch" | sed -n 's/^# because: //p')
+            log=$home/logs/$mistake-${name##*::}.log
+            say_how "$mistake" "$(verdict_of "$target" "$name" "$because" "$log")" "$target $name"
+        done < <(grep '^# expects red: ' "$patch")
     fi
-done
-
-failures=0
-printf '%-44s %-16s %s\n' mistake verdict test
-for patch in "$root"/tests/mutations/*.patch; do
-    mistake=$(basename "$patch" .patch)
-    is_asked_for "$patch" || continue
-    if ! git apply "$patch" 2>/dev/null; then
-        printf '%-44s %-16s\n' "$mistake" 'does not apply'
-        failures=$((failures + 1))
-        continue
-    fi
-    while read -r target name; do
-        verdict=$(try "$target" "$name")
-        cp "$copy.log" "$logs/$mistake-${name##*::}.log"
-        printf '%-44s %-16s %s\n' "$mistake" "$verdict" "$target $name"
-        [ "$verdict" = red ] || failures=$((failures + 1))
-    done < <(sed -n 's/^# expects red: //p' "$patch")
     git apply -R "$patch"
+}
+
+# What is red without any mistake proves nothing. (Those of a sample have just run without one.)
+is_green_without() {
+    local targets target names flag
+    targets=$(for mistake in "$@"; do judges_of "$mistake"; done | cut -d' ' -f1 | sort -u)
+    for target in $targets; do
+        read -r -a flag <<<"$(target_flag "$target")"
+        read -r -a names <<<"$(for mistake in "$@"; do judges_of "$mistake"; done | sed -n "s/^$target //p" | tr '\n' ' ')"
+        if ! cargo test --quiet "${flag[@]}" -- "${names[@]}" >"$home/logs/green-$target.log" 2>&1; then
+            cat "$home/logs/green-$target.log"
+            echo "Red without a mistake: a test in $target" >&2
+            return 1
+        fi
+    done
+}
+
+judges_of() { sed -n 's/^# expects red: //p' "$root/tests/mutations/$1.patch"; }
+
+work() { # JOB MISTAKE…: in a copy and a build of its own
+    local mistake
+    job=$1; shift
+    : >"$home/table-$job"
+    copy "$home/source-$job"
+    seed_build "$home/build-$job"
+    export CARGO_TARGET_DIR=$home/build-$job
+    cd "$home/source-$job"
+    # The tests against servers run the examples.
+    for mistake in "$@"; do is_cheap "$mistake" || { cargo build --quiet --examples; break; }; done
+    if [ "$sample" = 0 ]; then is_green_without "$@" || exit 1; fi
+    for mistake in "$@"; do judge "$mistake"; done
+}
+
+seed=${MUTANTS_SEED:-$(date +%s)}
+mkdir -p "$home/logs"
+rm -f "$home"/table-*
+mapfile -t mistakes < <(selected)
+[ "$sample" = 0 ] || echo "A sample of the planted mistakes: MUTANTS_SEED=$seed draws it again"
+printf '%-52s %-16s %s\n' mistake verdict test
+workers=()
+for ((job = 0; job < jobs; job++)); do
+    share=()
+    # In runs, not in turns: neighbours share a target.
+    for ((i = ${#mistakes[@]} * job / jobs; i < ${#mistakes[@]} * (job + 1) / jobs; i++)); do share+=("${mistakes[i]}"); done
+    [ ${#share[@]} = 0 ] || { (work "$job" "${share[@]}") & workers+=($!); }
 done
-[ "$failures" = 0 ] || { echo "$failures of the planted mistakes were not found" >&2; exit 1; }
-echo "Every planted mistake was found"
+is_whole=yes
+for worker in "${workers[@]}"; do wait "$worker" || is_whole=no; done
+failures=$(cat "$home"/table-* | awk 'substr($0, 54, 16) !~ /^red[ ,]/ { count++ } END { print count + 0 }')
+[ "$is_whole" = yes ] || exit 1
+[ "$failures" = 0 ] || { echo "$failures of the planted mistakes were not found, or not by what they break" >&2; exit 1; }
+echo "Every planted mistake was found, by what it breaks"

@@ -1,28 +1,29 @@
-//! A guard: the real policy, over a command tree that is only thought of.
+//! A guard: the real policy, over a command tree that is only thought of. Beside it the sentinel and the kernel's timer.
 
-use std::sync::Arc;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
-use zk_leader_run::clock;
-use zk_leader_run::core::order::{ChildStatus, Order, Report};
+use zk_leader_run::core::order::{ChildStatus, Grant, Order, Report};
+use zk_leader_run::guard::briefing::AuxiliaryCommand;
 use zk_leader_run::guard::policy::{CommandSignal, Input, Policy, Step};
+use zk_leader_run::supervisor::guard::{Pending, Simulated};
 
 use crate::memory::rng::Rng;
 use crate::oracle::{Instance, Oracle, Tree};
+use crate::process::Process;
 use crate::time;
 
 const MILLI: u64 = 1_000;
-
-/// The supervisor's end; when it is dropped, the guard knows that the supervisor is gone.
-#[derive(Debug)]
-pub struct Guard {
-    orders: UnboundedSender<Order>,
-    reports: UnboundedReceiver<Report>,
-    task: AbortHandle,
-}
+/// The limit of G, the part of a lease that is set aside for the kill.
+const SLACK_LONGEST: Duration = Duration::from_millis(100);
+const SLACK_PER_LEASE: u32 = 40;
+/// How often the guard looks whether what it killed is gone.
+const LOOKED_EVERY: Duration = Duration::from_millis(5);
 
 /// How commands behave.
 #[derive(Clone, Copy, Debug)]
@@ -31,71 +32,253 @@ pub struct Temper {
     pub ends: u64,
     /// Percent that must be killed.
     pub ignores_stop: u64,
+    /// Percent that take up to three seconds to execute.
+    pub starts_slowly: u64,
 }
 
-/// At most this long after a deadline anything is done; a fourth of the shortest slack.
-pub const LATE: Duration = Duration::from_millis(25);
+/// What a guard is started with.
+pub struct Plan {
+    pub oracle: Arc<Oracle>,
+    pub process: Arc<Process>,
+    pub temper: Temper,
+    pub lease: Duration,
+    /// Of `--slot`.
+    pub once: Option<String>,
+    /// The kernel's timer runs at this percentage of the real rate, from 90 to 110.
+    pub kernel_rate: u32,
+    pub rng: Rng,
+    /// What becomes of a term whose supervisor was killed.
+    pub release: Box<dyn Fn(&Grant)>,
+}
+
+/// What the kernel and the sentinel know of a guard and its tree.
+pub struct Body {
+    pub process: Arc<Process>,
+    oracle: Arc<Oracle>,
+    rng: Mutex<Rng>,
+    state: Mutex<State>,
+    tree_ended: watch::Sender<()>,
+    /// The kernel's timer was set.
+    armed: Notify,
+    once: Option<String>,
+    slack: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    task: Option<AbortHandle>,
+    lives: bool,
+    /// How many there were.
+    trees: u64,
+    is_killed: bool,
+    /// SIGKILL cannot end its tree before.
+    undying_until: Option<Instant>,
+    lethal_at: Option<Instant>,
+}
+
+impl Body {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic under the lock")
+    }
+
+    fn instance(&self) -> Instance {
+        self.process.instance
+    }
+
+    /// SIGKILL to the guard. The sentinel ends what it leaves.
+    pub fn kill(self: &Arc<Self>) {
+        if self.process.is_dead() {
+            return;
+        }
+        self.process.die();
+        self.state().task.iter().for_each(AbortHandle::abort);
+        tokio::task::spawn_local(Arc::clone(self).end_tree());
+    }
+
+    /// The whole host is gone.
+    pub fn vanish(&self) {
+        self.process.die();
+        let mut state = self.state();
+        state.task.iter().for_each(AbortHandle::abort);
+        state.undying_until = None;
+        drop(state);
+        self.tree_is_gone();
+    }
+
+    /// From now on SIGKILL has no effect on the tree, for so long.
+    pub fn hold_in_the_kernel(&self, length: Duration) {
+        let mut state = self.state();
+        if state.lives {
+            state.undying_until = Some(Instant::now() + length);
+            drop(state);
+            self.oracle.set_unkillable(self.instance(), time::elapsed() + length);
+        }
+    }
+
+    /// SIGKILL works again.
+    pub fn let_go(self: &Arc<Self>) {
+        let mut state = self.state();
+        let is_due = state.undying_until.take().is_some() && state.is_killed;
+        drop(state);
+        if is_due {
+            tokio::task::spawn_local(Arc::clone(self).end_tree());
+        }
+    }
+
+    /// SIGKILL to the whole tree.
+    async fn end_tree(self: Arc<Self>) {
+        let most = (self.slack.as_micros() as u64) / 4;
+        let at = Instant::now() + Duration::from_micros(self.rng.lock().expect("no panic").below(most));
+        let (tree, at) = {
+            let mut state = self.state();
+            state.is_killed = true;
+            (state.trees, state.undying_until.map_or(at, |until| until.max(at)))
+        };
+        sleep_until(at).await;
+        if self.state().trees == tree {
+            self.tree_is_gone();
+        }
+    }
+
+    fn tree_is_gone(&self) {
+        let mut state = self.state();
+        (state.lives, state.is_killed, state.undying_until) = (false, false, None);
+        drop(state);
+        self.oracle.gone(self.instance());
+        self.tree_ended.send_replace(());
+    }
+
+    /// The kernel's timer, which counts while the whole host stands still and kills when it goes on.
+    async fn kernel_timer(self: Arc<Self>) {
+        loop {
+            let lethal_at = self.state().lethal_at;
+            let expires = async {
+                match lethal_at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.armed.notified() => {}
+                () = expires => self.expire().await,
+            }
+        }
+    }
+
+    async fn expire(self: &Arc<Self>) {
+        self.oracle.moves(self.process.host).await;
+        if self.state().lethal_at.is_some_and(|at| at <= Instant::now()) {
+            self.state().lethal_at = None;
+            self.kill();
+        }
+    }
+}
+
+/// The supervisor's end; when it is dropped, the guard knows that the supervisor is gone.
+pub struct Guard {
+    body: Arc<Body>,
+    orders: UnboundedSender<Order>,
+    reports: UnboundedReceiver<Report>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "guard of {}", self.body.instance())
+    }
+}
 
 impl Guard {
-    pub fn start(oracle: Arc<Oracle>, host: usize, instance: Instance, temper: Temper, rng: Rng) -> Self {
+    pub fn start(plan: Plan) -> (Self, Arc<Body>) {
         let ((orders, ordered), (told, reports)) = (unbounded_channel(), unbounded_channel());
-        let hand = Hand {
+        let Plan { oracle, process, temper, lease, once, kernel_rate, mut rng, release } = plan;
+        let body = Arc::new(Body {
+            process: Arc::clone(&process),
             oracle,
-            host,
-            instance,
+            rng: Mutex::new(Rng::new(process.instance, rng.below(u64::from(u32::MAX)))),
+            state: Mutex::default(),
+            tree_ended: watch::Sender::new(()),
+            armed: Notify::new(),
+            once,
+            slack: (lease / SLACK_PER_LEASE).min(SLACK_LONGEST),
+        });
+        let hand = Hand {
+            body: Arc::clone(&body),
             temper,
+            kernel_rate,
             rng,
             told,
             happenings: Vec::new(),
-            lives: false,
             is_stubborn: false,
+            is_command_alive: false,
+            release,
         };
-        let task = tokio::spawn(hand.work(ordered)).abort_handle();
-        Self { orders, reports, task }
-    }
-
-    pub fn order(&self, order: Order) {
-        self.orders.send(order).ok();
-    }
-
-    /// `None`: it is gone.
-    pub async fn report(&mut self) -> Option<Report> {
-        self.reports.recv().await
-    }
-
-    /// SIGKILL, or the end of the whole host.
-    pub fn kill(&self) -> AbortHandle {
-        self.task.abort();
-        self.task.clone()
+        let task = tokio::task::spawn_local(process.task(hand.work(ordered))).abort_handle();
+        body.state().task = Some(task);
+        tokio::task::spawn_local(Arc::clone(&body).kernel_timer());
+        (Self { body: Arc::clone(&body), orders, reports }, body)
     }
 }
 
+impl Simulated for Guard {
+    fn send(&self, order: &Order) -> io::Result<()> {
+        self.orders.send(*order).map_err(|_| ErrorKind::BrokenPipe.into())
+    }
+
+    fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
+        let AuxiliaryCommand { run, deadlines, .. } = *command;
+        self.send(&Order::Start { run, deadlines, grant: Grant::default() })
+    }
+
+    fn kill(&self) {
+        self.body.kill();
+    }
+
+    fn recv(&mut self) -> Pending<'_, Option<Report>> {
+        Box::pin(self.reports.recv())
+    }
+
+    fn end_orphans(&mut self) -> Pending<'_, ()> {
+        self.body.kill();
+        Box::pin(async {
+            let mut ended = self.body.tree_ended.subscribe();
+            while self.body.state().lives {
+                drop(ended.changed().await);
+            }
+        })
+    }
+
+    fn dismiss(self: Box<Self>) -> Pending<'static, ()> {
+        let Self { body, orders, mut reports } = *self;
+        drop(orders);
+        Box::pin(async move {
+            while reports.recv().await.is_some() {}
+            drop(body);
+        })
+    }
+}
+
+/// The guard's process.
 struct Hand {
-    oracle: Arc<Oracle>,
-    host: usize,
-    instance: Instance,
+    body: Arc<Body>,
     temper: Temper,
+    kernel_rate: u32,
     rng: Rng,
     told: UnboundedSender<Report>,
     happenings: Vec<(Instant, Input)>,
-    /// The command itself.
-    lives: bool,
     is_stubborn: bool,
-}
-
-impl Drop for Hand {
-    fn drop(&mut self) {
-        // The command dies by its parent-death signal, and the rest by the supervisor's hand.
-        self.oracle.gone(self.instance, clock::now().lease);
-    }
+    is_command_alive: bool,
+    release: Box<dyn Fn(&Grant)>,
 }
 
 impl Hand {
     async fn work(mut self, mut ordered: UnboundedReceiver<Order>) {
         let (mut policy, mut is_supervised) = (Policy::new(), true);
         loop {
+            self.arm(&policy);
+            let now = self.body.process.clock.now().lease;
+            let deadline = policy.sleep(now).map(|left| Instant::now() + self.body.process.clock.real(left));
             let happening = self.happenings.iter().map(|(at, _)| *at).min();
-            let deadline = policy.next_deadline().map(time::instant_of);
             let wake = async {
                 match happening.into_iter().chain(deadline).min() {
                     Some(at) => sleep_until(at).await,
@@ -111,63 +294,91 @@ impl Hand {
                 () = wake => self.happened(),
             };
             if self.play(&mut policy, input) {
+                self.body.state().lethal_at = None;
                 return;
             }
         }
     }
 
+    fn arm(&self, policy: &Policy) {
+        let left = policy.lethal_in(self.body.process.clock.now().lease);
+        self.body.state().lethal_at = left.map(|left| Instant::now() + left * 100 / self.kernel_rate);
+        self.body.armed.notify_one();
+    }
+
     fn happened(&mut self) -> Input {
         let now = Instant::now();
-        let Some(due) = self.happenings.iter().position(|(at, _)| *at <= now) else { return Input::Ticked };
-        let (_, input) = self.happenings.remove(due);
-        if let Input::CommandEnded(_) = input {
-            if !std::mem::take(&mut self.lives) {
-                return Input::Ticked;
+        let due = self.happenings.iter().enumerate().filter(|(_, (at, _))| *at <= now).min_by_key(|(_, (at, _))| *at);
+        let Some(due) = due.map(|(index, _)| index) else { return Input::Ticked };
+        let (at, input) = self.happenings.remove(due);
+        let survives = {
+            let state = self.body.state();
+            state.lives && (state.is_killed || state.undying_until.is_some_and(|until| until > now))
+        };
+        match input {
+            Input::CommandEnded(_) | Input::TreeEmpty if survives => {
+                self.happenings.push((at + LOOKED_EVERY, input));
+                return Input::Surviving { survivors: 1 };
             }
-        }
-        if input == Input::TreeEmpty {
-            self.happenings.clear();
-            self.oracle.gone(self.instance, clock::now().lease);
+            Input::CommandEnded(_) if !std::mem::take(&mut self.is_command_alive) => return Input::Ticked,
+            Input::TreeEmpty => {
+                self.happenings.clear();
+                self.body.tree_is_gone();
+            }
+            _ => {}
         }
         input
     }
 
     /// Whether it was the last.
     fn play(&mut self, policy: &mut Policy, input: Input) -> bool {
-        let now = clock::now().lease;
+        let now = self.body.process.clock.now().lease;
         if let Input::Ordered(Order::Extend { deadlines, .. }) = input {
-            self.oracle.extended(self.instance, now, deadlines);
+            self.body.oracle.extended(self.body.instance(), now, deadlines);
         }
         for step in policy.handle(now, input) {
             match step {
-                Step::Spawn(grant) => self.spawn(input, grant.token),
+                Step::Spawn(grant) => self.spawn(input, &grant),
                 Step::Signal(CommandSignal::Stop) => self.stop(),
                 Step::Signal(CommandSignal::Forwarded(_)) | Step::Freeze | Step::Thaw => {}
                 Step::StopRest => self.soon(5, Input::TreeEmpty),
                 Step::KillTree => {
-                    let at = Instant::now() + Duration::from_micros(self.rng.below(10 * MILLI));
+                    tokio::task::spawn_local(Arc::clone(&self.body).end_tree());
+                    let at = Instant::now() + LOOKED_EVERY;
                     self.happenings.push((at, Input::CommandEnded(ChildStatus::Signaled(9))));
                     self.happenings.push((at, Input::TreeEmpty));
                 }
                 Step::Report(report) => {
                     self.told.send(report).ok();
                 }
-                Step::Quit { .. } => return true,
+                Step::Quit { release } => {
+                    if let Some(grant) = &release {
+                        (self.release)(grant);
+                    }
+                    return true;
+                }
             }
         }
         false
     }
 
-    fn spawn(&mut self, input: Input, token: i64) {
+    fn spawn(&mut self, input: Input, grant: &Grant) {
         let Input::Ordered(Order::Start { deadlines, .. }) = input else { return };
-        let tree = Tree { host: self.host, token, kill_at: deadlines.kill_at, slack: LATE };
-        self.oracle.spawned(self.instance, tree);
-        (self.lives, self.is_stubborn) = (true, self.rng.chance(self.temper.ignores_stop));
-        self.soon(2, Input::Executed { pid: 1_000 });
+        let (host, clock) = (self.body.process.host, Arc::clone(&self.body.process.clock));
+        let tree = Tree::new(host, clock, grant, deadlines.kill_at, self.body.slack);
+        {
+            let mut state = self.body.state();
+            (state.lives, state.trees) = (true, state.trees + 1);
+        }
+        self.is_command_alive = true;
+        self.body.oracle.spawned(self.body.instance(), tree);
+        self.body.once.iter().for_each(|key| self.body.oracle.run_once(self.body.instance(), key));
+        self.is_stubborn = self.rng.chance(self.temper.ignores_stop);
+        let is_slow = self.rng.chance(self.temper.starts_slowly);
+        self.soon(if is_slow { 3_000 } else { 2 }, Input::Executed { pid: 1_000 });
         if self.rng.chance(self.temper.ends) {
             let status = ChildStatus::Exited(u8::from(self.rng.chance(50)));
-            let at = Instant::now() + Duration::from_micros(self.rng.below(8_000 * MILLI));
-            self.happenings.push((at, Input::CommandEnded(status)));
+            self.soon(8_000, Input::CommandEnded(status));
         }
     }
 

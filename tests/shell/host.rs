@@ -1,43 +1,33 @@
-//! One host: the loop of `supervisor::run` and the arms of its `Effects`, over the real `zookeeper` and the real machine.
+//! One process of a host: the real supervisor over the ensemble in memory, beside a guard that is only thought of.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::{Instant, sleep_until};
-use zk_leader_run::clock;
-use zk_leader_run::core::action::{Action, ExitReason};
-use zk_leader_run::core::event::Event;
-use zk_leader_run::core::machine::{Machine, Settings};
-use zk_leader_run::core::operator_orders::OperatorOrders;
-use zk_leader_run::core::order::Order;
-use zk_leader_run::core::preemption::Preemption;
-use zk_leader_run::core::time::Now;
-use zk_leader_run::zookeeper::client::ensemble::Simulated;
-use zk_leader_run::zookeeper::{self, Election};
+use futures_util::stream::poll_fn;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use zk_leader_run::core::action::ExitReason;
+use zk_leader_run::core::machine;
+use zk_leader_run::core::order::Grant;
+use zk_leader_run::guard::command::environment::Identity;
+use zk_leader_run::observe::http;
+use zk_leader_run::observe::waiting::Manner;
+use zk_leader_run::supervisor::auxiliary::{self, Handles};
+use zk_leader_run::supervisor::{self, Observers, SignalStream, SupervisorConfig};
+use zk_leader_run::zookeeper;
+use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned};
 
-use crate::guard::{Guard, Temper};
+use crate::guard::{self, Body, Guard, Temper};
 use crate::link::Life;
 use crate::memory::rng::Rng;
-use crate::oracle::{Instance, Oracle};
+use crate::oracle::Oracle;
+use crate::process::Process;
 use crate::time;
 use crate::wires::Wires;
 
-const CLOSE_LIMIT: Duration = Duration::from_millis(500);
-/// More turns than this at one instant are a busy loop.
-const IMPATIENCE: u32 = 1_000;
-
-/// What is done to a host from outside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Blow {
-    Sigterm,
-    /// The supervisor dies; its guard does not.
-    Crash,
-    /// Nothing of it is left, and nobody is told.
-    PowerLoss,
-    /// The guard dies.
-    GuardDies,
-}
+const SIGTERM: i32 = 15;
 
 /// How a process ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,177 +38,124 @@ pub enum End {
 
 /// What one process of a host is made of.
 pub struct Plan {
-    pub host: usize,
-    pub instance: Instance,
-    pub machine: Settings,
+    pub process: Arc<Process>,
+    pub machine: machine::Settings,
     pub ensemble: zookeeper::Settings,
     pub temper: Temper,
-    /// How long after a request to stop it may live.
-    pub stop_limit: Duration,
+    pub kernel_rate: u32,
 }
 
-/// Runs one process to its end.
-#[expect(clippy::too_many_lines, reason = "one loop, one arm for each that is heard")]
-pub async fn run(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>, blows: &mut UnboundedReceiver<Blow>) -> End {
-    let life = Life::new(wires, plan.host, plan.instance);
-    let (sender, mut answers) = unbounded_channel();
-    let mut settings = plan.ensemble.clone();
-    settings.access.simulated = Some(Simulated(Arc::new(life.clone())));
-    let rng = Rng::new(plan.instance, 0x4755);
-    let guard = Guard::start(Arc::clone(oracle), plan.host, plan.instance, plan.temper, rng);
-    let desk = Election::new(settings, sender);
-    let mut orders = desk.orders();
-    let machine = Machine::new(plan.machine, clock::now());
-    let (docket, preemption) = (OperatorOrders::default(), Preemption::new(None));
-    let mut stage = Stage {
-        machine,
-        desk,
-        guard,
-        is_guarded: true,
-        ends_orphans: false,
-        docket,
-        preemption,
-        wires: Arc::clone(wires),
-        host: plan.host,
-    };
-    let (mut event, mut turns, mut turned_at) = (Event::Ticked, 0, Instant::now());
-    loop {
-        if let Some(reason) = stage.play(clock::now(), event) {
-            wires.note(|| format!("host {} exits: {reason:?}", plan.host));
-            stage.desk.close(CLOSE_LIMIT).await;
-            oracle.ended(plan.instance);
-            return End::Exit(reason);
-        }
-        (turns, turned_at) = if turned_at == Instant::now() { (turns + 1, turned_at) } else { (0, Instant::now()) };
-        if turns > IMPATIENCE {
-            oracle.fail(&format!("host {} turns for ever on {event:?}", plan.host));
-            return std::future::pending().await;
-        }
-        let deadline = stage.deadline(clock::now());
-        event = tokio::select! {
+/// A process that runs, as others may treat it.
+pub struct Running {
+    pub process: Arc<Process>,
+    pub guard: Arc<Body>,
+    pub id: String,
+    /// Until then it cannot end, whatever it is asked.
+    delayed_until: Cell<Duration>,
+    signals: UnboundedSender<i32>,
+    life: Life,
+    crashed: Notify,
+}
+
+impl Running {
+    /// SIGTERM. `limit`: how long it may take to end.
+    pub fn terminate(&self, oracle: &Oracle, limit: Duration) {
+        oracle.stop_requested(self.process.instance, self.delayed_until.get().max(time::elapsed()) + limit);
+        self.signals.send(SIGTERM).ok();
+    }
+
+    /// It is stopped, or its command cannot be killed, for so long.
+    pub fn delay(&self, oracle: &Oracle, length: Duration) {
+        self.delayed_until.set(self.delayed_until.get().max(time::elapsed() + length));
+        oracle.stop_delayed(self.process.instance, length);
+    }
+
+    /// The supervisor dies; its guard does not.
+    pub fn crash(&self) {
+        self.process.die();
+        self.life.end();
+        self.crashed.notify_one();
+    }
+
+    /// Nothing of it is left.
+    pub fn vanish(&self) {
+        self.guard.vanish();
+        self.crash();
+    }
+}
+
+/// Starts a process. The future is its life.
+pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Running>, impl Future<Output = End> + use<>) {
+    let Plan { process, machine, ensemble, temper, kernel_rate } = plan;
+    let life = Life::new(wires, &process);
+    let settings = zookeeper::Settings { access: life.access(), ..ensemble.clone() };
+    let (signals, mut raised) = unbounded_channel();
+    let of_guard = Process::new(process.host, process.instance, &process.clock, oracle);
+    let (guard, body) = Guard::start(guard::Plan {
+        oracle: Arc::clone(oracle),
+        process: Arc::clone(&of_guard),
+        temper,
+        lease: ensemble.own_lease(ensemble.session_timeout),
+        once: ensemble.once.as_ref().map(|once| format!("{:?}", once.per)),
+        kernel_rate,
+        rng: Rng::new(process.instance, 0x4755),
+        release: Box::new(release(Arc::clone(wires), Arc::clone(oracle), Arc::clone(&process), ensemble)),
+    });
+    let running = Rc::new(Running {
+        process: Arc::clone(&process),
+        guard: body,
+        id: settings.id.clone(),
+        delayed_until: Cell::default(),
+        signals,
+        life,
+        crashed: Notify::new(),
+    });
+    let config = config(&settings);
+    let command = supervisor::guard::Guard::Simulated(Box::new(guard));
+    let (before_start, after_stop) = (None, None);
+    let guards = Handles { command, hook: None, health: None, eligible: None, fence: None, before_start, after_stop };
+    let signals = SignalStream::of(poll_fn(move |context| raised.poll_recv(context)));
+    let supervised = process.task(supervisor::supervise(machine, settings, guards, signals, config));
+    let this = Rc::clone(&running);
+    let life = async move {
+        tokio::select! {
             biased;
-            Some(blow) = blows.recv() => match blow {
-                Blow::Sigterm => {
-                    oracle.stop_requested(plan.instance, time::elapsed() + plan.stop_limit);
-                    Event::StopRequested
-                }
-                Blow::GuardDies => {
-                    stage.guard.kill();
-                    Event::Ticked
-                }
-                Blow::Crash | Blow::PowerLoss => {
-                    wires.note(|| format!("host {}: {blow:?}", plan.host));
-                    if blow == Blow::PowerLoss {
-                        stage.guard.kill();
-                    }
-                    life.end();
-                    oracle.ended(plan.instance);
-                    return End::Crashed;
-                }
-            },
-            event = stage.guard_event() => event,
-            Ok(()) = orders.changed() => {
-                stage.docket.hear(clock::now().lease, *orders.borrow_and_update());
-                Event::Ticked
-            }
-            Some(event) = answers.recv() => event,
-            () = rest(deadline) => Event::Ticked,
-        };
+            () = this.crashed.notified() => End::Crashed,
+            reason = supervised => End::Exit(reason.expect("no sockets")),
+        }
+    };
+    (running, life)
+}
+
+/// Without hooks, checks and pages.
+fn config(settings: &zookeeper::Settings) -> SupervisorConfig {
+    let zookeeper::Settings { id, base, host, pid, .. } = settings.clone();
+    let identity = Identity { id: id.clone(), path: base.clone() };
+    let shown = http::Identity { name: "job".to_owned(), id, path: base, host, pid };
+    SupervisorConfig {
+        observers: Observers { identity: shown, manner: Manner::InLog, http: None, systemd: None },
+        auxiliary: auxiliary::Settings {
+            identity,
+            hook: None,
+            health: None,
+            eligible: None,
+            fence: None,
+            before_start: None,
+            after_stop: None,
+        },
+        preempt_after: None,
     }
 }
 
-async fn rest(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
-    }
-}
-
-struct Stage {
-    machine: Machine,
-    desk: Election,
-    guard: Guard,
-    is_guarded: bool,
-    ends_orphans: bool,
-    docket: OperatorOrders,
-    preemption: Preemption,
-    wires: Arc<Wires>,
-    host: usize,
-}
-
-impl Stage {
-    fn play(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        let mut exit = self.turn(now, event);
-        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
-        for barred in self.docket.judge(now.lease, token).into_iter().flatten() {
-            exit = exit.or(self.turn(now, barred));
-        }
-        if self.preemption.judge(now.lease, &self.machine.snapshot()) {
-            self.desk.preempt();
-        }
-        exit
-    }
-
-    fn deadline(&self, now: Now) -> Option<Instant> {
-        let (orders, preemption) = (self.docket.next_deadline(now.lease), self.preemption.next_deadline());
-        let deadlines = [self.machine.next_deadline(now), orders, preemption];
-        deadlines.into_iter().flatten().min().map(time::instant_of)
-    }
-
-    fn turn(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        let actions = self.machine.handle(now, event);
-        if event != Event::Ticked || !actions.is_empty() {
-            self.wires.note(|| format!("host {}: {event:?} => {actions:?}", self.host));
-        }
-        let mut exit = None;
-        for action in actions {
-            exit = exit.or(self.carry_out(action));
-        }
-        exit
-    }
-
-    fn carry_out(&mut self, action: Action) -> Option<ExitReason> {
-        let desk = &mut self.desk;
-        match action {
-            Action::Connect { session } => desk.connect(session),
-            Action::Enter { candidacy } => desk.enter(candidacy),
-            Action::Look { candidacy } => desk.look(candidacy),
-            Action::Observe { candidacy, slot } => desk.observe(candidacy, slot),
-            Action::TakeOver { candidacy, conditions, entry, longest } => {
-                desk.take_over(candidacy, conditions, entry, longest);
-            }
-            Action::Renew { candidacy, conditions, entry } => desk.renew(candidacy, conditions, entry),
-            Action::Mark { candidacy, conditions, entry, is_first } => {
-                desk.mark(candidacy, conditions, entry, is_first);
-            }
-            Action::EndRun { status, ok } => desk.end_run(status, ok),
-            Action::Release { candidacy, conditions, entry, keeps_candidate } => {
-                desk.release(candidacy, conditions, entry, keeps_candidate);
-            }
-            Action::Fence { .. } | Action::EndFence | Action::Announce(_) => {}
-            Action::RunStep { .. } | Action::ExtendStep { .. } | Action::StopStep { .. } | Action::SkipStep { .. } => {}
-            Action::Guard(order) => {
-                if let Order::Start { .. } = order {
-                    desk.settle();
-                }
-                self.guard.order(order);
-            }
-            Action::EndGuard => drop(self.guard.kill()),
-            Action::EndOrphans => self.ends_orphans = true,
-            Action::Exit(reason) => return Some(reason),
-        }
-        None
-    }
-
-    async fn guard_event(&mut self) -> Event {
-        if std::mem::take(&mut self.ends_orphans) {
-            return Event::OrphansEnded;
-        }
-        if !self.is_guarded {
-            return std::future::pending().await;
-        }
-        let report = self.guard.report().await;
-        self.is_guarded = report.is_some();
-        report.map_or(Event::GuardGone, Event::Guard)
+/// As the guard becomes the releaser.
+fn release(wires: Arc<Wires>, oracle: Arc<Oracle>, of: Arc<Process>, settings: zookeeper::Settings) -> impl Fn(&Grant) {
+    move |grant| {
+        let process = Process::new(of.host, of.instance + (1 << 48), &of.clock, &oracle);
+        let life = Life::new(&wires, &process);
+        let settings = zookeeper::Settings { access: life.access(), instance: process.instance, ..settings.clone() };
+        let (slot, token, session) = (grant.slot, grant.token, grant.session);
+        let orphaned = Orphaned { slot, token, candidate: grant.candidate.as_str().to_owned(), session };
+        let freeing = async move { release_orphaned::free_record(settings, &orphaned).await };
+        tokio::task::spawn_local(process.task(async move { drop(freeing.await) }));
     }
 }

@@ -2,44 +2,44 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
 use zk_leader_run::core::lease::connection_timeout;
-use zk_leader_run::zookeeper::client::ensemble::{Ensemble, Error, Link, Pending, Reply, Request, SessionToken, State};
+use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::client::ensemble::{
+    Ensemble, Error, Link, Pending, Reply, Request, SessionToken, Simulated, State,
+};
 
-use crate::memory::network::{Host, SocketId};
+use crate::memory::network::SocketId;
+use crate::process::Process;
 use crate::wires::{Dialled, Wires};
 
-/// One life of one host: what its processes ask after its end reaches nobody.
+/// One process of a host: what it asks after its end reaches nobody.
 #[derive(Clone)]
 pub struct Life {
     wires: Arc<Wires>,
-    host: Host,
-    number: u64,
-    is_over: Arc<AtomicBool>,
+    process: Arc<Process>,
 }
 
 impl fmt::Debug for Life {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "life {} of host {}", self.number, self.host)
+        write!(f, "process {} of host {}", self.process.instance, self.process.host)
     }
 }
 
 impl Life {
-    pub fn new(wires: &Arc<Wires>, host: Host, number: u64) -> Self {
-        Self { wires: Arc::clone(wires), host, number, is_over: Arc::default() }
+    pub fn new(wires: &Arc<Wires>, process: &Arc<Process>) -> Self {
+        Self { wires: Arc::clone(wires), process: Arc::clone(process) }
+    }
+
+    pub fn access(&self) -> Access {
+        Access { simulated: Some(Simulated(Arc::new(self.clone()))), ..Access::default() }
     }
 
     pub fn end(&self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        self.wires.die(self.host, self.number);
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        self.wires.die(&self.process);
     }
 
     /// Each server is tried once, in a random order, as `Access::open` does it.
@@ -53,11 +53,7 @@ impl Life {
         });
         let mut failure = Error::NoHosts;
         for server in servers {
-            if self.is_over() {
-                std::future::pending::<()>().await;
-            }
-            let Dialled { socket, answer, states } =
-                self.wires.dial(self.host, self.number, server, asked, session.as_ref());
+            let Dialled { socket, answer, states } = self.wires.dial(&self.process, server, asked, session.as_ref());
             let mut dialling = Dialling { life: self.clone(), socket, is_open: false };
             match timeout(connection_timeout(asked), answer).await {
                 Ok(Ok(Ok(token))) => {

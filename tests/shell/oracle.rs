@@ -1,13 +1,14 @@
 //! What must be true, judged from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use zk_leader_run::core::order::Deadlines;
+use zk_leader_run::core::order::{Deadlines, Grant};
 use zk_leader_run::core::time::Timestamp;
 
+use crate::process::Clock;
 use crate::time;
 
 /// One life of one host: its number is never used twice.
@@ -16,24 +17,62 @@ pub type Instance = u64;
 #[derive(Clone, Debug)]
 pub struct Tree {
     pub host: usize,
+    pub slot: u16,
     pub token: i64,
+    clock: Arc<Clock>,
     /// The latest that was ever ordered.
-    pub kill_at: Timestamp,
-    /// What the lease sets aside for the kill.
-    pub slack: Duration,
+    kill_at: Timestamp,
+    /// G: what the lease sets aside for the kill.
+    slack: Duration,
+    /// SIGKILL has no effect on it before.
+    unkillable_until: Duration,
+    /// Its host stood still until then.
+    still_until: Duration,
+}
+
+impl Tree {
+    pub fn new(host: usize, clock: Arc<Clock>, grant: &Grant, kill_at: Timestamp, slack: Duration) -> Self {
+        let (slot, token, never) = (grant.slot.0, grant.token, Duration::ZERO);
+        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never }
+    }
+
+    /// It should be dead. The successor counts on G once more.
+    fn is_late(&self) -> bool {
+        self.clock.now().lease > self.kill_at.after(2 * self.slack)
+    }
+
+    /// A limit that docs/design.md states: it cannot be killed, or its host stands still or has just gone on.
+    fn is_excused(&self, is_still: bool) -> bool {
+        let is_excused = is_still || time::elapsed() <= self.still_until.max(self.unkillable_until) + self.slack;
+        is_excused && self.clock.now().lease > self.kill_at
+    }
 }
 
 #[derive(Default, Debug)]
 struct State {
     violation: Option<String>,
     trees: BTreeMap<Instance, Tree>,
+    /// Hosts that stand still.
+    still: BTreeSet<usize>,
     starts: u64,
-    newest: Option<(i64, Instance)>,
+    /// By slot.
+    newest: BTreeMap<u16, (i64, Instance)>,
     /// When a tree was started or ended last.
     started_at: Duration,
     ended_at: Duration,
+    /// Who runs the command in a slot of `--slot`.
+    runs: BTreeMap<String, Instance>,
     /// By when an instance that was asked to stop must have ended.
     stops: BTreeMap<Instance, Duration>,
+}
+
+impl State {
+    fn late(&self) -> Option<String> {
+        let late =
+            self.trees.values().find(|tree| tree.is_late() && !tree.is_excused(self.still.contains(&tree.host)))?;
+        let Tree { host, kill_at, clock, .. } = late;
+        Some(format!("a tree of host {host} outlives kill_at {kill_at:?}: {:?}", clock.now().lease))
+    }
 }
 
 #[derive(Default, Debug)]
@@ -65,9 +104,21 @@ impl Oracle {
         self.lock().starts
     }
 
-    /// The host whose tree lives.
+    /// A host whose tree lives.
     pub fn leader(&self) -> Option<usize> {
         self.lock().trees.values().next().map(|tree| tree.host)
+    }
+
+    /// The hosts of the trees that live beyond what is excused.
+    pub fn live(&self) -> Vec<usize> {
+        let state = self.lock();
+        let live = state.trees.values().filter(|tree| !tree.is_excused(state.still.contains(&tree.host)));
+        live.map(|tree| tree.host).collect()
+    }
+
+    /// The token of each tree that lives, with the host.
+    pub fn leaders(&self) -> Vec<(usize, i64)> {
+        self.lock().trees.values().map(|tree| (tree.host, tree.token)).collect()
     }
 
     pub fn started_at(&self) -> Duration {
@@ -82,6 +133,7 @@ impl Oracle {
     pub async fn reaches(&self, by: Duration, holds: impl Fn() -> bool) -> bool {
         loop {
             let changed = self.changed.notified();
+            self.check();
             if self.violation().is_some() {
                 return false;
             }
@@ -102,33 +154,49 @@ impl Oracle {
 
     /// Looks on until then, or until something is wrong.
     pub async fn watches(&self, until: Duration) {
-        self.reaches(until, || {
-            self.check_stops();
-            false
-        })
-        .await;
+        self.reaches(until, || false).await;
     }
 
-    /// The promise: no other tree lives. Fencing: no earlier start had this token or a greater one.
+    fn check(&self) {
+        let late = self.lock().late();
+        if let Some(late) = late {
+            self.fail(&late);
+        }
+        self.check_stops();
+    }
+
+    /// The promise: no other tree of this slot lives. Fencing: no earlier start had this token or a greater one.
     pub fn spawned(&self, instance: Instance, tree: Tree) {
         let mut state = self.lock();
         state.starts += 1;
         state.started_at = time::elapsed();
-        let other = state.trees.iter().next().map(|(other, tree)| (*other, tree.host));
-        let older = state.newest.filter(|(token, of)| *token > tree.token || (*token == tree.token && *of != instance));
-        let (host, token) = (tree.host, tree.token);
-        state.newest = Some((token, instance));
+        let State { trees, still, .. } = &*state;
+        let other =
+            trees.iter().find(|(_, other)| other.slot == tree.slot && !other.is_excused(still.contains(&other.host)));
+        let other = other.map(|(other, tree)| (*other, tree.host));
+        let older = state.newest.get(&tree.slot).copied();
+        let older = older.filter(|(token, of)| *token > tree.token || (*token == tree.token && *of != instance));
+        let (host, token, slot) = (tree.host, tree.token, tree.slot);
+        state.newest.insert(slot, (token, instance));
         state.trees.insert(instance, tree);
         drop(state);
         if let Some((other, on)) = other {
             self.fail(&format!(
-                "two trees live: {instance} (host {host}) starts one while that of {other} (host {on}) lives"
+                "two trees of slot {slot} live: {instance} (host {host}) starts one while that of {other} (host {on}) lives"
             ));
         }
         if let Some((before, _)) = older {
-            self.fail(&format!("fencing: token {token} is started after {before}"));
+            self.fail(&format!("fencing: token {token} of slot {slot} is started after {before}"));
         }
         self.changed.notify_waiters();
+    }
+
+    /// A command of `--slot` is run by one process only.
+    pub fn run_once(&self, instance: Instance, key: &str) {
+        let by = *self.lock().runs.entry(key.to_owned()).or_insert(instance);
+        if by != instance {
+            self.fail(&format!("the command of slot {key} is run by {by} and by {instance}"));
+        }
     }
 
     pub fn extended(&self, instance: Instance, now: Timestamp, deadlines: Deadlines) {
@@ -137,13 +205,37 @@ impl Oracle {
         }
     }
 
-    pub fn gone(&self, instance: Instance, now: Timestamp) {
-        let Some(tree) = self.lock().trees.remove(&instance) else { return };
-        self.lock().ended_at = time::elapsed();
-        if now > tree.kill_at.after(2 * tree.slack) {
-            self.fail(&format!("a tree of host {} outlived kill_at {:?} until {now:?}", tree.host, tree.kill_at));
+    pub fn set_unkillable(&self, instance: Instance, until: Duration) {
+        self.lock().trees.get_mut(&instance).into_iter().for_each(|tree| tree.unkillable_until = until);
+    }
+
+    pub fn gone(&self, instance: Instance) {
+        self.check();
+        if self.lock().trees.remove(&instance).is_some() {
+            self.lock().ended_at = time::elapsed();
+            self.changed.notify_waiters();
         }
+    }
+
+    /// The host, with all that runs on it, stands still, or goes on.
+    pub fn set_still(&self, host: usize, is_still: bool) {
+        let mut state = self.lock();
+        if is_still {
+            state.still.insert(host);
+        } else {
+            state.still.remove(&host);
+            let trees = state.trees.values_mut().filter(|tree| tree.host == host);
+            trees.for_each(|tree| tree.still_until = time::elapsed());
+        }
+        drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// Waits while the host stands still.
+    pub async fn moves(&self, host: usize) {
+        while self.lock().still.contains(&host) {
+            self.changed.notified().await;
+        }
     }
 
     /// It must end by then; the first request counts.
@@ -151,14 +243,14 @@ impl Oracle {
         self.lock().stops.entry(instance).or_insert(by);
     }
 
+    /// Nothing can be asked of a process that is stopped or cannot end for so long.
+    pub fn stop_delayed(&self, instance: Instance, by: Duration) {
+        self.lock().stops.get_mut(&instance).into_iter().for_each(|limit| *limit += by);
+    }
+
     pub fn ended(&self, instance: Instance) {
-        let by = self.lock().stops.remove(&instance);
-        if by.is_some_and(|by| time::elapsed() > by) {
-            self.fail(&format!(
-                "instance {instance} was asked to stop, and ended {:?} late",
-                time::elapsed().saturating_sub(by.unwrap_or_default())
-            ));
-        }
+        self.check_stops();
+        self.lock().stops.remove(&instance);
         self.changed.notify_waiters();
     }
 

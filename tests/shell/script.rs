@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine;
+use zk_leader_run::core::restart::Rules;
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits};
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
 use crate::guard::Temper;
-use crate::host::Blow;
 use crate::memory::network::Direction;
 use crate::memory::rng::Rng;
 use crate::oracle::Instance;
+use crate::time;
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -22,6 +24,9 @@ pub struct Script {
     pub hosts: Vec<HostPlan>,
     pub session_timeout: Duration,
     pub recipe: Recipe,
+    pub leaders: u16,
+    /// Each command runs once in each slot of 15 s, as by cron.
+    pub is_cron: bool,
     pub latency: [Duration; 2],
     pub faults: Vec<(Duration, Fault)>,
     pub healed_at: Duration,
@@ -34,6 +39,10 @@ pub struct HostPlan {
     pub temper: Temper,
     /// From the end of a process to the next one.
     pub restarts_after: Duration,
+    /// How much its clock runs fast, in millionths: up to the 1 % of docs/design.md.
+    pub drift_ppm: i64,
+    /// The kernel's timer runs at this percentage of the real rate: it may be slewed by a tenth.
+    pub kernel_rate: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -78,12 +87,73 @@ pub enum Fault {
     NoQuorum {
         length: Duration,
     },
-    Blow {
+    Sigterm {
         host: usize,
-        blow: Blow,
+    },
+    /// The supervisor dies; its guard does not.
+    Crash {
+        host: usize,
+    },
+    GuardDies {
+        host: usize,
+    },
+    /// Supervisor and guard die; the sentinel does not.
+    BothDie {
+        host: usize,
+    },
+    /// Nothing of it is left, and nobody is told.
+    PowerLoss {
+        host: usize,
+    },
+    SupervisorStops {
+        host: usize,
+        length: Duration,
+    },
+    GuardStops {
+        host: usize,
+        length: Duration,
+    },
+    BothStop {
+        host: usize,
+        length: Duration,
+    },
+    /// Every process of the host stands still.
+    HostStops {
+        host: usize,
+        length: Duration,
+    },
+    /// The same, and its clocks say so.
+    Suspend {
+        host: usize,
+        length: Duration,
+    },
+    /// SIGKILL has no effect on its command.
+    Unkillable {
+        host: usize,
+        length: Duration,
+    },
+    Operator(Act),
+}
+
+/// What an operator types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    Disable {
+        lasts: Option<Duration>,
+        wait: Option<Duration>,
+    },
+    Enable,
+    /// `to`: a host, if its participant is known.
+    Handover {
+        to: Option<usize>,
+        wait: bool,
+        within: Duration,
     },
 }
 
+/// How long a host with a crash loop stays out of the queue.
+pub const STAND_BACK: Duration = Duration::from_secs(2);
+pub const BASE: &str = "/zk-leader-run/job";
 const TICK: Duration = Duration::from_millis(500);
 
 impl Script {
@@ -105,12 +175,18 @@ impl Script {
         let fades: Vec<_> = faults.iter().filter_map(|(at, fault)| Some((*at, fault.fades(&mut rng)?))).collect();
         faults.extend(fades.into_iter().map(|(at, (after, fault))| (at + after, fault)));
         faults.sort_by_key(|(at, _)| *at);
+        let leaders = if recipe == Recipe::Sequential { rng.pick(&[1, 1, 1, 2]) } else { 1 };
+        let is_cron = rng.chance(8);
         let latency = [Duration::from_micros(200), Duration::from_millis(rng.pick(&[1, 5, 20, 60]))];
-        Self { seed, servers, hosts, session_timeout, recipe, latency, faults, healed_at }
+        Self { seed, servers, hosts, session_timeout, recipe, leaders, is_cron, latency, faults, healed_at }
     }
 
     pub fn ensemble(&self) -> crate::memory::Settings {
         crate::memory::Settings::of(self.servers).with_tick(TICK)
+    }
+
+    pub fn has_operator(&self) -> bool {
+        self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Operator(_)))
     }
 
     /// By then somebody leads after all faults are over: the sessions of the dead expire, and then their lease.
@@ -133,11 +209,20 @@ impl Script {
             wait: None,
             connect_timeout: None,
             stop_timeout: self.hosts[host].stop_timeout,
-            service: Service { stand_back: Duration::from_secs(2), ..Service::default() },
-            preparations: Preparations::default(),
+            service: Service {
+                restart: Rules { most: Some(1), delay: Duration::from_millis(300), ..Rules::default() },
+                stand_back: STAND_BACK,
+                ..Service::default()
+            },
+            preparations: Preparations { fences: false, marks: self.is_cron },
             steps: StepLimits::default(),
             instance,
         }
+    }
+
+    fn once(&self) -> Option<Once> {
+        let slot = time::elapsed().as_secs() / 15;
+        self.is_cron.then(|| Once { per: Per::Slot(slot.to_string()), retry_failed: false, keep_slots: 100 })
     }
 
     pub fn zookeeper(&self, host: usize, instance: Instance) -> zookeeper::Settings {
@@ -147,19 +232,19 @@ impl Script {
             access: Access::default(),
             session_timeout: self.session_timeout,
             lease: None,
-            base: "/zk-leader-run/job".to_owned(),
-            election: "/zk-leader-run/job/election".to_owned(),
+            base: BASE.to_owned(),
+            election: format!("{BASE}/election"),
             acl: Acl::open(),
             is_shared: false,
             recipe: self.recipe,
             guarantee: Guarantee::AtMostOne,
-            leaders: 1,
+            leaders: self.leaders,
             priority: 0,
             id: format!("host{host}:{instance}"),
             host: format!("host{host}"),
             pid: 1,
             instance,
-            once: None,
+            once: self.once(),
         }
     }
 }
@@ -169,8 +254,14 @@ impl HostPlan {
         Self {
             stop_timeout: Duration::from_millis(rng.between(200, 5_000)),
             on_exit: rng.pick(&[OnExit::Exit, OnExit::Rejoin, OnExit::Restart]),
-            temper: Temper { ends: rng.pick(&[0, 0, 20, 50]), ignores_stop: rng.pick(&[0, 0, 30, 100]) },
+            temper: Temper {
+                ends: rng.pick(&[0, 0, 20, 50]),
+                ignores_stop: rng.pick(&[0, 0, 30, 100]),
+                starts_slowly: rng.pick(&[0, 0, 30]),
+            },
             restarts_after: Duration::from_millis(rng.between(10, 3_000)),
+            drift_ppm: rng.below(20_001) as i64 - 10_000,
+            kernel_rate: rng.between(90, 110) as u32,
         }
     }
 }
@@ -189,7 +280,7 @@ impl Fault {
         let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };
         let length = Duration::from_millis(length);
         let way = rng.pick(&[Direction::Up, Direction::Down]);
-        match rng.below(24) {
+        match rng.below(40) {
             0..4 => {
                 let (way, server) = (rng.pick(&[None, Some(way)]), rng.pick(&[None, Some(server)]));
                 Self::Cut { host, server, way, length }
@@ -203,9 +294,44 @@ impl Fault {
             16 => Self::ServerLags { server, lag: Duration::from_millis(rng.below(1_000)), length },
             17 => Self::NoQuorum { length },
             18 | 19 => Self::Slow { host, latency: session_timeout * rng.pick(&[10, 20, 30]) / 100, length },
+            20..28 => Self::of_process(rng, host, length),
+            28..34 => Self::of_host(rng, host, length),
+            _ => Self::Operator(Act::draw(rng, hosts)),
+        }
+    }
+
+    fn of_process(rng: &mut Rng, host: usize, length: Duration) -> Self {
+        match rng.below(8) {
+            0 | 1 => Self::Sigterm { host },
+            2 => Self::Crash { host },
+            3 => Self::GuardDies { host },
+            4 => Self::BothDie { host },
+            5 => Self::SupervisorStops { host, length },
+            6 => Self::GuardStops { host, length },
+            _ => Self::BothStop { host, length },
+        }
+    }
+
+    fn of_host(rng: &mut Rng, host: usize, length: Duration) -> Self {
+        match rng.below(4) {
+            0 => Self::PowerLoss { host },
+            1 => Self::HostStops { host, length },
+            2 => Self::Suspend { host, length },
+            _ => Self::Unkillable { host, length },
+        }
+    }
+}
+
+impl Act {
+    fn draw(rng: &mut Rng, hosts: usize) -> Self {
+        let seconds = |rng: &mut Rng, most| Duration::from_secs(rng.between(1, most));
+        match rng.below(6) {
+            0 => Self::Disable { lasts: None, wait: rng.chance(50).then(|| seconds(rng, 30)) },
+            1 => Self::Disable { lasts: Some(seconds(rng, 20)), wait: None },
+            2 => Self::Enable,
             _ => {
-                let blow = rng.pick(&[Blow::Sigterm, Blow::Crash, Blow::PowerLoss, Blow::GuardDies]);
-                Self::Blow { host, blow }
+                let to = rng.chance(50).then(|| rng.below(hosts as u64) as usize);
+                Self::Handover { to, wait: rng.chance(50), within: seconds(rng, 10) }
             }
         }
     }

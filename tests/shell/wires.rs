@@ -15,6 +15,7 @@ use crate::memory;
 use crate::memory::network::{Host, Network, Received, SocketId};
 use crate::memory::rng::Rng;
 use crate::memory::{EventKind, Hello, Message, Xid};
+use crate::process::Process;
 use crate::{time, translate};
 
 const PING: Xid = -2;
@@ -47,9 +48,9 @@ type Answer = oneshot::Sender<Result<Reply, Error>>;
 
 #[derive(Debug)]
 struct Wire {
-    host: Host,
-    /// Of which life of the host.
-    life: u64,
+    process: Arc<Process>,
+    /// What has arrived while the process was stopped.
+    held: Vec<Message>,
     timeout: Duration,
     opening: Option<oneshot::Sender<Result<SessionToken, Error>>>,
     states: watch::Sender<State>,
@@ -69,11 +70,11 @@ impl Wire {
     }
 
     fn ping_at(&self) -> Option<Duration> {
-        (self.is_up() && !self.is_pinging).then(|| self.sent_at + self.timeout * 3 / 20)
+        (self.is_up() && !self.is_pinging && !self.process.is_stopped()).then(|| self.sent_at + self.timeout * 3 / 20)
     }
 
     fn lost_at(&self) -> Option<Duration> {
-        self.is_up().then(|| self.heard_at + self.timeout * 2 / 5)
+        (self.is_up() && !self.process.is_stopped()).then(|| self.heard_at + self.timeout * 2 / 5)
     }
 }
 
@@ -104,6 +105,11 @@ impl Wires {
         done
     }
 
+    /// A process goes on.
+    pub fn wake(&self) {
+        self.changed.notify_one();
+    }
+
     pub fn note(&self, text: impl FnOnce() -> String) {
         self.lock().note(text);
     }
@@ -130,8 +136,9 @@ impl Wires {
         }
     }
 
-    pub fn dial(&self, host: Host, life: u64, server: usize, timeout: Duration, of: Option<&SessionToken>) -> Dialled {
+    pub fn dial(&self, process: &Arc<Process>, server: usize, timeout: Duration, of: Option<&SessionToken>) -> Dialled {
         self.with(|inner, now| {
+            let host = process.host;
             let millis = u64::try_from(timeout.as_millis()).expect("short");
             let hello = match of {
                 Some(token) => Hello::again(millis, token.id, &token.password, 0),
@@ -141,8 +148,8 @@ impl Wires {
             let (opening, answer) = oneshot::channel();
             let (states, receiver) = watch::channel(State::Connected);
             let wire = Wire {
-                host,
-                life,
+                process: Arc::clone(process),
+                held: Vec::new(),
                 timeout,
                 opening: Some(opening),
                 states,
@@ -169,13 +176,13 @@ impl Wires {
         });
     }
 
-    /// Everything of this life of a host is gone; its kernel says so, unless it is gone, too.
-    pub fn die(&self, host: Host, life: u64) {
-        let of_life = |inner: &mut Inner, _| {
-            let of_life = inner.wires.iter().filter(|(_, wire)| (wire.host, wire.life) == (host, life));
-            of_life.map(|(socket, _)| *socket).collect::<Vec<_>>()
+    /// A process is gone; its kernel says so, unless it is gone, too.
+    pub fn die(&self, process: &Arc<Process>) {
+        let of_process = |inner: &mut Inner, _| {
+            let of_process = inner.wires.iter().filter(|(_, wire)| Arc::ptr_eq(&wire.process, process));
+            of_process.map(|(socket, _)| *socket).collect::<Vec<_>>()
         };
-        for socket in self.with(of_life) {
+        for socket in self.with(of_process) {
             self.hang_up(socket);
         }
     }
@@ -187,7 +194,7 @@ impl Wires {
             Some(wire) => {
                 wire.last_xid += 1;
                 wire.sent_at = now;
-                let (xid, host, asked) = (wire.last_xid, wire.host, translate::request(&request));
+                let (xid, host, asked) = (wire.last_xid, wire.process.host, translate::request(&request));
                 wire.pending.push_back((xid, request, answer));
                 inner.note(|| format!("host {host} {socket:?} asks {xid}: {asked:?}"));
                 *inner.asked.entry((host, now.as_secs())).or_default() += 1;
@@ -222,8 +229,18 @@ impl Inner {
 
     /// Delivers what has arrived; says when to look again.
     fn turn(&mut self, now: Duration) -> Option<Duration> {
+        let awake = self.wires.iter_mut().filter(|(_, wire)| !wire.held.is_empty() && !wire.process.is_stopped());
+        let held = awake.map(|(socket, wire)| (*socket, std::mem::take(&mut wire.held))).collect::<Vec<_>>();
+        for (socket, messages) in held {
+            for message in messages {
+                self.receive(socket, message, now);
+            }
+        }
         for Received { socket, message, .. } in self.network.advance(now) {
-            self.receive(socket, message, now);
+            match self.wires.get_mut(&socket) {
+                Some(wire) if wire.process.is_stopped() => wire.held.push(message),
+                _ => self.receive(socket, message, now),
+            }
         }
         let due = |at: Option<Duration>| at.is_some_and(|at| at <= now);
         let silent = self.wires.iter().filter(|(_, wire)| due(wire.lost_at())).map(|(socket, _)| *socket);

@@ -1,19 +1,22 @@
-//! One run: hosts, wires and servers, what happens to them, and what is asked of them at last.
+//! One run: hosts, wires and servers, and what happens to them.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{AbortHandle, LocalSet};
+use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until};
+use zk_leader_run::core::action::ExitReason;
 
+use crate::faults::Undo;
 use crate::guard::Temper;
-use crate::host::{self, Blow, End, Plan};
+use crate::host::{self, End, Plan, Running};
 use crate::memory::Ensemble;
-use crate::memory::network::{Direction, Network};
-use crate::oracle::Oracle;
+use crate::memory::network::Network;
+use crate::oracle::{Instance, Oracle};
+use crate::process::{Clock, Process};
 use crate::script::{Fault, Script};
 use crate::time::{self, Virtual};
 use crate::wires::Wires;
@@ -35,19 +38,23 @@ pub struct Verdict {
 
 /// A host asks no more than this in any second.
 const BUSY: u64 = 200;
-/// From the end of a tree that was stopped to the start of the next.
-const HANDOVER: Duration = Duration::from_secs(1);
 
-struct World {
-    script: Script,
-    wires: Arc<Wires>,
-    oracle: Arc<Oracle>,
-    blows: Vec<UnboundedSender<Blow>>,
-    last_instance: Cell<u64>,
-    is_healed: Cell<bool>,
+pub struct World {
+    this: Weak<Self>,
+    pub script: Script,
+    pub wires: Arc<Wires>,
+    pub oracle: Arc<Oracle>,
+    clocks: Vec<Arc<Clock>>,
+    /// By host.
+    pub running: RefCell<Vec<Option<Rc<Running>>>>,
+    /// The faults that last, and how each is ended.
+    active: RefCell<BTreeMap<u64, Undo>>,
+    last_instance: Cell<Instance>,
+    /// How often an operator has enabled the election.
+    pub enabled: Cell<u64>,
+    pub is_healed: Cell<bool>,
     /// Processes are not started again.
-    is_final: Cell<bool>,
-    running: Cell<usize>,
+    pub is_final: Cell<bool>,
 }
 
 pub fn judge(script: &Script, is_logged: bool) -> Verdict {
@@ -63,26 +70,32 @@ impl World {
         let network = Network::new(Ensemble::new(script.ensemble(), script.seed), script.latency, script.seed);
         let wires = Wires::new(network, script.servers, script.seed, is_logged);
         let carrier = tokio::spawn(Arc::clone(&wires).carry());
-        let (blows, mut beaten): (Vec<_>, Vec<_>) = script.hosts.iter().map(|_| unbounded_channel()).unzip();
-        let world = Rc::new(Self {
+        let world = Rc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             wires,
             oracle: Oracle::new(),
-            blows,
+            clocks: script.hosts.iter().map(|host| Clock::new(host.drift_ppm)).collect(),
+            running: RefCell::new(script.hosts.iter().map(|_| None).collect()),
+            active: RefCell::default(),
             last_instance: Cell::new(script.seed << 16),
+            enabled: Cell::new(0),
             is_healed: Cell::new(false),
             is_final: Cell::new(false),
-            running: Cell::new(0),
             script,
         });
-        for (host, beaten) in beaten.drain(..).enumerate() {
-            tokio::task::spawn_local(Rc::clone(&world).keep(host, beaten));
+        for host in 0..world.script.hosts.len() {
+            tokio::task::spawn_local(Rc::clone(&world).keep(host));
         }
         let strike = |(at, fault)| tokio::task::spawn_local(Rc::clone(&world).strike(at, fault)).abort_handle();
         let faults = world.script.faults.iter().cloned().map(strike).collect();
         let (healed_in, handed_over_in) = world.last_judgement(faults).await;
         carrier.abort();
-        let (busiest, requests) =
-            world.wires.with(|inner, _| (inner.asked.values().copied().max().unwrap_or(0), inner.asked.values().sum()));
+        let hosts = world.script.hosts.len();
+        let (busiest, requests) = world.wires.with(|inner, _| {
+            // Without the operators, who ask until they have their answer.
+            let asked = || inner.asked.iter().filter(|((host, _), _)| *host < hosts).map(|(_, count)| *count);
+            (asked().max().unwrap_or(0), asked().sum())
+        });
         if busiest > BUSY {
             world.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
@@ -90,198 +103,84 @@ impl World {
         Verdict { violation, starts, busiest, requests, healed_in, handed_over_in, lasted: time::elapsed() }
     }
 
+    pub fn this(&self) -> Rc<Self> {
+        self.this.upgrade().expect("it runs")
+    }
+
+    pub fn next_instance(&self) -> Instance {
+        self.last_instance.set(self.last_instance.get() + 1);
+        self.last_instance.get()
+    }
+
     /// As systemd would.
-    async fn keep(self: Rc<Self>, host: usize, mut blows: UnboundedReceiver<Blow>) {
+    async fn keep(self: Rc<Self>, host: usize) {
         while !self.is_final.get() {
-            while blows.try_recv().is_ok() {}
-            self.last_instance.set(self.last_instance.get() + 1);
-            let (instance, plan) = (self.last_instance.get(), self.script.hosts[host]);
+            self.oracle.moves(host).await;
+            let (instance, plan) = (self.next_instance(), self.script.hosts[host]);
             let temper = if self.is_healed.get() { Temper { ends: 0, ..plan.temper } } else { plan.temper };
             let plan = Plan {
-                host,
-                instance,
+                process: Process::new(host, instance, &self.clocks[host], &self.oracle),
                 machine: self.script.machine(host, instance),
                 ensemble: self.script.zookeeper(host, instance),
                 temper,
-                stop_limit: self.script.stop_limit(host),
+                kernel_rate: plan.kernel_rate,
             };
-            self.running.set(self.running.get() + 1);
-            let end = host::run(plan, &self.wires, &self.oracle, &mut blows).await;
-            self.running.set(self.running.get() - 1);
+            let (running, life) = host::start(plan, &self.wires, &self.oracle);
+            self.running.borrow_mut()[host] = Some(running);
+            let end = life.await;
+            self.running.borrow_mut()[host] = None;
+            self.wires.note(|| format!("host {host}: {end:?}"));
+            self.oracle.ended(instance);
             let after = self.script.hosts[host].restarts_after;
-            sleep(if end == End::Crashed { after * 2 } else { after }).await;
+            match end {
+                // It executes itself again.
+                End::Exit(ExitReason::StoodStill) => {}
+                End::Exit(_) => sleep(after).await,
+                End::Crashed => sleep(after * 2).await,
+            }
         }
     }
 
     async fn strike(self: Rc<Self>, at: Duration, fault: Fault) {
         sleep_until(time::instant(at)).await;
         self.wires.note(|| format!("FAULT {fault:?}"));
-        let length = self.begin(&fault);
-        if length > Duration::ZERO {
-            sleep(length).await;
-            self.wires.note(|| format!("over: {fault:?}"));
-            self.end(&fault);
+        let Some((length, undo)) = self.begin(&fault) else { return };
+        let number = self.next_instance();
+        self.active.borrow_mut().insert(number, undo);
+        sleep(length.min(Duration::from_secs(86_400))).await;
+        self.wires.note(|| format!("over: {fault:?}"));
+        let undo = self.active.borrow_mut().remove(&number);
+        if let Some(undo) = undo {
+            undo(&self);
         }
     }
 
-    /// How long it lasts.
-    #[expect(clippy::too_many_lines, reason = "one arm for each fault")]
-    fn begin(&self, fault: &Fault) -> Duration {
-        let servers = self.script.servers;
-        self.wires.with(|inner, now| {
-            let network = &mut inner.network;
-            match *fault {
-                Fault::Cut { host, server, way, length } => {
-                    for server in (0..servers).filter(|one| server.is_none_or(|server| server == *one)) {
-                        let ways = [Direction::Up, Direction::Down];
-                        for way in ways.into_iter().filter(|one| way.is_none_or(|way| way == *one)) {
-                            network.block(host, server, way, now);
-                        }
-                    }
-                    length
-                }
-                Fault::Reset { host } => {
-                    (0..servers).for_each(|server| network.reset(host, server, now));
-                    Duration::ZERO
-                }
-                Fault::Lose { host, way } => {
-                    (0..servers).for_each(|server| network.lose_next(host, server, way, now));
-                    Duration::ZERO
-                }
-                Fault::Slow { host, latency, length } => {
-                    (0..servers).for_each(|server| network.set_latency(host, server, [latency / 2, latency]));
-                    length
-                }
-                Fault::ServerDown { server, length } => {
-                    network.ensemble.kill(server, now);
-                    length
-                }
-                Fault::ServerPaused { server, length } => {
-                    network.ensemble.pause(server, now);
-                    length
-                }
-                Fault::ServerIsolated { server, length } => {
-                    network.ensemble.isolate(server, now);
-                    length
-                }
-                Fault::ServerLags { server, lag, length } => {
-                    network.ensemble.lag(server, lag, now);
-                    length
-                }
-                Fault::NoQuorum { length } => {
-                    (0..=servers / 2).for_each(|server| network.ensemble.kill(server, now));
-                    length
-                }
-                Fault::Blow { host, blow } => {
-                    if blow == Blow::PowerLoss {
-                        (0..servers).for_each(|server| network.block(host, server, Direction::Up, now));
-                    }
-                    self.blows[host].send(blow).ok();
-                    if blow == Blow::PowerLoss { self.script.hosts[host].restarts_after } else { Duration::ZERO }
-                }
-            }
-        })
-    }
-
-    fn end(&self, fault: &Fault) {
-        let servers = self.script.servers;
-        self.wires.with(|inner, now| {
-            let network = &mut inner.network;
-            match *fault {
-                Fault::Cut { host, .. } | Fault::Blow { host, .. } => {
-                    (0..servers).for_each(|server| network.heal(host, server, now));
-                }
-                Fault::Slow { host, .. } => {
-                    (0..servers).for_each(|server| network.set_latency(host, server, self.script.latency));
-                }
-                Fault::ServerDown { server, .. } => network.ensemble.start(server, now),
-                Fault::ServerPaused { server, .. } => network.ensemble.resume(server, now),
-                Fault::ServerIsolated { .. } => network.ensemble.heal(now),
-                Fault::ServerLags { server, .. } => network.ensemble.lag(server, Duration::ZERO, now),
-                Fault::NoQuorum { .. } => (0..servers).for_each(|server| network.ensemble.start(server, now)),
-                Fault::Reset { .. } | Fault::Lose { .. } => {}
-            }
-        });
-    }
-
-    fn heal(&self) {
+    pub fn heal(&self) {
         self.is_healed.set(true);
-        let servers = self.script.servers;
         self.wires.note(|| "all faults are over".to_owned());
-        self.wires.with(|inner, now| {
-            for server in 0..servers {
-                let ensemble = &mut inner.network.ensemble;
-                ensemble.start(server, now);
-                ensemble.resume(server, now);
-                ensemble.lag(server, Duration::ZERO, now);
+        let active = std::mem::take(&mut *self.active.borrow_mut());
+        for undo in active.into_values() {
+            undo(self);
+        }
+        self.running.borrow().iter().flatten().for_each(|running| running.guard.let_go());
+        self.network(|network, now| {
+            for server in 0..self.script.servers {
+                network.ensemble.start(server, now);
+                network.ensemble.resume(server, now);
+                network.ensemble.lag(server, Duration::ZERO, now);
                 for host in 0..self.script.hosts.len() {
-                    inner.network.heal(host, server, now);
-                    inner.network.set_latency(host, server, self.script.latency);
+                    network.heal(host, server, now);
+                    network.set_latency(host, server, self.script.latency);
                 }
             }
-            inner.network.ensemble.heal(now);
+            network.ensemble.heal(now);
         });
     }
 
-    async fn last_judgement(&self, faults: Vec<AbortHandle>) -> (Duration, Duration) {
-        let (mut healed_in, mut handed_over_in) = (Duration::ZERO, Duration::ZERO);
-        let (oracle, healed_at) = (&self.oracle, self.script.healed_at);
-        oracle.watches(healed_at).await;
-        faults.iter().for_each(AbortHandle::abort);
-        self.heal();
-        if !oracle.reaches(healed_at + self.script.heal_limit(), || oracle.leader().is_some()).await {
-            oracle.fail("nobody leads though all faults are over");
-        }
-        healed_in += time::elapsed().saturating_sub(healed_at);
-        oracle.watches(time::elapsed() + self.script.heal_limit()).await;
-        oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await;
-        if let (None, Some(leader)) = (oracle.violation(), oracle.leader()) {
-            handed_over_in += self.hand_over(leader).await;
-        }
-        oracle.watches(time::elapsed() + self.script.heal_limit()).await;
-        if oracle.violation().is_none() {
-            self.stop_all().await;
-        }
-        (healed_in, handed_over_in)
-    }
-
-    /// The leader is asked to stop: another host leads soon.
-    async fn hand_over(&self, leader: usize) -> Duration {
-        let oracle = &self.oracle;
-        self.wires.note(|| format!("host {leader} is asked to stop"));
-        self.blows[leader].send(Blow::Sigterm).ok();
-        let by = time::elapsed() + self.script.stop_limit(leader);
-        oracle.reaches(by, || oracle.leader().is_none()).await;
-        if oracle.leader().is_some() {
-            return Duration::ZERO;
-        }
-        let ended = oracle.ended_at();
-        let limit = HANDOVER + 30 * self.script.latency[1];
-        if !oracle.reaches(ended + limit, || oracle.leader().is_some()).await {
-            oracle.fail(&format!("nobody has taken over in {limit:?} after an orderly stop"));
-        }
-        oracle.started_at().saturating_sub(ended)
-    }
-
-    /// All are asked to stop: they end, and leave no session behind.
-    async fn stop_all(&self) {
-        let oracle = &self.oracle;
-        self.wires.note(|| "all are asked to stop".to_owned());
-        self.is_final.set(true);
-        for blows in &self.blows {
-            blows.send(Blow::Sigterm).ok();
-        }
-        let longest = (0..self.script.hosts.len()).map(|host| self.script.stop_limit(host)).max().unwrap_or_default();
-        if !oracle.reaches(time::elapsed() + longest, || self.running.get() == 0).await {
-            oracle.fail(&format!("{} processes live on", self.running.get()));
-        }
-        sleep(Duration::from_secs(1)).await;
-        let sessions = self.wires.with(|inner, _| {
-            let ensemble = &inner.network.ensemble;
-            ensemble.leader().map(|leader| ensemble.sessions(leader).count())
-        });
-        if sessions != Some(0) {
-            oracle.fail(&format!("{sessions:?} sessions are left open by processes that have ended"));
-        }
+    /// SIGTERM, which must end the process in time.
+    pub fn terminate(&self, host: usize) {
+        let running = self.running.borrow();
+        let Some(running) = &running[host] else { return };
+        running.terminate(&self.oracle, self.script.stop_limit(host));
     }
 }

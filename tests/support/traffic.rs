@@ -35,7 +35,7 @@ impl Proxy {
     /// Whether a contender behind this link has watched its own candidate and so many of those before it in line. Then it asks
     /// for nothing more until something happens to one of them.
     pub fn has_watched(&self, before_it: usize) -> bool {
-        let is_watch = |request: &Request| request.kind == request::EXISTS && request.text.contains("/election/");
+        let is_watch = |request: &Request| request.kind == request::GET_DATA && request.text.contains("/election/");
         self.asked().into_iter().filter(is_watch).count() > before_it
     }
 }

@@ -97,7 +97,7 @@ impl Machine {
         let (Some(held), Some(timing)) = (self.held_term, self.timing().copied()) else { return };
         let Some(deadlines) = held.deadlines else { return };
         let over = now.observer >= self.start_from(held.not_before);
-        let contact = now.lease < timing.contact_lost_at(held.acked_sent_at);
+        let contact = now.lease < timing.quick_until(held.acked_sent_at);
         if !over || !contact || now.lease >= deadlines.stop_at || self.is_live() {
             match self.phase {
                 Phase::Waiting => {}
@@ -196,7 +196,7 @@ impl Machine {
             self.order(Order::Extend { run, deadlines });
         }
         self.extend_step();
-        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.contact_lost_at(sent_at) {
+        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.quick_until(sent_at) {
             self.resume(now);
         }
     }
@@ -209,6 +209,7 @@ impl Machine {
 
     fn pause(&mut self, now: Now, why: Why) {
         let Some(run) = self.run else { return };
+        self.order(Order::Pause { run });
         match self.settings.on_pause {
             OnPause::Run => {}
             OnPause::Freeze => self.order(Order::Freeze { run }),
@@ -219,6 +220,7 @@ impl Machine {
 
     fn resume(&mut self, now: Now) {
         let Some(run) = self.run else { return };
+        self.order(Order::Resume { run });
         match self.settings.on_pause {
             OnPause::Freeze => self.order(Order::Thaw { run }),
             OnPause::Signal { resume: Some(signal), .. } => self.order(Order::Signal { run, signal }),

@@ -4,6 +4,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use crate::core::order::{Grant, Takeover};
 
@@ -27,9 +28,12 @@ const OURS: [&str; 8] = [
     "ZK_LEADER_SLOT",
 ];
 
+/// Set only if there is a lease file: one inherited from a run around ours is another lease.
+const LEASE_FILE: &str = "ZK_LEADER_LEASE";
+
 /// `sd_notify(3)`, `sd_watchdog_enabled(3)`, `sd_listen_fds(3)`, our own options, and the variables of our auxiliary
 /// commands: a run inside a hook has its own term.
-const NOT_PASSED_ON: [&str; 8] = [
+const NOT_PASSED_ON: [&str; 9] = [
     "WATCHDOG_",
     "LISTEN_",
     "ZK_LEADER_RUN_",
@@ -38,6 +42,7 @@ const NOT_PASSED_ON: [&str; 8] = [
     "ZK_LEADER_ROLE",
     "ZK_LEADER_MISSED",
     "ZK_LEADER_PREVIOUS_",
+    LEASE_FILE,
 ];
 
 /// The part of `inherited` that the command gets.
@@ -75,6 +80,11 @@ pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
     OURS.iter().zip(values).filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
 }
 
+/// The variable that names the lease file.
+pub fn of_lease_file(path: &Path) -> Option<CString> {
+    variable((OsString::from(LEASE_FILE), path.as_os_str().to_owned()))
+}
+
 /// The variables that every auxiliary command gets: our identity.
 pub fn of_identity(identity: &Identity) -> Vec<CString> {
     let values = [("ZK_LEADER_ID", &identity.id), ("ZK_LEADER_PATH", &identity.path)];
@@ -110,7 +120,10 @@ mod tests {
     fn what_concerns_only_us_is_not_passed_on() {
         assert_eq!(passed(&["HOME", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]), ["HOME=x"]);
         assert_eq!(passed(&["LISTEN_FDS", "LISTEN_PID", "LISTENER", "ZK_LEADER_RUN_CONNECT"]), ["LISTENER=x"]);
-        assert_eq!(passed(&["ZK_LEADER_TOKEN", "ZK_LEADER_PATH", "ZK_LEADER_OTHER"]), ["ZK_LEADER_OTHER=x"]);
+        assert_eq!(
+            passed(&["ZK_LEADER_TOKEN", "ZK_LEADER_PATH", "ZK_LEADER_LEASE", "ZK_LEADER_OTHER"]),
+            ["ZK_LEADER_OTHER=x"]
+        );
     }
 
     #[test]

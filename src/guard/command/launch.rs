@@ -4,6 +4,7 @@ use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -30,6 +31,8 @@ pub struct Launch {
     identity: Identity,
     directory: Directory,
     pub foreground: Option<Foreground>,
+    /// The path of the lease file.
+    pub lease_file: Option<PathBuf>,
     /// For an auxiliary command: the briefing of its next run.
     briefing: Option<Briefing>,
 }
@@ -65,6 +68,7 @@ impl Launch {
             identity,
             directory: Directory::default(),
             foreground,
+            lease_file: None,
             briefing: None,
         })
     }
@@ -97,6 +101,7 @@ impl Launch {
             return Surroundings { environment, takes_terminal: false, stdin: Some(stdin.clone()) };
         }
         let mut environment = environment::of_term(&self.identity, grant);
+        environment.extend(self.lease_file.as_deref().and_then(environment::of_lease_file));
         environment.extend_from_slice(&self.passed_on);
         let terminal = self.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
         Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand), stdin: None }

@@ -48,7 +48,7 @@ impl PidNamespace {
         sys::fork_into(self.flags)
     }
 
-    fn has_user_namespace(self) -> bool {
+    pub(super) fn has_user_namespace(self) -> bool {
         self.flags.contains(CloneFlags::CLONE_NEWUSER)
     }
 

@@ -12,6 +12,7 @@
 //! Deadlines are checked before the input: after a pause of the guard, the first steps are those that are overdue. The
 //! cause of an ending is the event that began it. The machine does no I/O, reads no clock and does not allocate.
 
+mod lease_view;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -114,6 +115,8 @@ struct Life {
     slack: Duration,
     phase: Phase,
     frozen: bool,
+    /// Contact is lost.
+    paused: bool,
     cause: Option<Cause>,
     not_executed: Option<i32>,
     status: Option<ChildStatus>,
@@ -252,6 +255,8 @@ impl Policy {
                 steps.push(Step::Freeze);
             }
             (Order::Thaw { .. }, _) => life.thaw(steps),
+            (Order::Pause { .. }, _) => life.paused = true,
+            (Order::Resume { .. }, _) => life.paused = false,
             // Too late or already done: a renewal after a lapse (I5), a freeze during a stop, any order during a kill.
             // (`Start` and `Retire` were handled above.)
             (
@@ -285,6 +290,7 @@ impl Policy {
             slack: slack(now, deadlines),
             phase: Phase::Running,
             frozen: false,
+            paused: false,
             cause: None,
             not_executed: None,
             status: None,
@@ -343,7 +349,9 @@ impl Life {
         | Order::Signal { run, .. }
         | Order::Freeze { run }
         | Order::Thaw { run }
-        | Order::Retire { run }) = *order;
+        | Order::Retire { run }
+        | Order::Pause { run }
+        | Order::Resume { run }) = *order;
         run == self.run
     }
 

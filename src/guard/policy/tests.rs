@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::core::order::{CandidateName, Slot, Takeover};
+use crate::guard::lease_file::layout::{LeaseState, LeaseView};
 
 const RUN: RunId = RunId(7);
 const GRANT: Grant =
@@ -38,6 +39,12 @@ impl Guard {
 
     fn tick(&mut self, millis: u64) -> Vec<Step> {
         self.at(millis, Input::Ticked)
+    }
+
+    /// State and deadlines in the lease file.
+    fn lease(&self) -> (LeaseState, Deadlines) {
+        let view = self.0.lease();
+        (view.state, view.deadlines)
     }
 }
 
@@ -201,11 +208,14 @@ fn i6_an_order_for_another_run_changes_nothing() {
             Order::Freeze { run },
             Order::Thaw { run },
             Order::Retire { run },
+            Order::Pause { run },
+            Order::Resume { run },
             Order::Start { run, deadlines: far, grant: GRANT },
         ] {
             assert_eq!(guard.order(1_100, order), NOTHING, "{order:?}");
         }
         assert_eq!(guard.0.next_deadline(), Some(LEASE.stop_at));
+        assert_eq!(guard.lease(), (LeaseState::Leading, LEASE));
     }
 }
 
@@ -338,6 +348,39 @@ fn a_guard_that_stops_in_the_middle_of_killing_is_killed_itself() {
     assert_eq!(guard.0.lethal_in(at(60_000)), Some(step_longest));
 }
 
+#[test]
+fn the_lease_file_shows_the_deadlines_that_the_guard_keeps_and_no_longer_ones() {
+    let mut guard = Guard::started();
+    assert_eq!(guard.0.lease(), LeaseView { token: 1, term: 1, state: LeaseState::Leading, deadlines: LEASE });
+    guard.order(1_100, Order::Pause { run: RUN });
+    assert_eq!(guard.lease(), (LeaseState::Paused, LEASE));
+    guard.extend(1_200, 5_000, 6_000);
+    guard.order(1_200, Order::Resume { run: RUN });
+    assert_eq!(guard.lease(), (LeaseState::Leading, lease(5_000, 1_000)));
+    guard.extend(1_300, 2_000, 3_000);
+    assert_eq!(guard.lease(), (LeaseState::Leading, lease(5_000, 1_000)), "an order that is refused");
+    guard.tick(5_000);
+    assert_eq!(guard.lease(), (LeaseState::Stopping, lease(5_000, 1_000)));
+    guard.extend(5_100, 9_000, 10_000);
+    assert_eq!(guard.lease(), (LeaseState::Stopping, lease(5_000, 1_000)), "I5");
+    guard.tick(6_000);
+    assert_eq!(guard.0.lease(), LeaseView::NONE);
+    guard.at(6_001, Input::CommandEnded(ChildStatus::Signaled(9)));
+    guard.at(6_002, Input::TreeEmpty);
+    assert_eq!(guard.0.lease(), LeaseView::NONE);
+}
+
+#[test]
+fn an_ordered_stop_ends_the_lease_file_with_the_stop() {
+    let mut guard = Guard::started();
+    guard.order(1_100, Order::Stop { run: RUN, by: at(2_000) });
+    assert_eq!(guard.lease(), (LeaseState::Stopping, lease(2_000, 0)));
+    guard.extend(1_200, 8_000, 9_000);
+    assert_eq!(guard.lease(), (LeaseState::Stopping, lease(2_000, 0)));
+    guard.order(1_300, Order::Kill { run: RUN });
+    assert_eq!(guard.0.lease(), LeaseView::NONE);
+}
+
 /// Inputs that may reach a guard at any time, for three runs.
 fn inputs() -> impl Strategy<Value = (u64, Input)> {
     let run = || (6_u64..9).prop_map(RunId);
@@ -351,6 +394,8 @@ fn inputs() -> impl Strategy<Value = (u64, Input)> {
         1 => run().prop_map(|run| Order::Freeze { run }),
         1 => run().prop_map(|run| Order::Thaw { run }),
         1 => run().prop_map(|run| Order::Retire { run }),
+        1 => run().prop_map(|run| Order::Pause { run }),
+        1 => run().prop_map(|run| Order::Resume { run }),
     ];
     let input = prop_oneof![
         4 => Just(Input::Ticked),
@@ -441,6 +486,11 @@ proptest! {
             prop_assert_eq!(observer.alive.is_some(), policy.next_deadline().is_some());
             prop_assert!(policy.sleep(at(millis)).is_none_or(|sleep| sleep <= SLICE));
             prop_assert_eq!(observer.alive.is_some(), policy.lethal_in(at(millis)).is_some());
+            // The lease file is over at once with the kill, and never lasts longer than was granted.
+            let lease = policy.lease();
+            let lasts = !lease.left(at(millis)).is_zero();
+            prop_assert!(!lasts || observer.alive.is_some() && !observer.is_killed);
+            prop_assert!(lease.deadlines.kill_at.as_nanos() <= observer.granted);
         }
     }
 }

@@ -20,8 +20,9 @@ use crate::core::order::{Deadlines, Grant, Report};
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
-use crate::guard::handle::{self, Handle, Spawned};
+use crate::guard::handle::{self, Spawned};
 use crate::observe::metrics::Metrics;
+use crate::supervisor::guard::Guard;
 use crate::zookeeper::schema::lease::PendingFence;
 
 use eligibility::Eligibility;
@@ -70,22 +71,23 @@ pub struct Guards {
 /// The guards in the runtime.
 #[derive(Debug)]
 pub struct Handles {
-    pub command: Handle,
-    pub hook: Option<Handle>,
-    pub health: Option<Handle>,
-    pub eligible: Option<Handle>,
-    pub fence: Option<Handle>,
-    pub before_start: Option<Handle>,
-    pub after_stop: Option<Handle>,
+    pub command: Guard,
+    pub hook: Option<Guard>,
+    pub health: Option<Guard>,
+    pub eligible: Option<Guard>,
+    pub fence: Option<Guard>,
+    pub before_start: Option<Guard>,
+    pub after_stop: Option<Guard>,
 }
 
 impl Guards {
     /// # Errors
     /// Outside of a tokio runtime with I/O.
     pub fn into_handles(self) -> io::Result<Handles> {
-        let into_handle = |guard: Option<Spawned>| guard.map(Spawned::into_handle).transpose();
+        let forked = |guard: Spawned| guard.into_handle().map(Guard::Forked);
+        let into_handle = |guard: Option<Spawned>| guard.map(forked).transpose();
         Ok(Handles {
-            command: self.command.into_handle()?,
+            command: forked(self.command)?,
             hook: into_handle(self.hook)?,
             health: into_handle(self.health)?,
             eligible: into_handle(self.eligible)?,
@@ -101,7 +103,7 @@ impl Handles {
     pub fn pids(&self) -> Vec<i32> {
         let steps = [&self.before_start, &self.after_stop];
         let auxiliary = [&self.hook, &self.health, &self.eligible, &self.fence].into_iter().chain(steps).flatten();
-        [&self.command].into_iter().chain(auxiliary).flat_map(Handle::pids).collect()
+        [&self.command].into_iter().chain(auxiliary).flat_map(Guard::pids).collect()
     }
 }
 
@@ -147,7 +149,7 @@ pub struct AuxiliaryCommands {
 
 impl AuxiliaryCommands {
     /// Also returns the handle of the command's guard.
-    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, Handle) {
+    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, Guard) {
         let all = guards.pids();
         let identity = || settings.identity.clone();
         let runner = |name, guard, timeout| Runner::new(name, guard, timeout, &all, metrics);
@@ -165,7 +167,7 @@ impl AuxiliaryCommands {
             .fence
             .zip(guards.fence)
             .map(|(fence, guard)| Fence::new(runner("--fence-cmd", guard, fence.timeout), fence.timeout, identity()));
-        let step = |kind, (step, guard): (AuxiliaryCommand, Handle)| {
+        let step = |kind, (step, guard): (AuxiliaryCommand, Guard)| {
             Step::new(kind, runner(step::option(kind), guard, step.timeout), step.timeout, identity())
         };
         let before_start =
@@ -259,6 +261,7 @@ impl AuxiliaryCommands {
     pub async fn next(&mut self) -> Event {
         let Self { hooks, health, eligibility, fence, before_start, after_stop, .. } = self;
         tokio::select! {
+            biased;
             event = next_of(fence.as_mut().map(Fence::verdict)) => event,
             event = next_of(before_start.as_mut().map(Step::ended)) => event,
             event = next_of(after_stop.as_mut().map(Step::ended)) => event,

@@ -9,9 +9,9 @@ use crate::clock;
 use crate::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
-use crate::guard::handle::Handle;
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
+use crate::supervisor::guard::Guard;
 
 /// SIGTERM comes this long before SIGKILL, but at most a tenth of the whole time.
 const NOTICE_LONGEST: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const NOTICE_PER_TIMEOUT: u32 = 10;
 pub(super) struct Runner {
     /// The option of the command.
     name: &'static str,
-    guard: Handle,
+    guard: Guard,
     timeout: Duration,
     last: RunId,
     state: State,
@@ -71,7 +71,7 @@ impl Runner {
     /// `guards`: our children outside of its tree.
     pub(super) fn new(
         name: &'static str,
-        guard: Handle,
+        guard: Guard,
         timeout: Duration,
         guards: &[i32],
         metrics: &Arc<Metrics>,

@@ -10,7 +10,7 @@ use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Connector, SessionInfo};
 
 use crate::clock;
-use crate::core::lease::silence_limit;
+use crate::core::lease::{connection_timeout, silence_limit};
 use crate::zookeeper::client::connection::{Connection, Error, Resumable};
 use crate::zookeeper::client::ensemble::Simulated;
 use crate::zookeeper::client::kerberos;
@@ -70,6 +70,13 @@ pub(crate) struct Pace {
     pub session: Duration,
     /// For one server.
     pub connection: Duration,
+}
+
+impl Pace {
+    /// For a session timeout that was asked for, or negotiated.
+    pub fn of(session: Duration) -> Self {
+        Self { session, connection: connection_timeout(session) }
+    }
 }
 
 /// A server (with Netty, when it is busy) may answer our credentials before its own greeting. The client library cannot

@@ -8,6 +8,7 @@
 //! [`super::ensemble::Ensemble`], with which the tests run this program against an ensemble in memory, in virtual time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -78,6 +79,7 @@ pub(crate) struct Connection {
     pub task: Task,
     /// Notified when a request found no answer in time.
     silent: Arc<Notify>,
+    was_silent: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,12 +115,12 @@ impl Simulated {
 
 impl Connection {
     pub fn network(client: zookeeper_client::Client, task: Task) -> Self {
-        Self { link: Wire::Network(client), task, silent: Arc::default() }
+        Self { link: Wire::Network(client), task, silent: Arc::default(), was_silent: Arc::default() }
     }
 
     fn simulated(link: Arc<dyn Link>) -> Self {
         let task = Task::of_link(&link);
-        Self { link: Wire::Simulated(link), task, silent: Arc::default() }
+        Self { link: Wire::Simulated(link), task, silent: Arc::default(), was_silent: Arc::default() }
     }
 
     pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
@@ -273,6 +275,7 @@ impl Connection {
         let limit = silence_limit(self.session_timeout());
         Box::pin(async move {
             timeout(limit, reply).await.unwrap_or_else(|_| {
+                self.was_silent.store(true, Ordering::Relaxed);
                 self.silent.notify_one();
                 Err(Error::Timeout)
             })
@@ -282,6 +285,11 @@ impl Connection {
     /// Notified when a request found no answer in time.
     pub fn silence(&self) -> Arc<Notify> {
         Arc::clone(&self.silent)
+    }
+
+    /// Whether a request found no answer in time.
+    pub fn was_silent(&self) -> bool {
+        self.was_silent.load(Ordering::Relaxed)
     }
 
     /// A transaction: all its operations are applied, or none.

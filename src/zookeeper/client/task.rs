@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use crate::background;
 use crate::zookeeper::client::ensemble::{Link, State};
 
 /// Keeps one connection alive: a task of the client library, or a simulated link.
@@ -115,7 +116,7 @@ impl Task {
     /// Ends it if it has not ended by then.
     pub fn end_after(&self, limit: Duration) {
         let mut task = self.clone();
-        tokio::spawn(async move {
+        background::spawn(async move {
             if timeout(limit, task.over()).await.is_err() {
                 tracing::debug!("A session that could not be closed was let go");
                 task.end();

@@ -106,13 +106,18 @@ async fn clear(contact: &Contact, token: i64) -> Result<bool, RequestError> {
     }
 }
 
-/// A holder that finds a request among the children notes and deletes it.
-pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
+/// A holder that finds a request among the children notes and deletes it. After an error it must look again: the
+/// requester asks once.
+pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) -> Result<(), Error> {
     if !children.iter().any(|child| child == PREEMPTION) {
-        return;
+        return Ok(());
     }
     let path = path(contact, slot);
-    let Ok((data, _)) = contact.client.get_data(&path).await else { return };
+    let data = match contact.client.get_data(&path).await {
+        Ok((data, _)) => data,
+        Err(Error::NoNode | Error::NoAuth) => return Ok(()),
+        Err(error) => return Err(error),
+    };
     match read(&data) {
         Ok(Request { token, by, priority, .. }) => {
             tracing::info!(token, by, priority, "A higher priority is next in line, and asks for the leadership");
@@ -122,6 +127,7 @@ pub(crate) async fn heed(contact: &Contact, slot: Slot, children: &[String]) {
     }
     // If this fails, the next requester deletes it.
     drop(contact.client.delete(&path, None));
+    Ok(())
 }
 
 fn read(data: &[u8]) -> Result<Request, SchemaError> {

@@ -17,7 +17,7 @@ use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::bootstrap;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
-use crate::zookeeper::schema::lease::Parsed;
+use crate::zookeeper::schema::lease::{Parsed, PendingFence};
 use crate::zookeeper::schema::pending_fences::to_fence;
 use crate::zookeeper::schema::queue::Holder;
 
@@ -93,6 +93,8 @@ pub(crate) struct SlotState {
     pub id: Option<String>,
     pub begun_at: i64,
     disagreement: Option<String>,
+    /// The leaders to fence by who takes it over.
+    unfenced: Vec<PendingFence>,
 }
 
 type Data = Result<(Vec<u8>, Stat), Error>;
@@ -135,15 +137,14 @@ pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotSt
         Some(Err(Error::NoNode)) => return Ok(None),
         Some(Err(error)) => return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.lease)),
     }
-    let (mut books, mut left) = (Vec::new(), Vec::new());
+    let mut books = Vec::new();
     for (slot, of_slot) in contact.shared.paths.slots().zip(round.slots) {
         match of_slot {
             (Ok((said, term)), Ok((data, stat))) => {
-                let conditions = Conditions { slot, record: stat.version, term: term.version };
                 let parsed = contact.shared.parse(slot, &data, &stat);
                 let lease = parsed.lease.as_ref().ok();
-                left.push((conditions, to_fence(lease, &said, &term, contact.shared.settings.instance)));
-                books.push(SlotState::of(&term, &parsed));
+                let unfenced = to_fence(lease, &said, &term, contact.shared.settings.instance);
+                books.push(SlotState { unfenced, ..SlotState::of(&term, &parsed) });
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
             (Err(error), _) => {
@@ -154,7 +155,6 @@ pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotSt
             }
         }
     }
-    contact.shared.pending_fences.note(left);
     Ok(Some(books))
 }
 
@@ -167,6 +167,12 @@ impl SlotState {
         }
     }
 
+    /// The leaders to fence, by the versions that a take-over is conditional on.
+    fn to_fence(&self) -> (Conditions, Vec<PendingFence>) {
+        let Record { slot, version: record, .. } = self.record;
+        (Conditions { slot, record, term: self.term_version }, self.unfenced.clone())
+    }
+
     fn of(term: &Stat, parsed: &Parsed) -> Self {
         let writer = parsed.holder();
         let id = writer.map(|writer| writer.id.clone()).filter(|id| !id.is_empty());
@@ -177,7 +183,8 @@ impl SlotState {
             None => Holder::Unknown,
             Some(name) => Holder::Candidate { name, token: term.mzxid },
         };
-        Self { term_version: term.version, record, holder, id, begun_at: term.mtime, disagreement }
+        let (term_version, begun_at) = (term.version, term.mtime);
+        Self { term_version, record, holder, id, begun_at, disagreement, unfenced: Vec::new() }
     }
 }
 
@@ -186,13 +193,15 @@ fn is_renewed(record: &Record) -> bool {
 }
 
 /// The slot that the machine sees and acts on: our own; else the one that we may take; else the one that was written
-/// last, because it tells most about all of them.
+/// last, because it tells most about all of them. A take-over follows from what is shown, so the leaders to fence are
+/// noted here.
 pub(crate) fn shown(
     contact: &Contact,
     place: Place,
     slot: Option<usize>,
     books: &[SlotState],
 ) -> Option<(i32, Record)> {
+    contact.shared.pending_fences.note(books.iter().map(SlotState::to_fence).collect());
     let instance = contact.shared.settings.instance;
     let ours = books.iter().filter(|books| books.record.held && books.record.nonce.instance == instance);
     let ours = ours.max_by_key(|books| books.token());

@@ -9,6 +9,7 @@ use crate::zookeeper::client::connection::{Error, MultiError, MultiResult, Pendi
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
+use crate::background;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Event};
 use crate::zookeeper::client::ensemble::ANY_VERSION;
@@ -69,7 +70,7 @@ pub(crate) async fn mark(
             }
         }
         if matches!(once.per, Per::Slot(_)) {
-            tokio::spawn(timeout(TRIM_LIMIT, trim(Arc::clone(&contact), once.keep_slots)));
+            background::spawn(timeout(TRIM_LIMIT, trim(Arc::clone(&contact), once.keep_slots)));
         }
         return Ok(Event::Marked { candidacy, is_fresh: true }.into());
     }

@@ -12,11 +12,9 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
-use crate::core::lease::connection_timeout;
 use crate::core::operator_orders::Orders;
 use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
-use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
@@ -106,12 +104,6 @@ impl Shared {
             outage: Mutex::default(),
             was_reached: AtomicBool::new(false),
         }
-    }
-
-    /// Time limits of a client.
-    pub fn pace(&self) -> Pace {
-        let session = self.settings.session_timeout;
-        Pace { session, connection: connection_timeout(session) }
     }
 
     /// The supervisor may have ended; then the event is dropped.

@@ -16,8 +16,10 @@ use std::time::Duration;
 use crate::zookeeper::client::connection::{Error, Watcher};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use crate::clock;
+use crate::core::backoff::{Backoff, LONGEST};
 use crate::core::operator_orders::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
@@ -29,8 +31,6 @@ use order_clock::InForce;
 
 /// Changes within this time are written once.
 const COALESCED: Duration = Duration::from_millis(150);
-/// Pause after a failure.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// The supervisor's status, for display.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -109,6 +109,7 @@ pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
 }
 
 async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
+    let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
     while let Some(present) = contact.upgrade() {
         let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
         let shared = Arc::clone(&present.shared);
@@ -116,14 +117,26 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
         present.brief();
         drop(present);
         match read {
-            Ok(Ok((watcher, lapses_in))) => order_clock::changed(watcher, lapses_in).await,
-            Ok(Err(error)) => {
-                shared.report_aside("The operators' orders cannot be read", &error);
-                sleep(RETRY).await;
+            Ok(Ok((watcher, lapses_in))) => {
+                backoff.reset();
+                order_clock::changed(watcher, lapses_in).await;
+                continue;
             }
-            Err(_) => sleep(RETRY).await,
+            Ok(Err(error)) => shared.report_aside("The operators' orders cannot be read", &error),
+            Err(_) => {}
         }
+        sleep(pause(&mut backoff)).await;
     }
+}
+
+/// A refusal may last, and every host meets it.
+fn backoff(contact: &Contact) -> Backoff {
+    Backoff::new(contact.shared.settings.instance, LONGEST)
+}
+
+fn pause(backoff: &mut Backoff) -> Duration {
+    let now = clock::now().lease;
+    now.until(backoff.retry_at(now))
 }
 
 /// The watch is armed before the read, so it reports every later change.
@@ -186,7 +199,8 @@ fn number(id: &str) -> u64 {
 }
 
 async fn write(publisher: &Publisher, contact: Weak<Contact>) {
-    let Some(shared) = contact.upgrade().map(|contact| Arc::clone(&contact.shared)) else { return };
+    let begun = contact.upgrade().map(|contact| (Arc::clone(&contact.shared), backoff(&contact)));
+    let Some((shared, mut backoff)) = begun else { return };
     let mut changes = publisher.status.subscribe();
     let mut own = OwnMember::default();
     loop {
@@ -205,13 +219,16 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         let written = AssertUnwindSafe(both).catch_unwind().await;
         drop(present);
         match written {
-            Ok(Ok(())) => drop(changes.changed().await),
-            Ok(Err(error)) => {
-                shared.report_aside("What others read about us cannot be written", &error);
-                sleep(RETRY).await;
+            Ok(Ok(())) => {
+                backoff.reset();
+                drop(changes.changed().await);
+                continue;
             }
-            Err(_) => sleep(RETRY).await,
+            Ok(Err(error)) => shared.report_aside("What others read about us cannot be written", &error),
+            Err(_) => {}
         }
+        // A change is written at once.
+        drop(timeout(pause(&mut backoff), changes.changed()).await);
     }
 }
 

@@ -23,7 +23,7 @@ use crate::zookeeper::schema::json;
 /// The JSON of the znode; in one of another program, every field may be missing.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-struct SeatJson {
+struct CandidateJson {
     v: u32,
     id: String,
     nonce: String,
@@ -49,7 +49,7 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
     for _ in 0..ROUNDS {
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
         let answer = match candidate.znode.clone() {
-            Some(seat) => keep(&contact, &candidate, &seat).await?,
+            Some(own) => keep(&contact, &candidate, &own).await?,
             None => take(&contact, candidate).await?,
         };
         if let Some(answer) = answer {
@@ -61,16 +61,16 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
 }
 
 /// `None`: one of our znodes is missing.
-async fn keep(contact: &Contact, candidate: &Candidate, seat: &Znode) -> Result<Option<Answer>, RequestError> {
+async fn keep(contact: &Contact, candidate: &Candidate, own: &Znode) -> Result<Option<Answer>, RequestError> {
     let found = contact.client.check_stat(&contact.shared.paths.candidate(SINGLE));
     let books = read::books(contact);
     let (found, books) = tokio::join!(found, books);
-    if found?.is_none_or(|stat| stat.czxid != seat.czxid) {
+    if found?.is_none_or(|stat| stat.czxid != own.czxid) {
         return Err(RequestError::CANDIDATE_GONE);
     }
     let books = read::judge(contact, books)?;
     let books = books.and_then(|books| read::shown(contact, Place::First, Some(0), &books));
-    Ok(books.map(|books| seen(contact, candidate, Place::First, Some(seat.czxid), books)))
+    Ok(books.map(|books| seen(contact, candidate, Place::First, Some(own.czxid), books)))
 }
 
 /// `None`: one of our znodes is missing, or the single recipe's candidate has just changed.
@@ -78,8 +78,8 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     let (client, path) = (&contact.client, contact.shared.paths.candidate(SINGLE));
     candidate.tried = true;
     contact.shared.remember(&candidate);
-    let seat = SeatJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
-    let data = json::written(&seat);
+    let content = CandidateJson { v: 1, id: contact.shared.settings.id.clone(), nonce: candidate.uuid.to_string() };
+    let data = json::written(&content);
     let options = contact.shared.settings.acl.ephemeral();
     let created = client.create(&path, &data, &options);
     let found = client.get_data(&path);
@@ -91,7 +91,7 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
             Owner::Us => Some(found.czxid),
             Owner::Other => None,
             Owner::OurPast => {
-                tracing::debug!("Seat of an earlier candidacy was given up");
+                tracing::debug!("Candidate of an earlier candidacy was given up");
                 client.delete(&path, None).await?;
                 return Ok(None);
             }
@@ -108,7 +108,7 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
 }
 
 fn owner(data: &[u8], stat: &Stat, session: i64, uuid: Uuid) -> Owner {
-    let nonce = serde_json::from_slice::<SeatJson>(data).unwrap_or_default().nonce;
+    let nonce = serde_json::from_slice::<CandidateJson>(data).unwrap_or_default().nonce;
     match stat.ephemeral_owner == session {
         true if nonce == uuid.to_string() => Owner::Us,
         true => Owner::OurPast,

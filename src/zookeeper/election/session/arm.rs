@@ -13,10 +13,11 @@ use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::background;
 use crate::core::event::{Candidacy, Event};
 use crate::core::order::Slot;
 use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
-use crate::zookeeper::client::error::RequestError;
+use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::preempt;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
@@ -46,11 +47,11 @@ pub(crate) fn keep_record(contact: &Contact, candidacy: Candidacy, slot: Slot, w
             Some(None) => {}
         }
     };
-    contact.watches.keep_record(candidacy, slot, || tokio::spawn(follow).abort_handle());
+    contact.watches.keep_record(candidacy, slot, || background::spawn(follow));
 }
 
 fn spawn(contact: &Arc<Contact>, candidacy: Candidacy, watch: Watch) -> AbortHandle {
-    tokio::spawn(follow(Arc::downgrade(contact), candidacy, watch)).abort_handle()
+    background::spawn(follow(Arc::downgrade(contact), candidacy, watch))
 }
 
 async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
@@ -60,15 +61,17 @@ async fn follow(contact: Weak<Contact>, candidacy: Candidacy, watch: Watch) {
         Target::Candidate(_) | Target::Own(_) | Target::Base(_) => LOOK_AGAIN,
     };
     let changed = within(patience, AssertUnwindSafe(is_changed(contact, &shared, &watch)).catch_unwind()).await;
-    // A znode that could not be watched, because the client library panics on the reply, may change unnoticed.
-    let Some(changed) = changed.map(|changed| changed.unwrap_or(true)) else {
-        return shared.tell(Event::LineChanged { candidacy });
-    };
-    if changed {
-        shared.tell(match watch.target {
-            Target::Candidate(_) | Target::Own(_) => Event::LineChanged { candidacy },
-            Target::Record(_) | Target::Base(_) => Event::RecordChanged { candidacy },
-        });
+    match (changed, &watch.target) {
+        (Some(Ok(false)), _) => {}
+        (Some(Ok(true)), Target::Record(_) | Target::Base(_)) => shared.tell(Event::RecordChanged { candidacy }),
+        (Some(Ok(true)), Target::Candidate(_) | Target::Own(_)) | (None, _) => {
+            shared.tell(Event::LineChanged { candidacy });
+        }
+        // The client library panics on a reply that is too short. The next look arms it again.
+        (Some(Err(_)), _) => {
+            sleep(UNWATCHED).await;
+            shared.tell(Event::LineChanged { candidacy });
+        }
     }
 }
 
@@ -86,14 +89,18 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
         drop(present);
         let change = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
-            Ok(None) => return true,
-            // Not armed for an unknown reason: the next look arms it again. The end of a session is reported on its
-            // own.
-            Err(RequestError::Unknown(_)) => return !over,
-            // Servers since 3.9.3 refuse a watch on a znode that we may not read (ZOOKEEPER-2590), so we read from time
-            // to time.
+            // The end of a session is reported on its own.
+            Err(RequestError::Unknown(_)) if over => return false,
+            // A holder renews and does not look, so nothing else would arm it again.
+            Err(RequestError::Unknown(_)) if matches!(watch.target, Target::Base(_)) => {
+                sleep(UNWATCHED).await;
+                continue;
+            }
+            // Changed already, or not armed for an unknown reason: the next look arms it again.
+            Ok(None) | Err(RequestError::Unknown(_)) => return true,
+            // We may not read it, so we would not be told, and look from time to time.
             Err(error) => {
-                shared.report_aside("A change may be seen late: a watch was refused", &error);
+                shared.report_aside("The departure of a candidate may be seen late", &error);
                 sleep(UNWATCHED).await;
                 return true;
             }
@@ -113,15 +120,22 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Reques
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let is_as_seen = |zxid| watch.seen.is_none_or(|seen| seen == zxid);
     let (as_seen, watcher) = match &watch.target {
+        // Not by `exists`: servers do not tell of a znode that we may not read (CVE-2024-23944), and those before 3.9.3 take the
+        // watch all the same. A read is refused.
         Target::Candidate(name) | Target::Own(name) => {
-            let (stat, watcher) = client.check_and_watch_stat(&paths.candidate(name)).await?;
+            let path = paths.candidate(name);
+            let (stat, watcher) = match client.get_and_watch_data(&path).await {
+                Ok((_, stat, watcher)) => (stat, watcher),
+                Err(Error::NoNode) => return Ok(None),
+                Err(error) => return Err(RequestError::from(error).without(Right::Read, &path)),
+            };
             let is_news = |stat: &Stat, seen: Touch| {
                 stat.mzxid != stat.czxid
                     && seen != Some(stat.mzxid)
                     && contact.watches.is_news(&watch.target, stat.mzxid)
             };
             let touched = |stat: &Stat| watch.touched.is_some_and(|seen| is_news(stat, seen));
-            (stat.is_some_and(|stat| is_as_seen(stat.czxid) && !touched(&stat)), watcher)
+            (is_as_seen(stat.czxid) && !touched(&stat), watcher)
         }
         Target::Record(slot) => match client.get_and_watch_data(&paths.of(*slot).lease).await {
             Ok((_, stat, watcher)) => (is_as_seen(stat.mzxid), watcher),
@@ -130,7 +144,7 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Reques
         },
         Target::Base(slot) => match client.get_and_watch_children(&paths.of(*slot).home).await {
             Ok((children, _, watcher)) => {
-                preempt::heed(contact, *slot, &children).await;
+                preempt::heed(contact, *slot, &children).await?;
                 (Paths::has_books(&children), watcher)
             }
             Err(Error::NoNode) => return Ok(None),

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use crate::core::event::SessionNumber;
 use crate::core::lease::connection_timeout;
+use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::connection::{Connection, Error, State};
 use crate::zookeeper::client::task::Task;
 use crate::zookeeper::election::session::unanswered::UnansweredSince;
@@ -34,7 +35,7 @@ impl Contact {
     /// Makes one attempt to open a session. The client library's own time limit counts from the last byte received.
     pub async fn open(shared: &Arc<Shared>, number: SessionNumber) -> Result<Self, Error> {
         let asked = shared.settings.session_timeout;
-        let opening = shared.settings.access.open(&shared.settings.servers, shared.pace(), None);
+        let opening = shared.settings.access.open(&shared.settings.servers, Pace::of(asked), None);
         let opening = timeout(asked + connection_timeout(asked), opening);
         let client = opening.await.map_err(|_| Error::Timeout)??;
         let negotiated = client.session_timeout();

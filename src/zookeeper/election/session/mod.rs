@@ -19,6 +19,7 @@ use crate::zookeeper::client::connection::{Error, State, States};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::background;
 use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
@@ -79,7 +80,7 @@ impl Session {
     /// Answers with exactly one of `Connected`, `Unreachable` and `Rejected`, then follows the session's state.
     pub fn open(shared: Arc<Shared>, companion: Arc<Companion>, number: SessionNumber) -> Self {
         let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(ConnectionState::None));
-        tokio::spawn(serve(shared, companion, number, way, Retired(receiver)));
+        background::spawn(serve(shared, companion, number, way, Retired(receiver)));
         Self { line: Line(line), retired }
     }
 
@@ -268,5 +269,5 @@ async fn wonder(lost: &Contact) -> Infallible {
 /// Asks in the background.
 fn ask_why(shared: &Arc<Shared>, error: Option<String>) {
     let shared = Arc::clone(shared);
-    tokio::spawn(async move { shared.diagnose(error).await });
+    background::spawn(async move { shared.diagnose(error).await });
 }

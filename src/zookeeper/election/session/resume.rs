@@ -8,6 +8,7 @@
 //! The lease is not affected: it ends where the last acknowledged renewal has put its end, and only another renewal
 //! moves that. A session has one client at a time.
 
+use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -17,7 +18,6 @@ use crate::core::backoff::{Backoff, LONGEST_WITHOUT_SESSION};
 use crate::core::event::Event;
 use crate::core::lease::{RENEWALS_PER_LEASE, connection_timeout};
 use crate::zookeeper::election::session::contact::Contact;
-use crate::zookeeper::election::session::unanswered::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
 
 /// Resumes the session in a new client, after the old one was ended. Tries until a server says that the session is
@@ -39,7 +39,8 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         number: lost.number,
         negotiated: lost.negotiated,
         watches: Watches::of(lost.watches.candidacy()),
-        unanswered: UnansweredSince::default(),
+        // A server that accepts sessions and answers nothing must not keep this one, and its candidate, for ever.
+        unanswered: lost.unanswered.carried(matches!(synced, Ok(Ok(())))),
         briefed: watch::Sender::new(*lost.briefed.borrow()),
     })
 }
@@ -57,7 +58,7 @@ async fn reach(lost: &Contact) -> Result<Connection, Error> {
     let mut backoff = Backoff::new(shared.settings.instance, longest);
     let lost_at = clock::now().lease;
     loop {
-        let (servers, pace) = (&shared.settings.servers, shared.pace());
+        let (servers, pace) = (&shared.settings.servers, Pace::of(lost.negotiated));
         let is_late = lost_at.until(clock::now().lease) > lost.negotiated;
         // A try prolongs the session even if its answer is lost (a link of one direction), and our candidate must not stand in the
         // way of others for ever: after a session timeout, only servers that have just given us another session are asked for ours.

@@ -19,6 +19,12 @@ impl UnansweredSince {
         *since = if answered { None } else { since.or(Some(asked_at)) };
         since.map_or(Duration::ZERO, |since| since.until(now))
     }
+
+    /// For the next connection of the session: it counts on, unless that connection has found an answer.
+    pub fn carried(&self, answered: bool) -> Self {
+        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { since: Mutex::new(since.filter(|_| !answered)) }
+    }
 }
 
 #[cfg(test)]
@@ -33,5 +39,7 @@ mod tests {
         assert_eq!(silence.note(false, at(4), at(7)), Duration::from_secs(5));
         assert_eq!(silence.note(true, at(7), at(8)), Duration::ZERO);
         assert_eq!(silence.note(false, at(9), at(9)), Duration::ZERO);
+        assert_eq!(silence.carried(false).note(false, at(10), at(12)), Duration::from_secs(3));
+        assert_eq!(silence.carried(true).note(false, at(10), at(12)), Duration::from_secs(2));
     }
 }

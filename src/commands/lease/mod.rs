@@ -1,0 +1,80 @@
+//! `lease`: how long the command may still act, from its lease file. No server is asked.
+//!
+//! Never: status 0 in doubt.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::output::{Cell, Output, Tone};
+use super::{Answer, CommandError};
+use crate::clock;
+use crate::config::ctl::{LeaseQuestion, OutputFormat};
+use crate::config::error::quoted;
+use crate::guard::lease_file::layout::{LeaseState, LeaseView};
+use crate::guard::lease_file::reading;
+use crate::observe::words;
+
+const MAY_ACT: u8 = 0;
+const MAY_NOT_ACT: u8 = 1;
+
+pub(super) fn answer(question: &LeaseQuestion, output: Output) -> Result<Answer, CommandError> {
+    let denied = |sentence| CommandError { sentence, status: MAY_NOT_ACT };
+    let Some((file, own)) = &question.which else {
+        let missing = "ZK_LEADER_LEASE and ZK_LEADER_TOKEN are not both set: there is no lease here; or write a FILE";
+        return Err(denied(missing.to_owned()));
+    };
+    let read = reading::read(file);
+    let view = read.map_err(|error| denied(format!("the lease file cannot be read: {error}")))?;
+    if let Some(own) = own.filter(|own| *own != view.token && view.state != LeaseState::Over) {
+        let file = quoted(&file.to_string_lossy());
+        return Err(denied(format!("{file} is about the term with token {}; ours ({own}) is over", view.token)));
+    }
+    let now = clock::now().lease;
+    let left = in_millis(view.left(now));
+    let may_act = !left.is_zero() && left >= question.at_least;
+    let stop_in = in_millis(now.until(view.deadlines.stop_at));
+    Ok(Answer {
+        text: text(&view, left, stop_in, may_act, output),
+        status: if may_act { MAY_ACT } else { MAY_NOT_ACT },
+    })
+}
+
+fn text(view: &LeaseView, left: Duration, stop_in: Duration, may_act: bool, output: Output) -> String {
+    let state = match view.state {
+        _ if left.is_zero() => "over",
+        LeaseState::Leading => "leading",
+        LeaseState::Paused => "paused",
+        LeaseState::Stopping => "stopping",
+        LeaseState::Over => "over",
+    };
+    let LeaseView { token, term, .. } = *view;
+    if output.format == OutputFormat::Json {
+        let (left, stop_in) = (millis(left), millis(stop_in));
+        let answer = json!({
+            "v": 1, "may_act": may_act, "state": state, "left_ms": left, "stop_in_ms": stop_in, "token": token, "term": term
+        });
+        return format!("{answer:#}\n");
+    }
+    let tone = if may_act { Tone::Good } else { Tone::Bad };
+    let mut facts = vec![("left", Cell::new(words::length(left), tone)), ("state", Cell::from(state))];
+    if !left.is_zero() {
+        let stop = if view.state == LeaseState::Stopping {
+            "sent".to_owned()
+        } else {
+            format!("in {}", words::length(stop_in))
+        };
+        facts.extend([("stop signal", Cell::from(stop)), ("token", Cell::from(token.to_string()))]);
+        facts.push(("term", Cell::from(term.to_string())));
+    }
+    output.facts(&facts)
+}
+
+/// Cut off, so that what is shown is never too long.
+fn in_millis(length: Duration) -> Duration {
+    Duration::from_millis(millis(length))
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

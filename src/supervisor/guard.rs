@@ -1,0 +1,94 @@
+//! A guard as the supervisor sees it: a forked process, or a part of a simulation.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+
+use crate::core::order::{Order, Report};
+use crate::guard::briefing::AuxiliaryCommand;
+use crate::guard::handle::Handle;
+use crate::guard::probe::Prober;
+
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A guard that is no process. Each method does what [`Handle`]'s does.
+pub trait Simulated: fmt::Debug {
+    fn send(&self, order: &Order) -> io::Result<()>;
+    fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()>;
+    fn kill(&self);
+    fn recv(&mut self) -> Pending<'_, Option<Report>>;
+    fn end_orphans(&mut self) -> Pending<'_, ()>;
+    fn dismiss(self: Box<Self>) -> Pending<'static, ()>;
+}
+
+#[derive(Debug)]
+pub enum Guard {
+    Forked(Handle),
+    Simulated(Box<dyn Simulated>),
+}
+
+impl Guard {
+    /// The guard and the sentinel; none in a simulation.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        match self {
+            Self::Forked(handle) => handle.pids().to_vec(),
+            Self::Simulated(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn prober(&self) -> Option<Prober> {
+        match self {
+            Self::Forked(handle) => Some(handle.prober()),
+            Self::Simulated(_) => None,
+        }
+    }
+
+    /// See [`Handle::send`].
+    pub(super) fn send(&self, order: &Order) -> io::Result<()> {
+        match self {
+            Self::Forked(handle) => handle.send(order),
+            Self::Simulated(guard) => guard.send(order),
+        }
+    }
+
+    /// See [`Handle::send_auxiliary`].
+    pub(super) fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
+        match self {
+            Self::Forked(handle) => handle.send_auxiliary(command),
+            Self::Simulated(guard) => guard.send_auxiliary(command),
+        }
+    }
+
+    /// See [`Handle::kill`].
+    pub(super) fn kill(&self) {
+        match self {
+            Self::Forked(handle) => handle.kill(),
+            Self::Simulated(guard) => guard.kill(),
+        }
+    }
+
+    /// See [`Handle::recv`]. Cancel-safe.
+    pub(super) async fn recv(&mut self) -> Option<Report> {
+        match self {
+            Self::Forked(handle) => handle.recv().await,
+            Self::Simulated(guard) => guard.recv().await,
+        }
+    }
+
+    /// See [`Handle::end_orphans`].
+    pub(super) async fn end_orphans(&mut self, spared: &[i32], complain: impl FnOnce(io::Error)) {
+        match self {
+            Self::Forked(handle) => handle.end_orphans(spared, complain).await,
+            Self::Simulated(guard) => guard.end_orphans().await,
+        }
+    }
+
+    /// See [`Handle::dismiss`].
+    pub(super) async fn dismiss(self) {
+        match self {
+            Self::Forked(handle) => handle.dismiss().await,
+            Self::Simulated(guard) => guard.dismiss().await,
+        }
+    }
+}

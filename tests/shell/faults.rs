@@ -1,0 +1,182 @@
+//! What befalls hosts, links and servers.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::yield_now;
+
+use crate::host::Running;
+use crate::memory::Time;
+use crate::memory::network::{Direction, Network};
+use crate::process::Process;
+use crate::script::Fault;
+use crate::world::World;
+
+/// Ends a fault.
+pub type Undo = Box<dyn FnOnce(&World)>;
+
+impl World {
+    /// How long it lasts, and how it is ended.
+    pub fn begin(self: &Rc<Self>, fault: &Fault) -> Option<(Duration, Undo)> {
+        match *fault {
+            Fault::Operator(act) => {
+                let world = Rc::clone(self);
+                let acting = tokio::task::spawn_local(async move { world.act(act).await });
+                Some((Duration::MAX, Box::new(move |_| acting.abort())))
+            }
+            Fault::Sigterm { host }
+            | Fault::Crash { host }
+            | Fault::GuardDies { host }
+            | Fault::BothDie { host }
+            | Fault::PowerLoss { host }
+            | Fault::SupervisorStops { host, .. }
+            | Fault::GuardStops { host, .. }
+            | Fault::BothStop { host, .. }
+            | Fault::HostStops { host, .. }
+            | Fault::Suspend { host, .. }
+            | Fault::Unkillable { host, .. } => {
+                let running = self.running.borrow()[host].clone()?;
+                self.strike_host(fault, &running)
+            }
+            _ => self.strike_network(fault),
+        }
+    }
+
+    fn strike_host(self: &Rc<Self>, fault: &Fault, running: &Rc<Running>) -> Option<(Duration, Undo)> {
+        match *fault {
+            Fault::Sigterm { host } => self.terminate(host),
+            Fault::Crash { .. } => running.crash(),
+            Fault::GuardDies { .. } => running.guard.kill(),
+            Fault::BothDie { .. } => {
+                running.guard.kill();
+                running.crash();
+            }
+            Fault::PowerLoss { host } => return Some(self.lose_power(host, running)),
+            Fault::SupervisorStops { length, .. } => return Some(self.stop(length, running, &[&running.process])),
+            Fault::GuardStops { length, .. } => return Some(self.stop(length, running, &[&running.guard.process])),
+            Fault::BothStop { length, .. } => {
+                return Some(self.stop(length, running, &[&running.process, &running.guard.process]));
+            }
+            Fault::HostStops { host, length } => return Some(self.stand_still(host, length, running, false)),
+            Fault::Suspend { host, length } => return Some(self.stand_still(host, length, running, true)),
+            Fault::Unkillable { length, .. } => {
+                running.guard.hold_in_the_kernel(length);
+                running.delay(&self.oracle, length);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn lose_power(&self, host: usize, running: &Running) -> (Duration, Undo) {
+        let servers = 0..self.script.servers;
+        self.network(|network, now| servers.for_each(|server| network.block(host, server, Direction::Up, now)));
+        running.vanish();
+        let undo: Undo = Box::new(move |world| {
+            let servers = 0..world.script.servers;
+            world.network(|network, now| servers.for_each(|server| network.heal(host, server, now)));
+        });
+        (self.script.hosts[host].restarts_after, undo)
+    }
+
+    fn stop(&self, length: Duration, running: &Running, processes: &[&Arc<Process>]) -> (Duration, Undo) {
+        let processes: Vec<_> = processes.iter().map(|process| Arc::clone(process)).collect();
+        for process in &processes {
+            process.stop();
+        }
+        running.delay(&self.oracle, length);
+        let undo: Undo = Box::new(move |world| {
+            for process in &processes {
+                process.go_on();
+            }
+            world.wires.wake();
+        });
+        (length, undo)
+    }
+
+    fn stand_still(&self, host: usize, length: Duration, running: &Running, is_suspend: bool) -> (Duration, Undo) {
+        let clock = Arc::clone(&running.process.clock);
+        let since = clock.now().lease;
+        self.oracle.set_still(host, true);
+        let (_, go_on) = self.stop(length, running, &[&running.process, &running.guard.process]);
+        let undo: Undo = Box::new(move |world| {
+            if is_suspend {
+                clock.was_suspended(since.until(clock.now().lease));
+            }
+            world.oracle.set_still(host, false);
+            let world = world.this();
+            tokio::task::spawn_local(async move {
+                // What the kernel's timer kills does not run again.
+                for _ in 0..4 {
+                    yield_now().await;
+                }
+                go_on(&world);
+            });
+        });
+        (length, undo)
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm for each fault")]
+    fn strike_network(&self, fault: &Fault) -> Option<(Duration, Undo)> {
+        let servers = self.script.servers;
+        self.network(|network, now| match *fault {
+            Fault::Cut { host, server, way, length } => {
+                for server in (0..servers).filter(|one| server.is_none_or(|server| server == *one)) {
+                    let ways = [Direction::Up, Direction::Down];
+                    for way in ways.into_iter().filter(|one| way.is_none_or(|way| way == *one)) {
+                        network.block(host, server, way, now);
+                    }
+                }
+                lasting(length, move |network, now| (0..servers).for_each(|server| network.heal(host, server, now)))
+            }
+            Fault::Reset { host } => {
+                (0..servers).for_each(|server| network.reset(host, server, now));
+                None
+            }
+            Fault::Lose { host, way } => {
+                (0..servers).for_each(|server| network.lose_next(host, server, way, now));
+                None
+            }
+            Fault::Slow { host, latency, length } => {
+                (0..servers).for_each(|server| network.set_latency(host, server, [latency / 2, latency]));
+                let usual = self.script.latency;
+                lasting(length, move |network, _| {
+                    (0..servers).for_each(|server| network.set_latency(host, server, usual));
+                })
+            }
+            Fault::ServerDown { server, length } => {
+                network.ensemble.kill(server, now);
+                lasting(length, move |network, now| network.ensemble.start(server, now))
+            }
+            Fault::ServerPaused { server, length } => {
+                network.ensemble.pause(server, now);
+                lasting(length, move |network, now| network.ensemble.resume(server, now))
+            }
+            Fault::ServerIsolated { server, length } => {
+                network.ensemble.isolate(server, now);
+                lasting(length, |network, now| network.ensemble.heal(now))
+            }
+            Fault::ServerLags { server, lag, length } => {
+                network.ensemble.lag(server, lag, now);
+                lasting(length, move |network, now| network.ensemble.lag(server, Duration::ZERO, now))
+            }
+            Fault::NoQuorum { length } => {
+                (0..=servers / 2).for_each(|server| network.ensemble.kill(server, now));
+                lasting(length, move |network, now| {
+                    (0..servers).for_each(|server| network.ensemble.start(server, now));
+                })
+            }
+            _ => None,
+        })
+    }
+
+    pub fn network<T>(&self, act: impl FnOnce(&mut Network, Time) -> T) -> T {
+        self.wires.with(|inner, now| act(&mut inner.network, now))
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as the other faults")]
+fn lasting(length: Duration, end: impl FnOnce(&mut Network, Time) + 'static) -> Option<(Duration, Undo)> {
+    Some((length, Box::new(move |world| world.network(end))))
+}

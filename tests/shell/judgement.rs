@@ -1,0 +1,207 @@
+//! The end of a run: what must hold once all faults are over.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+use zk_leader_run::config::ctl::Question;
+
+use crate::script::STAND_BACK;
+use crate::time;
+use crate::world::World;
+
+/// From the end of a tree that was stopped to the start of the next.
+const HANDOVER: Duration = Duration::from_secs(1);
+/// What is published is up to date after this time.
+const PUBLISHED: Duration = Duration::from_secs(2);
+
+impl World {
+    /// From the end of the faults until somebody led; from the end of one tree until the next one started.
+    pub async fn last_judgement(&self, faults: Vec<AbortHandle>) -> (Duration, Duration) {
+        let (mut healed_in, mut handed_over_in) = (Duration::ZERO, Duration::ZERO);
+        let (oracle, healed_at) = (&self.oracle, self.script.healed_at);
+        oracle.watches(healed_at).await;
+        faults.iter().for_each(AbortHandle::abort);
+        self.heal();
+        if !self.script.is_cron {
+            self.enable().await;
+            healed_in = self.somebody_leads(healed_at).await;
+            oracle.watches(time::elapsed() + self.script.heal_limit()).await;
+            oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await;
+            if oracle.violation().is_none() {
+                self.check_what_is_published().await;
+            }
+            if let (None, Some(leader)) = (oracle.violation(), oracle.leader()) {
+                handed_over_in = self.change_leaders(leader).await;
+            }
+        }
+        oracle.watches(time::elapsed() + self.script.heal_limit()).await;
+        if oracle.violation().is_none() {
+            self.stop_all().await;
+        }
+        (healed_in, handed_over_in)
+    }
+
+    async fn enable(&self) {
+        let mut by = time::elapsed() + self.script.heal_limit();
+        if self.script.has_operator() {
+            // What operators have sent has arrived.
+            sleep(Duration::from_secs(1)).await;
+            while self.ask(Question::Enable { wait: None }).await.0 != 0 {
+                if time::elapsed() > by {
+                    self.oracle.fail("`enable` has no success though all faults are over");
+                    by = Duration::MAX;
+                }
+                sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
+
+    async fn somebody_leads(&self, healed_at: Duration) -> Duration {
+        let oracle = &self.oracle;
+        if !oracle.reaches(healed_at + self.script.heal_limit(), || oracle.leader().is_some()).await {
+            oracle.fail("nobody leads though all faults are over");
+        }
+        time::elapsed().saturating_sub(healed_at)
+    }
+
+    async fn change_leaders(&self, leader: usize) -> Duration {
+        match self.script.seed % 3 {
+            _ if self.script.leaders > 1 => self.hand_over(leader).await,
+            0 => {
+                self.ordered_handover().await;
+                Duration::ZERO
+            }
+            1 => {
+                self.disabled_for_a_while().await;
+                Duration::ZERO
+            }
+            _ => self.hand_over(leader).await,
+        }
+    }
+
+    /// The leader is asked to stop: another host leads soon.
+    async fn hand_over(&self, leader: usize) -> Duration {
+        let oracle = &self.oracle;
+        let many = oracle.leaders().len();
+        self.wires.note(|| format!("host {leader} is asked to stop"));
+        self.terminate(leader);
+        let by = time::elapsed() + self.script.stop_limit(leader);
+        oracle.reaches(by, || oracle.leaders().len() < many).await;
+        if oracle.leaders().len() >= many || self.script.hosts.len() <= many {
+            return Duration::ZERO;
+        }
+        let ended = oracle.ended_at();
+        let limit = HANDOVER + 30 * self.script.latency[1];
+        if !oracle.reaches(ended + limit, || oracle.leaders().len() >= many).await {
+            oracle.fail(&format!("nobody has taken over in {limit:?} after an orderly stop"));
+        }
+        oracle.started_at().saturating_sub(ended)
+    }
+
+    /// `handover --wait` is done when a new term has begun.
+    async fn ordered_handover(&self) {
+        let (oracle, starts) = (&self.oracle, self.oracle.starts());
+        let within = Duration::from_secs(30);
+        let (status, text) = self.ask(Question::Handover { to: None, wait: true, within }).await;
+        if status == 0 && oracle.starts() == starts {
+            oracle.fail(&format!("`handover --wait` answers {text}, and no command was started"));
+        }
+        if !oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await {
+            oracle.fail(&format!("`handover --wait` answers {status} {text}, and nobody leads"));
+        }
+    }
+
+    /// `disable --wait` is done when no command runs, none is started until `enable`, and then one is.
+    async fn disabled_for_a_while(&self) {
+        let (oracle, wait) = (&self.oracle, Some(Duration::from_secs(30)));
+        let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait };
+        let (status, text) = self.ask(disable).await;
+        let starts = oracle.starts();
+        oracle.watches(time::elapsed() + Duration::from_secs(5)).await;
+        if status != 0 || oracle.leader().is_some() || oracle.starts() != starts {
+            oracle.fail(&format!("disabled ({status} {text}), and a command is run: {:?}", oracle.leaders()));
+        }
+        self.enable_again().await;
+    }
+
+    async fn enable_again(&self) {
+        let oracle = &self.oracle;
+        let (status, text) = self.ask(Question::Enable { wait: None }).await;
+        let limit = HANDOVER + 30 * self.script.latency[1];
+        if status != 0 || !oracle.reaches(time::elapsed() + limit, || oracle.leader().is_some()).await {
+            oracle.fail(&format!("enabled ({status} {text}), and nobody leads after {limit:?}"));
+        }
+    }
+
+    /// The status and the history tell who leads, and list each term once in order.
+    async fn check_what_is_published(&self) {
+        let before = self.oracle.leaders();
+        sleep(PUBLISHED).await;
+        let (status, history) = (self.asks_json(Question::Status).await, self.asks_json(Question::History).await);
+        let leaders = self.oracle.leaders();
+        let (Some(status), Some(history)) = (status, history) else {
+            return self.oracle.fail("status or history is not told");
+        };
+        self.check_stand_back(&history);
+        if leaders != before || leaders.is_empty() {
+            return;
+        }
+        for (host, token) in &leaders {
+            if !is_told(&status, *host, *token) {
+                self.oracle.fail(&format!("host {host} leads under {token}, and the status tells {status}"));
+            }
+            if !is_told(&history, *host, *token) {
+                self.oracle.fail(&format!("host {host} leads under {token}, and the history tells {history}"));
+            }
+        }
+    }
+
+    /// A process whose command has failed too often gives others the time to lead.
+    fn check_stand_back(&self, history: &Value) {
+        let mut terms: Vec<&Value> = history["terms"].as_array().into_iter().flatten().collect();
+        terms.sort_by_key(|term| term["token"].as_i64());
+        for (index, term) in terms.iter().enumerate().filter(|(_, term)| term["ended"] == "crash-loop") {
+            let next = terms[index + 1..].iter().find(|next| next["id"] == term["id"]).copied();
+            let left = term["until"].as_i64().zip(next.and_then(|next| next["since"].as_i64()));
+            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 - 100) {
+                self.oracle.fail(&format!("it does not stand back: {term}, then {}", next.unwrap_or(&Value::Null)));
+            }
+        }
+    }
+
+    /// All are asked to stop: they end, and leave no session behind.
+    async fn stop_all(&self) {
+        let oracle = &self.oracle;
+        self.wires.note(|| "all are asked to stop".to_owned());
+        self.is_final.set(true);
+        (0..self.script.hosts.len()).for_each(|host| self.terminate(host));
+        let longest = (0..self.script.hosts.len()).map(|host| self.script.stop_limit(host)).max().unwrap_or_default();
+        let are_gone = || self.running.borrow().iter().flatten().next().is_none();
+        if !oracle.reaches(time::elapsed() + longest, are_gone).await {
+            oracle.fail("processes that were asked to stop live on");
+        }
+        sleep(Duration::from_secs(1)).await;
+        let sessions = self.network(|network, _| {
+            let ensemble = &network.ensemble;
+            ensemble.leader().map(|leader| ensemble.sessions(leader).count())
+        });
+        if sessions != Some(0) {
+            oracle.fail(&format!("{sessions:?} sessions are left open by processes that have ended"));
+        }
+    }
+}
+
+/// Whether it tells somewhere that this host has this term, as one that lasts.
+fn is_told(told: &Value, host: usize, token: i64) -> bool {
+    match told {
+        Value::Object(fields) => {
+            let is_it = fields.get("token").and_then(Value::as_i64) == Some(token);
+            (is_it && told.to_string().contains(&format!("host{host}")))
+                || fields.values().any(|field| is_told(field, host, token))
+        }
+        Value::Array(items) => items.iter().any(|item| is_told(item, host, token)),
+        _ => false,
+    }
+}

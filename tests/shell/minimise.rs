@@ -1,0 +1,22 @@
+//! Leaves out what a violation does not need.
+
+use crate::script::Script;
+use crate::world::judge;
+
+/// The script without the faults and hosts that it fails without, too.
+pub fn minimise(script: &Script) -> Script {
+    let mut least = script.clone();
+    loop {
+        let before = least.faults.len();
+        for index in (0..least.faults.len()).rev() {
+            let mut fewer = least.clone();
+            fewer.faults.remove(index);
+            if judge(&fewer, false).violation.is_some() {
+                least = fewer;
+            }
+        }
+        if least.faults.len() == before {
+            return least;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! An operator: the real `zk-leaderctl` on a host of its own.
+
+use std::ffi::OsString;
+
+use serde_json::Value;
+use zk_leader_run::commands;
+use zk_leader_run::config::ctl::{self, Asked, Question};
+use zk_leader_run::config::source::surroundings::Surroundings;
+
+use crate::link::Life;
+use crate::process::{Clock, Process};
+use crate::script::{Act, BASE};
+use crate::world::World;
+
+fn typed() -> Asked {
+    let words =
+        ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
+    ctl::load(words.map(OsString::from), &Surroundings::default()).unwrap_or_else(|_| panic!("it is well typed"))
+}
+
+impl World {
+    /// Asks and waits for the answer: the exit status, and what was printed.
+    pub async fn ask(&self, question: Question) -> (u8, String) {
+        let process = Process::new(self.script.hosts.len(), self.next_instance(), &Clock::new(0), &self.oracle);
+        let life = Life::new(&self.wires, &process);
+        let asked = Asked { access: life.access(), question, ..typed() };
+        self.wires.note(|| format!("operator: {:?}", asked.question));
+        if let Question::Enable { .. } = asked.question {
+            self.enabled.set(self.enabled.get() + 1);
+        }
+        let (status, text) = process.task(commands::ask(&asked)).await;
+        self.wires.note(|| format!("operator: {status} {text}"));
+        (status, text)
+    }
+
+    pub async fn asks_json(&self, question: Question) -> Option<Value> {
+        serde_json::from_str(&self.ask(question).await.1).ok()
+    }
+
+    pub async fn act(&self, act: Act) {
+        let question = match act {
+            Act::Enable => Question::Enable { wait: None },
+            Act::Disable { lasts, wait } => Question::Disable { reason: "a test".to_owned(), lasts, wait },
+            Act::Handover { to, wait, within } => {
+                let to = to.and_then(|host| self.running.borrow()[host].as_ref().map(|running| running.id.clone()));
+                Question::Handover { to, wait, within }
+            }
+        };
+        let enabled = self.enabled.get();
+        let (status, text) = self.ask(question).await;
+        let trees = self.oracle.live();
+        let is_in_force = enabled == self.enabled.get();
+        if let (Act::Disable { lasts: None, wait: Some(_) }, 0, true, [host, ..]) =
+            (act, status, is_in_force, &trees[..])
+        {
+            self.oracle.fail(&format!("`disable --wait` answers {text}, and a tree of host {host} lives"));
+        }
+    }
+}

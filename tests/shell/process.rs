@@ -1,0 +1,173 @@
+//! A process of a host: its tasks run only while it runs, and read the clock of its host.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use zk_leader_run::background::Task;
+use zk_leader_run::core::time::{Now, Sighting, Timestamp};
+
+use crate::oracle::{Instance, Oracle};
+use crate::time;
+
+/// What the hosts' clocks show at the start.
+const OFFSET: Duration = Duration::from_secs(1_000);
+const MILLION: i128 = 1_000_000;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Process>>> = const { RefCell::new(None) };
+}
+
+/// The clocks of a host. They run at a constant rate; in suspend the successor's clock stands still.
+#[derive(Debug)]
+pub struct Clock {
+    drift_ppm: i128,
+    suspended: Mutex<Duration>,
+}
+
+impl Clock {
+    pub fn new(drift_ppm: i64) -> Arc<Self> {
+        Arc::new(Self { drift_ppm: drift_ppm.into(), suspended: Mutex::default() })
+    }
+
+    pub fn now(&self) -> Now {
+        let real = (OFFSET + time::elapsed()).as_nanos() as i128;
+        let shown = (real + real * self.drift_ppm / MILLION) as u64;
+        let suspended = self.suspended.lock().expect("no panic").as_nanos() as u64;
+        Now { lease: Timestamp::from_nanos(shown), observer: Sighting::from_nanos(shown - suspended) }
+    }
+
+    pub fn was_suspended(&self, length: Duration) {
+        *self.suspended.lock().expect("no panic") += length;
+    }
+
+    /// The real time that passes while it shows this much.
+    pub fn real(&self, shown: Duration) -> Duration {
+        let nanos = shown.as_nanos() as i128;
+        Duration::from_nanos((nanos - nanos * self.drift_ppm / MILLION) as u64)
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many things stop it at present.
+    stops: u32,
+    is_dead: bool,
+    wakers: Vec<Waker>,
+    /// When it ran last, and how often at that moment.
+    ran: (Duration, u32),
+}
+
+/// More steps than this at one instant are a busy loop.
+const IMPATIENCE: u32 = 10_000;
+
+#[derive(Debug)]
+pub struct Process {
+    pub host: usize,
+    pub instance: Instance,
+    pub clock: Arc<Clock>,
+    oracle: Arc<Oracle>,
+    state: Mutex<State>,
+}
+
+impl Process {
+    pub fn new(host: usize, instance: Instance, clock: &Arc<Clock>, oracle: &Arc<Oracle>) -> Arc<Self> {
+        let (clock, oracle) = (Arc::clone(clock), Arc::clone(oracle));
+        Arc::new(Self { host, instance, clock, oracle, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic under the lock")
+    }
+
+    /// SIGSTOP.
+    pub fn stop(&self) {
+        self.state().stops += 1;
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self) {
+        let mut state = self.state();
+        state.stops -= 1;
+        if state.stops == 0 {
+            state.wakers.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// SIGKILL: nothing of it runs any more.
+    pub fn die(&self) {
+        self.state().is_dead = true;
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.state().is_dead
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.state().stops > 0
+    }
+
+    /// A task of this process.
+    pub fn task<F: Future>(self: &Arc<Self>, inner: F) -> Scoped<F> {
+        Scoped { process: Arc::clone(self), inner: Box::pin(inner) }
+    }
+
+    fn may_run(&self, waker: &Waker) -> bool {
+        let mut state = self.state();
+        if state.is_dead {
+            return false;
+        }
+        if state.stops > 0 {
+            state.wakers.push(waker.clone());
+            return false;
+        }
+        let (at, times) = state.ran;
+        state.ran = if at == time::elapsed() { (at, times + 1) } else { (time::elapsed(), 0) };
+        if times > IMPATIENCE {
+            state.is_dead = true;
+            drop(state);
+            self.oracle.fail(&format!("a process of host {} runs for ever at one instant", self.host));
+            return false;
+        }
+        true
+    }
+}
+
+/// A future of a process.
+pub struct Scoped<F> {
+    process: Arc<Process>,
+    inner: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        if !self.process.may_run(context.waker()) {
+            return Poll::Pending;
+        }
+        let before = CURRENT.replace(Some(Arc::clone(&self.process)));
+        let polled = self.inner.as_mut().poll(context);
+        CURRENT.set(before);
+        polled
+    }
+}
+
+/// A background task belongs to the process that starts it.
+pub fn inherit(task: Task) -> Task {
+    match CURRENT.with_borrow(Clone::clone) {
+        Some(process) => Box::pin(process.task(task)),
+        None => task,
+    }
+}
+
+/// The clock of the process that reads it.
+pub fn reading() -> Now {
+    CURRENT.with_borrow(|process| match process {
+        Some(process) => process.clock.now(),
+        None => Clock { drift_ppm: 0, suspended: Mutex::default() }.now(),
+    })
+}

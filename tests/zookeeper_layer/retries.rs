@@ -1,0 +1,71 @@
+//! How often, and for how long, what failed is tried again.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zk_leader_run::core::event::{Event, SessionNumber};
+use zk_leader_run::zookeeper::publish::MemberStatus;
+
+use crate::host::{BASE, FIRST, Host, settings};
+use crate::support::ensemble::Build;
+use crate::support::{Admin, Ensemble, Proxy};
+
+const ONE: SessionNumber = SessionNumber(1);
+
+/// Every 650 ms it would be tried 18 times.
+#[tokio::test]
+async fn what_the_server_refuses_to_publish_is_tried_ever_more_seldom() {
+    let ensemble = Ensemble::single();
+    let (admin, proxy) = (Admin::to(&ensemble.connect_string()), Proxy::to(ensemble.server(0).address()));
+    let (host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let members = format!("{BASE}/members");
+    admin.create(&members, "");
+    admin.make_read_only(&members);
+    let tried = || proxy.requests().into_iter().filter(|request| request.text.contains("/members/")).count();
+    host.election.describe(MemberStatus::default());
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    let tried = tried();
+    assert!((3..=10).contains(&tried), "tried {tried} times in 12 s");
+}
+
+/// T is asked for as 20 s and granted as 4 s. A server that says nothing is waited for a fifth of what was granted.
+#[tokio::test]
+async fn a_silent_server_costs_a_fifth_of_the_session_timeout_that_was_granted() {
+    let build = Build { config: "maxSessionTimeout=4000\n".to_owned(), ..Build::default() };
+    let ensemble = Ensemble::built(1, &build);
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut asked = settings(&format!("{},{}", silent.local_addr().unwrap(), proxy.connect_string()), 1);
+    asked.session_timeout = Duration::from_secs(20);
+    let (mut host, _) = Host::entered(asked).await;
+    // The servers are tried in random order.
+    for _ in 0..8 {
+        let began = Instant::now();
+        proxy.reset();
+        host.wait_for(Event::ContactLost { session: ONE }).await;
+        host.wait_for(Event::ContactRestored { session: ONE }).await;
+        assert!(began.elapsed() < Duration::from_secs(3), "contact was lost for {:?}", began.elapsed());
+    }
+}
+
+/// The server takes up the session each time, and answers pings alone.
+#[tokio::test]
+async fn a_session_in_which_nothing_is_answered_is_let_go_though_it_can_be_resumed() {
+    let ensemble = Ensemble::single();
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let mut short = settings(&proxy.connect_string(), 1);
+    short.session_timeout = Duration::from_secs(3);
+    let (mut host, _) = Host::entered(short).await;
+    proxy.tamper(|frame| if i32::from_be_bytes(frame[4..8].try_into().unwrap()) > 0 { Vec::new() } else { frame });
+    host.election.look(FIRST);
+    let began = Instant::now();
+    loop {
+        match host.hint(Some).await {
+            Event::SessionOver { .. } => return,
+            Event::ContactRestored { .. } => host.election.look(FIRST),
+            _ => {}
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "the session is still kept");
+    }
+}
