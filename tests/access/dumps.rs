@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::secrets::{NOBODY, everything, owner};
 use super::tls::{Site, site, text};
-use crate::support::subject::{children_of, guards_of};
+use crate::support::subject::{children_of, copy_program, guards_of};
 use crate::support::{Election, Proxy, Running, Subject, http, wait};
 
 /// Long enough to be found nowhere by chance.
@@ -49,7 +49,7 @@ impl Home {
         if copy.exists() {
             return copy.to_str().unwrap().to_owned();
         }
-        fs::copy(from, &copy).unwrap();
+        copy_program(from, &copy);
         fs::set_permissions(&copy, Permissions::from_mode(mode)).unwrap();
         chown(&copy, Some(NOBODY), Some(NOBODY)).unwrap();
         copy.to_str().unwrap().to_owned()
