@@ -223,7 +223,9 @@ fn the_command_can_leave_a_core_though_we_hold_a_secret() {
     let host = home.leader(&election, true, "ulimit -c; sh -c 'kill -SEGV $$'; echo runs; exec sleep 1000");
     until_it_runs(&host);
     assert!(host.output().starts_with("unlimited\n"), "{}", host.output());
-    assert!(host.log().contains("(core dumped)"), "{HELP}: {}", host.log());
+    // By the shell on standard error, which is read beside standard output.
+    let is_dumped = wait::held_within(wait::LIMIT, || host.log().contains("(core dumped)"));
+    assert!(is_dumped, "{HELP}: {}", host.log());
 }
 
 /// It is executed anew, and `execve(2)` lets everybody in again.

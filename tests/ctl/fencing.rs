@@ -89,11 +89,15 @@ fn no_token_is_valid_by_the_word_of_one_server() {
         let said = scope.spawn(check);
         // Its session; from here on the follower is alone.
         is_opened.recv().unwrap();
-        others.iter().for_each(|server| server.pause());
+        for server in others {
+            server.pause();
+        }
         cut_off.send(()).unwrap();
         said.join().unwrap()
     });
-    others.iter().for_each(|server| server.resume());
+    for server in others {
+        server.resume();
+    }
     assert_eq!(said.code, 2, "{said:?}");
     let reads = [request::GET_DATA, request::GET_CHILDREN2];
     assert!(link.forwarded().iter().filter(|kind| reads.contains(kind)).count() > 2, "{:?}", link.forwarded());
