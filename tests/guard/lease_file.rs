@@ -18,6 +18,9 @@ use crate::subject::{GRANT, LONG, News, Process, SHORT, Setting, deadlines, now,
 /// Says where the lease is, and lives until it is killed.
 const TELLS: &str = r#"echo "$ZK_LEADER_LEASE"; trap "" TERM; exec 9>"$ALIVE"; while :; do sleep 1000 & wait; done"#;
 
+/// The same, without a child that would outlive all three of our processes.
+const DIES_WITH_THE_GUARD: &str = r#"echo "$ZK_LEADER_LEASE"; exec sleep 1000"#;
+
 /// With a runtime directory for named files.
 fn setting(contain: Contain, arguments: &[&str]) -> (Setting, TempDir) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -192,7 +195,7 @@ pub fn a_lease_file_that_root_truncates_is_mended_by_the_next_order() {
 }
 
 pub fn a_lease_file_of_processes_that_were_all_killed_ends_by_itself_and_is_removed_by_the_next() {
-    let (setting, directory) = setting(Contain::Subreaper, &["sh", "-c", TELLS]);
+    let (setting, directory) = setting(Contain::Subreaper, &["sh", "-c", DIES_WITH_THE_GUARD]);
     let mut subject = setting.run();
     let lease = deadlines(SHORT);
     subject.start_under(lease);
