@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use self::service::Rows;
 use crate::config::Config;
+use crate::config::auxiliary::Auxiliary;
 use crate::core::lease::{connection_timeout, lease_for, wait_for};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause};
 use crate::core::time::Timestamp;
@@ -235,11 +236,24 @@ fn auxiliary_commands(config: &Config) -> Rows {
         let when = "before the command, after a term that did not end cleanly";
         rows.push(("fence command", format!("{}; {when}; killed after {limit}", printable(&fence.command))));
     }
+    rows.extend(steps(config));
     if let Some(hook) = &config.auxiliary.hook {
         let delay = "the last ones delay our exit by at most that";
         rows.push(("hook", format!("{}; killed after {}; {delay}", printable(&hook.command), length(hook.timeout))));
     }
     rows
+}
+
+fn steps(config: &Config) -> Rows {
+    let Auxiliary { before_start, after_stop, .. } = &config.auxiliary;
+    let steps = [
+        ("before the first start", before_start, "if it fails, the command is not started"),
+        ("after the stop", after_stop, "the release waits for it"),
+    ];
+    let given = steps.into_iter().filter_map(|(name, step, then)| Some((name, step.as_ref()?, then)));
+    let row =
+        |command: &str, limit| format!("{}; killed after {}, or with the lease", printable(command), length(limit));
+    given.map(|(name, step, then)| (name, format!("{}; {then}", row(&step.command, step.timeout)))).collect()
 }
 
 /// A word quoted for a shell.

@@ -20,7 +20,7 @@ use crate::config::fixed;
 use crate::config::load::{REJOINED, RELEASER};
 use crate::core::machine;
 use crate::core::order::Slot;
-use crate::core::settings::{Guarantee, Preparations, Service};
+use crate::core::settings::{Guarantee, Preparations, Service, StepLimits};
 use crate::guard::command::environment::Identity;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
@@ -65,9 +65,9 @@ fn identity(config: &Config) -> Identity {
 }
 
 pub fn auxiliary_commands(config: &Config) -> auxiliary::Settings {
-    let Auxiliary { hook, health, eligible, fence, .. } = config.auxiliary.clone();
+    let Auxiliary { hook, health, eligible, fence, before_start, after_stop, .. } = config.auxiliary.clone();
     let eligible = eligible.map(|command| (command, config.service.stand_back));
-    auxiliary::Settings { identity: identity(config), hook, health, eligible, fence }
+    auxiliary::Settings { identity: identity(config), hook, health, eligible, fence, before_start, after_stop }
 }
 
 /// Under at-least-one, a process tree does not prove that the wait was over, so the releaser must not free the record.
@@ -164,6 +164,10 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
         stop_timeout: config.stop_timeout,
         service: Service { start_deadline: config.service.start_deadline.filter(|_| is_first), ..config.service },
         preparations: Preparations { fences: config.auxiliary.fence.is_some(), marks: config.once.is_some() },
+        steps: StepLimits {
+            before_start: config.auxiliary.before_start.as_ref().map(|step| step.timeout),
+            after_stop: config.auxiliary.after_stop.as_ref().map(|step| step.timeout),
+        },
         instance,
     }
 }
@@ -235,13 +239,14 @@ fn systemd(config: &Config) -> Option<systemd::Settings> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
     let watchdog = number("WATCHDOG_USEC").filter(|micros| *micros > 0 && is_ours).map(Duration::from_micros);
-    let hooks = config.auxiliary.hook.as_ref().map_or(Duration::ZERO, |hook| hook.timeout);
+    let Auxiliary { hook, after_stop, .. } = &config.auxiliary;
+    let last = [hook, after_stop].into_iter().flatten().map(|last| last.timeout).sum();
     match Socket::to(&name) {
         Ok(socket) => Some(systemd::Settings {
             socket,
             ready_on: config.monitoring.ready_on,
             watchdog,
-            stop_limit: config.stop_timeout.saturating_add(hooks),
+            stop_limit: config.stop_timeout.saturating_add(last),
         }),
         Err(error) => {
             tracing::warn!("NOTIFY_SOCKET {} cannot be used: {error}", quoted(&name.to_string_lossy()));

@@ -39,7 +39,7 @@ need_rust
 say "ZooKeeper $version: $(basename "$folder"/zookeeper-3*.jar)"
 if [ $# -eq 0 ]; then
     set -- --no-fail-fast --test test_kit --test zookeeper_layer --test ctl \
-        --test election --test access --test jobs --test operations --test packaging
+        --test election --test access --test jobs --test operations --test packaging --test steps
     # The ensemble in memory is like 3.8 and like 3.9.
     [ "$version" = 3.4 ] || set -- "$@" --test fidelity
 fi

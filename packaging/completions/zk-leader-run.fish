@@ -62,6 +62,10 @@ complete -c zk-leader-run -l eligible-cmd -d 'Shell command; exit status 0: this
 complete -c zk-leader-run -l eligible-timeout -d 'Longest eligibility command; then it refuses' -r
 complete -c zk-leader-run -l fence-cmd -d 'Shell command that fences a leader that did not release' -r
 complete -c zk-leader-run -l fence-timeout -d 'Longest fence command; then it fails' -r
+complete -c zk-leader-run -l before-start -d 'Shell command to run before the command is first started' -r
+complete -c zk-leader-run -l before-start-timeout -d 'Longest --before-start; then it fails' -r
+complete -c zk-leader-run -l after-stop -d 'Shell command to run when the command\'s tree is dead' -r
+complete -c zk-leader-run -l after-stop-timeout -d 'Longest --after-stop; then it is killed' -r
 complete -c zk-leader-run -l hook -d 'Shell command to run at every change of our role' -r
 complete -c zk-leader-run -l hook-timeout -d 'Longest hook; then it is killed' -r
 complete -c zk-leader-run -l http -d 'Serve health, status and metrics at this address [default: nowhere]' -r
@@ -88,4 +92,4 @@ complete -c zk-leader-run -l print-config -d 'Print every setting and where it c
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --before-start --before-start-timeout --after-stop --after-stop-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

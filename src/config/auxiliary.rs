@@ -1,4 +1,4 @@
-//! The auxiliary commands: hook, health, eligibility and fencing.
+//! The auxiliary commands: hook, health, eligibility, fencing, and the steps around the command.
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
@@ -18,23 +18,23 @@ pub struct Auxiliary {
     pub eligible: Option<AuxiliaryCommand>,
     /// `--fence-cmd`.
     pub fence: Option<AuxiliaryCommand>,
+    /// `--before-start`.
+    pub before_start: Option<AuxiliaryCommand>,
+    /// `--after-stop`.
+    pub after_stop: Option<AuxiliaryCommand>,
     /// Settings without effect.
     pub(super) notices: Vec<String>,
 }
 
 pub(super) fn read(layers: &Layers) -> Result<Auxiliary, ConfigError> {
     let mut notices = Vec::new();
-    let hook = auxiliary_command(&mut notices, layers.given("hook")?, &layers.required("hook-timeout")?, "--hook")?;
+    let hook = timed(&mut notices, layers, "--hook", "hook-timeout")?;
     let health = health(&mut notices, layers)?;
-    let eligible = auxiliary_command(
-        &mut notices,
-        layers.given("eligible-cmd")?,
-        &layers.required("eligible-timeout")?,
-        "--eligible-cmd",
-    )?;
-    let fence =
-        auxiliary_command(&mut notices, layers.given("fence-cmd")?, &layers.required("fence-timeout")?, "--fence-cmd")?;
-    Ok(Auxiliary { hook, health, eligible, fence, notices })
+    let eligible = timed(&mut notices, layers, "--eligible-cmd", "eligible-timeout")?;
+    let fence = timed(&mut notices, layers, "--fence-cmd", "fence-timeout")?;
+    let before_start = timed(&mut notices, layers, "--before-start", "before-start-timeout")?;
+    let after_stop = timed(&mut notices, layers, "--after-stop", "after-stop-timeout")?;
+    Ok(Auxiliary { hook, health, eligible, fence, before_start, after_stop, notices })
 }
 
 fn health(
@@ -66,6 +66,15 @@ fn count(setting: &Setting) -> Result<u32, ConfigError> {
         Ok(count) if count > 0 && setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
         _ => Err(setting.refused("is not a number of failures; write 1, 2, 3 or more")),
     }
+}
+
+fn timed(
+    notices: &mut Vec<String>,
+    layers: &Layers,
+    option: &'static str,
+    timeout: &'static str,
+) -> Result<Option<AuxiliaryCommand>, ConfigError> {
+    auxiliary_command(notices, layers.given(option.trim_start_matches('-'))?, &layers.required(timeout)?, option)
 }
 
 fn auxiliary_command(

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{Candidacy, Grounds, LastRun, Nonce, SessionNumber};
 use super::lease::TimingError;
-use super::order::{ChildStatus, Grant, Order, Slot};
+use super::order::{ChildStatus, Deadlines, Grant, Order, Slot};
+use super::settings::StepKind;
+use super::time::Timestamp;
 
 /// The content of a write to the lease record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +58,15 @@ pub enum Action {
     Fence { grant: Grant },
     /// Kill the fence command; its answer is no longer needed.
     EndFence,
+    /// Run a step around the command. Its guard ends its whole tree by these deadlines. It is answered by `StepEnded` with
+    /// this grant's token.
+    RunStep { step: StepKind, grant: Grant, why: Why, deadlines: Deadlines },
+    /// A renewal was acknowledged: move the deadlines of the running step.
+    ExtendStep { step: StepKind, deadlines: Deadlines },
+    /// SIGTERM to the running step now, SIGKILL to its whole tree at `by`, or at its `kill_at` if that comes sooner.
+    StopStep { step: StepKind, by: Timestamp },
+    /// This step is left out, because the lease ended first.
+    SkipStep { step: StepKind },
     /// Send an order to the guard.
     Guard(Order),
     /// Kill the guard, which does not act on its orders (stopped?). Its end is then reported as usual.
@@ -82,7 +93,7 @@ pub enum PhaseName {
 }
 
 /// The reason for a change of phase.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Why {
     /// First in line; the record is ours; the previous lease must run out first.
     TookOver,
@@ -126,6 +137,8 @@ pub enum Why {
     Duplicate,
     /// The fence command failed, or took too long.
     FenceFailed,
+    /// The command of `--before-start` failed, or took too long.
+    BeforeStartFailed,
     /// The health command failed too often, or has not succeeded yet.
     Unhealthy,
     /// Another client asked the holder to yield, by Curator's revocation.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::order::{CandidateName, Report, Slot};
+use super::settings::StepKind;
 use super::time::Timestamp;
 
 /// One `ZooKeeper` session of this process: 1, 2, 3, … Not the server's session id.
@@ -122,6 +123,17 @@ pub enum Ineligibility {
     HandingOver,
 }
 
+/// How a step around the command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StepOutcome {
+    /// With status 0.
+    Succeeded,
+    /// With another status, or killed.
+    Failed,
+    /// Its guard died, so it cannot be run again.
+    GuardGone,
+}
+
 /// A definite refusal by the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Denial {
@@ -134,7 +146,7 @@ pub enum Denial {
 }
 
 /// Why the servers refuse us until an administrator changes something.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Grounds {
     /// Wrong credentials, or none where some are required.
     Credentials,
@@ -196,6 +208,8 @@ pub enum Event {
 
     /// The fence command of the term with this token has ended. `is_fenced`: it succeeded in time.
     Fenced { token: i64, is_fenced: bool },
+    /// A step of the term with this token has ended, and the last process of its tree is gone.
+    StepEnded { step: StepKind, token: i64, outcome: StepOutcome },
     /// This reason for ineligibility begins, or (`on` false) ends.
     Ineligible { reason: Ineligibility, on: bool },
 

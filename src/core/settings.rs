@@ -77,6 +77,24 @@ pub struct Preparations {
     pub marks: bool,
 }
 
+/// A step around the command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StepKind {
+    /// `--before-start`: before the first start of a term. If it fails, this process does not lead.
+    BeforeStart,
+    /// `--after-stop`: at the end of a term, when the tree is empty, before the release.
+    AfterStop,
+}
+
+/// How long each step around the command may take; `None`: there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StepLimits {
+    /// `--before-start-timeout`.
+    pub before_start: Option<Duration>,
+    /// `--after-stop-timeout`.
+    pub after_stop: Option<Duration>,
+}
+
 /// `--on-loss`: what follows when leadership is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnLoss {

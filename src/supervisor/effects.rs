@@ -1,6 +1,6 @@
 //! Carries out the machine's actions, one arm each, without waiting.
 
-use super::auxiliary::AuxiliaryCommands;
+use super::auxiliary::{AuxiliaryCommands, skip_step};
 use super::command_guard::CommandGuard;
 use crate::core::action::{Action, ExitReason};
 use crate::core::order::Order;
@@ -44,6 +44,10 @@ impl Effects {
             }
             Action::Fence { grant } => self.auxiliary.begin_fence(grant, self.election.unfenced()),
             Action::EndFence => self.auxiliary.end_fence(),
+            Action::RunStep { step, grant, why, deadlines } => self.auxiliary.begin_step(step, &grant, why, deadlines),
+            Action::ExtendStep { step, deadlines } => self.auxiliary.extend_step(step, deadlines),
+            Action::StopStep { step, by } => self.auxiliary.stop_step(step, by),
+            Action::SkipStep { step } => skip_step(step),
             Action::Guard(order @ Order::Start { grant, .. }) => {
                 self.election.settle();
                 self.auxiliary.command_starts(grant);

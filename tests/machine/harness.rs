@@ -67,7 +67,7 @@ impl Supervisor {
                 (memory.version, memory.term) = (conditions.record, conditions.term);
             }
             Action::Guard(Order::Start { run, grant, .. }) => (memory.run, memory.token) = (run, grant.token),
-            Action::Fence { grant } => memory.token = grant.token,
+            Action::Fence { grant } | Action::RunStep { grant, .. } => memory.token = grant.token,
             _ => {}
         }
     }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zk_leader_run::core::event::{Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, View};
+use zk_leader_run::core::event::{
+    Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, StepOutcome, View,
+};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::restart::Rules;
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepKind, StepLimits};
 use zk_leader_run::core::time::Timestamp;
 
 use crate::harness::Memory;
@@ -89,6 +91,7 @@ pub fn settings(text: &str) -> Settings {
         stop_timeout: said.duration("stop-timeout").unwrap_or(Duration::from_secs(10)),
         service: service(&said),
         preparations: Preparations { fences: said.words.contains(&"fences"), marks: said.words.contains(&"marks") },
+        steps: StepLimits { before_start: said.duration("before-start"), after_stop: said.duration("after-stop") },
         instance: INSTANCE,
     }
 }
@@ -186,6 +189,10 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
             let token = said.number("token").unwrap_or(memory.token);
             return Some(Event::Fenced { token, is_fenced: said.word(0) == "well" });
         }
+        "step-ended" => {
+            let token = said.number("token").unwrap_or(memory.token);
+            return Some(Event::StepEnded { step: step(said.word(0)), token, outcome: outcome(said.word(1)) });
+        }
         "barred" | "unbarred" => {
             return Some(Event::Ineligible { reason: bar(said.word(0)), on: said.name == "barred" });
         }
@@ -228,6 +235,23 @@ fn bar(word: &str) -> Ineligibility {
         "disabled" => Ineligibility::Disabled,
         "handing-over" => Ineligibility::HandingOver,
         _ => panic!("unknown bar: {word}"),
+    }
+}
+
+fn step(word: &str) -> StepKind {
+    match word {
+        "before-start" => StepKind::BeforeStart,
+        "after-stop" => StepKind::AfterStop,
+        _ => panic!("unknown step: {word}"),
+    }
+}
+
+fn outcome(word: &str) -> StepOutcome {
+    match word {
+        "well" => StepOutcome::Succeeded,
+        "badly" => StepOutcome::Failed,
+        "guard-gone" => StepOutcome::GuardGone,
+        _ => panic!("unknown outcome: {word}"),
     }
 }
 

@@ -49,6 +49,12 @@ pub fn action(action: &Action) -> String {
         }
         Action::Fence { grant } => format!("fence token={}", grant.token),
         Action::EndFence => "end-fence".to_string(),
+        Action::RunStep { step, grant, why, deadlines } => {
+            format!("run {} {} token={} why={}", words(step), until(deadlines), grant.token, words(why))
+        }
+        Action::ExtendStep { step, deadlines } => format!("extend {} {}", words(step), until(deadlines)),
+        Action::StopStep { step, by } => format!("stop {} by={}", words(step), seconds(*by)),
+        Action::SkipStep { step } => format!("skip {}", words(step)),
         Action::Guard(order) => ordered(order),
         Action::EndGuard => "end-guard".to_string(),
         Action::EndOrphans => "end-orphans".to_string(),

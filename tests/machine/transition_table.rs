@@ -43,6 +43,10 @@ const FENCING: &[&str] = &[
     "4.9 took-over",
 ];
 
+/// Elected, `--before-start` runs.
+const BEFORE_START: &[&str] =
+    &["before-start=9s,after-stop=2s", "0 ticked", "0 connected", "0.1 seen first record=5 free", "0.1 took-over"];
+
 fn after(before: &[&'static str], more: &[&'static str]) -> Vec<&'static str> {
     before.iter().chain(more).copied().collect()
 }
@@ -53,7 +57,26 @@ type Situation = (&'static str, &'static str, Vec<&'static str>);
 fn situations() -> Vec<Situation> {
     let mut situations = before_the_stop();
     situations.extend(from_the_stop_on());
+    situations.extend(around_the_command());
     situations
+}
+
+fn around_the_command() -> Vec<Situation> {
+    let ran = after(BEFORE_START, &["0.2 step-ended before-start well", "0.2 started"]);
+    let lost = after(&ran, &["0.6 ticked", "2.86 ticked"]);
+    vec![
+        ("preparing: before the start", "0.3", BEFORE_START.to_vec()),
+        ("preparing: before the start, renewing", "0.7", after(BEFORE_START, &["0.6 ticked"])),
+        ("stopping before the start", "0.3", after(BEFORE_START, &["0.2 stop-requested"])),
+        ("stopping before the start for lack of a lease", "3.5", after(BEFORE_START, &["0.6 ticked", "3.47 ticked"])),
+        ("stopping: after the command's own end", "0.3", after(&ran, &["0.3 tree-ended exited:0 its-own"])),
+        (
+            "stopping: after a requested stop, renewing",
+            "0.7",
+            after(&ran, &["0.3 stop-requested", "0.3 tree-ended signaled:15 ordered", "0.6 ticked"]),
+        ),
+        ("stopping: after a loss", "2.95", after(&lost, &["2.9 tree-ended signaled:15 deadline"])),
+    ]
 }
 
 fn before_the_stop() -> Vec<Situation> {
@@ -162,6 +185,12 @@ const EVENTS: &[&str] = &[
     "unanswered release",
     "fenced well",
     "fenced badly",
+    "step-ended before-start well",
+    "step-ended before-start badly",
+    "step-ended before-start guard-gone",
+    "step-ended after-stop well",
+    "step-ended after-stop badly",
+    "step-ended after-stop guard-gone",
     "barred unhealthy",
     "unbarred unhealthy",
     "barred disabled",
@@ -193,7 +222,7 @@ fn stale(event: &str) -> Option<String> {
         "taken" | "started" | "stopping" | "command-ended" | "tree-ended" | "stuck" => "run=0",
         "seen" | "observed" | "line-changed" | "record-changed" | "took-over" | "renewed" | "released" | "denied"
         | "unanswered" | "marked" => "candidacy=0",
-        "fenced" => "token=0",
+        "fenced" | "step-ended" => "token=0",
         _ => return None,
     };
     let (head, rest) = event.split_once(' ').unwrap_or((event, ""));
@@ -226,7 +255,7 @@ fn stage_after(story: &[&str], when: Duration) -> Supervisor {
         [settings, story @ ..] if !settings.contains(' ') => (*settings, story),
         story => ("", story),
     };
-    let mut stage = Supervisor::new(&parse::settings(&format!("settings {settings}")));
+    let mut stage = Supervisor::new(&parse::settings(&format!("settings {}", settings.replace(',', " "))));
     for line in story {
         let (at_text, event) = line.split_once(' ').unwrap();
         stage.tell(at(at_text), event);

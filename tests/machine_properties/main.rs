@@ -4,6 +4,7 @@
 mod onlooker;
 #[path = "../support/replacement.rs"]
 mod replacement;
+mod steps;
 mod stream;
 
 use std::time::Duration;
@@ -13,7 +14,7 @@ use zk_leader_run::core::event::Event;
 use zk_leader_run::core::lease::{Timing, Wishes};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::restart::Rules;
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
 use onlooker::{Breach, Counts, Onlooker};
@@ -49,6 +50,10 @@ fn settings(choice: u16) -> Settings {
             ..Service::default()
         },
         preparations: Preparations { fences: choice & 0x28 == 0x28, marks: choice & 0x44 == 0x44 },
+        steps: StepLimits {
+            before_start: (choice & 0x3000 == 0x3000).then_some(Duration::from_secs(6)),
+            after_stop: (choice & 0x6000 == 0x6000).then_some(Duration::from_secs(1)),
+        },
         instance: INSTANCE,
     }
 }
@@ -65,6 +70,7 @@ fn breaches(choice: u16, slots: u16, stream: &[(u64, Telling)]) -> Vec<Breach> {
     let usable = settings.wishes.max_pause.unwrap_or(timing.usable());
     let counts = if timing.needs_two_writes() { Counts::LastButOne } else { Counts::Last };
     let mut onlooker = Onlooker::new(settings.guarantee, usable, counts);
+    onlooker.steps.limits = settings.steps;
     onlooker.ids.slots = slots;
     let mut nanos = 0;
     let mut machine = Machine::new(settings, moment(nanos));
@@ -155,6 +161,11 @@ proptest! {
     #[test]
     fn one_request_of_a_candidacy_is_under_way_and_each_sending_has_its_own_nonce(choice in any::<u16>(), stream in streams()) {
         never(&["one request", "nonce"], choice, &stream)?;
+    }
+
+    #[test]
+    fn steps_run_alone_under_the_lease_and_end_before_the_release(choice in any::<u16>(), stream in streams()) {
+        never(&["steps", "I2", "I3", "I4", "I5", "busy loop"], choice | 0x7000, &stream)?;
     }
 
     #[test]

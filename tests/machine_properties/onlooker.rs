@@ -9,6 +9,7 @@ use zk_leader_run::core::order::{Deadlines, Order, Report, RunId, Slot};
 use zk_leader_run::core::settings::Guarantee;
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
+use crate::steps::Steps;
 use crate::stream::{INSTANCE, Ids};
 
 /// What was broken, by the number of the invariant or a name.
@@ -26,7 +27,8 @@ pub enum Counts {
 pub struct Onlooker {
     pub ids: Ids,
     pub breaches: Vec<Breach>,
-    guarantee: Guarantee,
+    pub steps: Steps,
+    pub guarantee: Guarantee,
     usable: Duration,
     counts: Counts,
     /// When the acknowledged writes of this tenure were sent: the newest, and the one before.
@@ -53,6 +55,7 @@ impl Onlooker {
         Self {
             ids: Ids::default(),
             breaches: Vec::new(),
+            steps: Steps::default(),
             guarantee,
             usable,
             counts,
@@ -69,11 +72,20 @@ impl Onlooker {
         }
     }
 
-    fn breach(&mut self, what: &'static str, text: String) {
+    pub fn breach(&mut self, what: &'static str, text: String) {
         self.breaches.push((what, text));
     }
 
+    pub fn has_run(&self) -> bool {
+        self.alive.is_some()
+    }
+
+    pub fn wait_is_over(&self, now: Now) -> bool {
+        self.guarantee == Guarantee::AtLeastOne || now.observer >= self.not_before
+    }
+
     pub fn sees_event(&mut self, now: Now, event: &Event) {
+        self.sees_step_end(now, event);
         match *event {
             Event::Guard(Report::TreeEnded { run, .. }) => self.tree_ended(now, Some(run)),
             Event::GuardGone => self.guard_gone = true,
@@ -131,9 +143,19 @@ impl Onlooker {
     fn tree_ended(&mut self, now: Now, run: Option<RunId>) {
         if self.alive.is_some_and(|(alive, _)| run.is_none_or(|run| run == alive)) {
             self.alive = None;
-            let nonce = Nonce { instance: INSTANCE, sending: self.ids.sending };
-            self.finished = (now.observer >= self.not_before).then_some(nonce);
+            self.is_finished(now);
         }
+    }
+
+    /// No tree lives under our record any more.
+    pub fn is_finished(&mut self, now: Now) {
+        let nonce = Nonce { instance: INSTANCE, sending: self.ids.sending };
+        self.finished = (now.observer >= self.not_before).then_some(nonce);
+    }
+
+    /// From now on a tree may live under our record.
+    pub fn begins_anew(&mut self) {
+        self.finished = None;
     }
 
     fn sees_record(&mut self, now: Now, record: Record) {
@@ -147,11 +169,12 @@ impl Onlooker {
         }
         for action in actions {
             self.sees_withdrawal(now, action);
+            self.sees_step(now, action);
             match *action {
                 Action::Guard(order) => self.sees_order(now, order),
                 Action::Connect { session } => {
                     // Whatever was asked in the one before, nobody waits for any more.
-                    (self.ids.session, self.ids.pending, self.sighting) = (session.0, None, None);
+                    (self.ids.session, self.ids.pending) = (session.0, None);
                 }
                 Action::Fence { grant } => self.ids.token = grant.token,
                 Action::Announce(Transition { to: PhaseName::Stopping, why, .. }) => {
@@ -311,7 +334,7 @@ impl Onlooker {
     }
 
     /// A lease counts from a sending.
-    fn bounded(&mut self, deadlines: Deadlines) {
+    pub fn bounded(&mut self, deadlines: Deadlines) {
         let usable = self.usable;
         let overstretched = |sent_at: &Timestamp| deadlines.kill_at > sent_at.after(usable);
         if let Some(sent_at) = self.ids.sent_at.filter(overstretched) {

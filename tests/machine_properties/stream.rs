@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use zk_leader_run::core::event::{
-    Candidacy, Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, SessionNumber, View,
+    Candidacy, Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, SessionNumber,
+    StepOutcome, View,
 };
 use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
+use zk_leader_run::core::settings::StepKind;
 use zk_leader_run::core::time::Timestamp;
 
 pub const INSTANCE: u64 = 7;
@@ -43,6 +45,8 @@ pub struct Ids {
     pub sent_at: Option<Timestamp>,
     pub version: i32,
     pub token: i64,
+    /// The step whose tree may live, and its term.
+    pub step: Option<(StepKind, i64)>,
     /// How many leaders there are.
     pub slots: u16,
     /// The slot that was taken over last, and the one that was asked for last.
@@ -74,6 +78,7 @@ impl Telling {
             (Self::Success { record }, Some(request)) => Some(success(ids, request, record, now)),
             (Self::Denied(denial), Some(request)) => Some(Event::Denied { candidacy, request, denial }),
             (Self::Unanswered, Some(request)) => Some(Event::Unanswered { candidacy, request }),
+            (Self::Success { record }, None) if ids.step.is_some() => ids.step.map(|step| step_ended(step, record)),
             (Self::Success { .. }, None) => {
                 let negotiated = Duration::from_secs(4);
                 Some(Event::Connected { session: SessionNumber(ids.session), negotiated })
@@ -189,8 +194,19 @@ fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
         [Ineligibility::Unhealthy, Ineligibility::Ineligible, Ineligibility::HandingOver, Ineligibility::Disabled]
             [usize::from(place & 3)];
     match kind % 28 {
+        25 => step_ended((StepKind::AfterStop, ids.token - i64::from(place & 1)), record),
+        24 if ids.step.is_some() => step_ended(ids.step.unwrap(), record),
         22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },
         23 => Event::Ineligible { reason: bar, on: true },
         _ => Event::Ineligible { reason: bar, on: false },
     }
+}
+
+fn step_ended((step, token): (StepKind, i64), record: u8) -> Event {
+    let outcome = match record {
+        0..=180 => StepOutcome::Succeeded,
+        181..=250 => StepOutcome::Failed,
+        _ => StepOutcome::GuardGone,
+    };
+    Event::StepEnded { step, token, outcome }
 }

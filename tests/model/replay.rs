@@ -102,6 +102,7 @@ fn settings(host: usize) -> Settings {
         stop_timeout: UNIT / 4,
         service: Service::default(),
         preparations: Preparations::default(),
+        steps: zk_leader_run::core::settings::StepLimits::default(),
         instance: host as u64 + 1,
     }
 }

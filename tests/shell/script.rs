@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine;
 use zk_leader_run::core::restart::Rules;
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits};
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
@@ -215,6 +215,7 @@ impl Script {
                 ..Service::default()
             },
             preparations: Preparations { fences: false, marks: self.is_cron },
+            steps: StepLimits::default(),
             instance,
         }
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use zk_leader_run::core::action::PhaseName;
-use zk_leader_run::core::event::{Denial, Event};
+use zk_leader_run::core::event::{Denial, Event, StepOutcome};
 use zk_leader_run::core::order::Report;
+use zk_leader_run::core::settings::StepKind;
 
 pub const PHASES: [PhaseName; 8] = [
     PhaseName::Following,
@@ -109,6 +110,11 @@ fn name_of(event: &Event) -> &'static str {
         Event::Marked { is_fresh: false, .. } => "duplicate",
         Event::Released { .. } => "released",
         Event::Fenced { .. } => "fenced",
+        Event::StepEnded { outcome: StepOutcome::GuardGone, .. } => "step-guard-gone",
+        Event::StepEnded { step: StepKind::BeforeStart, outcome: StepOutcome::Succeeded, .. } => "before-start-well",
+        Event::StepEnded { step: StepKind::BeforeStart, .. } => "before-start-badly",
+        Event::StepEnded { outcome: StepOutcome::Succeeded, .. } => "after-stop-well",
+        Event::StepEnded { .. } => "after-stop-badly",
         Event::Ineligible { on: true, .. } => "barred",
         Event::Ineligible { on: false, .. } => "unbarred",
         Event::IdTaken => "id-taken",

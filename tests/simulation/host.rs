@@ -16,6 +16,7 @@ use crate::ensemble::{Candidate, SessionKey};
 use crate::rng::Rng;
 use crate::runs::Slot;
 use crate::script::HostPlan;
+use crate::steps::StepGuards;
 
 /// What is wrong on a host, and until when.
 #[derive(Clone, Copy, Default, Debug)]
@@ -125,6 +126,7 @@ pub struct Instance {
     pub awaited: Option<(Candidacy, Request)>,
     pub guard: Guard,
     pub tree: Option<Tree>,
+    pub steps: StepGuards,
     pub stops_requested: u32,
     /// What it was called for.
     pub slot: Slot,
@@ -159,6 +161,7 @@ impl Instance {
                 report_arrives_at: 0,
             },
             tree: None,
+            steps: StepGuards::default(),
             stops_requested: 0,
             slot,
             ended: None,

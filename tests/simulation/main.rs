@@ -33,6 +33,7 @@ mod rng;
 mod runs;
 mod script;
 mod sessions;
+mod steps;
 mod supervising;
 mod verdict;
 mod waits;
@@ -130,8 +131,10 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
             assert!(coverage.visits(phase, event) > 0, "{event} was never read in {phase:?}");
         }
     }
-    assert!(coverage.visits(PhaseName::Stopping, "orphans-ended") > 0);
-    for event in ["marked", "duplicate", "fenced"] {
+    for event in ["orphans-ended", "before-start-badly", "after-stop-well", "after-stop-badly", "step-guard-gone"] {
+        assert!(coverage.visits(PhaseName::Stopping, event) > 0, "{event} was never read in a stop");
+    }
+    for event in ["marked", "duplicate", "fenced", "before-start-well", "before-start-badly", "step-guard-gone"] {
         assert!(coverage.visits(PhaseName::Preparing, event) > 0, "{event} was never read in time");
     }
     for phase in [PhaseName::Following, PhaseName::Waiting, PhaseName::Preparing, PhaseName::Leading, PhaseName::Paused]

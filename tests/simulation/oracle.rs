@@ -53,6 +53,22 @@ impl Oracle {
         (self.newest_token, self.newest_instance) = (tree.token, Some(newest));
     }
 
+    /// A step runs under the lease, as a command does.
+    pub fn step_spawned(
+        &mut self,
+        instances: &[Instance],
+        hosts: &[Host],
+        newest: usize,
+        now: Real,
+        guarantee: Guarantee,
+    ) {
+        let other = running_tree(instances, hosts, now);
+        let fits = |other: &usize| guarantee == Guarantee::AtMostOne || *other == newest;
+        if let Some(other) = other.filter(fits) {
+            self.fail(format!("instance {newest} runs a step while a tree of instance {other} lives"));
+        }
+    }
+
     /// I8: whoever frees the record knows that no tree lives.
     pub fn freed(&mut self, instances: &[Instance], hosts: &[Host], now: Real, guarantee: Guarantee) {
         if guarantee == Guarantee::AtLeastOne {
@@ -94,7 +110,7 @@ impl Oracle {
         at_most_once: bool,
     ) {
         let this = &instances[instance];
-        let lives = this.has_tree();
+        let lives = this.has_tree() || this.steps.live();
         match action {
             Action::Guard(Order::Start { deadlines, .. }) if now.lease >= deadlines.stop_at => {
                 self.fail(format!("I2: instance {instance} starts without runway"));
@@ -111,6 +127,7 @@ impl Oracle {
             }
             // What survives SIGKILL is not waited for, once its lease is over.
             Action::Connect { .. } if this.tree.as_ref().is_some_and(|tree| now.lease > tree.kill_at) => {}
+            Action::Connect { .. } if !this.has_tree() && this.steps.are_over(now.lease) => {}
             Action::Connect { .. } | Action::Release { .. } | Action::Exit(_) if lives && at_most_once => {
                 self.fail(format!("I4: instance {instance} withdraws while its tree lives: {action:?}"));
             }
@@ -148,7 +165,8 @@ fn asks(action: &Action) -> Option<Candidacy> {
 fn running_tree(instances: &[Instance], hosts: &[Host], now: Real) -> Option<usize> {
     instances.iter().position(|instance| {
         let awake = now >= hosts[instance.host].suspended_until;
-        awake && instance.tree.as_ref().is_some_and(|tree| tree.lives() && !tree.is_excused(now))
+        let runs = instance.tree.as_ref().is_some_and(|tree| tree.lives() && !tree.is_excused(now));
+        awake && (runs || instance.steps.run())
     })
 }
 

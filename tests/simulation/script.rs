@@ -6,7 +6,7 @@ use zk_leader_run::core::event::Ineligibility;
 use zk_leader_run::core::lease::{Timing, Wishes};
 use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::restart::{RestartOn, Rules};
-use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service};
+use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::rng::Rng;
@@ -158,6 +158,11 @@ impl Script {
         let hosts = hosts.into_iter().map(|host| host.of_jobs(once).beside_others(is_shared));
         let hosts: Vec<HostPlan> =
             hosts.map(|host| if has_ranks { host.of_rank(&mut company) } else { host }).collect();
+        let mut around = Rng::new(seed, 3);
+        let hosts = match around.chance(30) {
+            true => hosts.into_iter().map(|host| host.with_steps(&mut around)).collect(),
+            false => hosts,
+        };
         let longest = hosts.iter().map(|host| host.session_timeout.as_nanos() as Real).max().unwrap_or(0);
         let healed_at = rng.between(longest, 4 * longest);
         let mut steps: Vec<Step> =
@@ -245,6 +250,7 @@ fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration)
         stop_timeout: Duration::from_millis(rng.between(200, 10_000)),
         service: draw_service(rng, guarantee),
         preparations: Preparations { fences: rng.chance(25), marks: rng.chance(25) },
+        steps: StepLimits::default(),
         instance: 1,
     }
 }

@@ -107,6 +107,9 @@ impl World {
                 self.tell(instance, Event::Fenced { token: grant.token, is_fenced }, delay);
             }
             Action::EndFence => {}
+            Action::RunStep { .. } | Action::ExtendStep { .. } | Action::StopStep { .. } | Action::SkipStep { .. } => {
+                self.perform_step(instance, action);
+            }
             Action::EndRun { ok, .. } => self.instances[instance].ended = Some(ok),
             Action::Release { candidacy, .. } => {
                 self.mark(Mark::ReleaseSent);
@@ -128,6 +131,9 @@ impl World {
     fn ordered(&mut self, instance: usize, order: Order) {
         if let Order::Stop { .. } = order {
             self.mark(Mark::StopSignalled);
+        }
+        if let Order::Start { grant, .. } = order {
+            self.check_prepared(instance, grant.token);
         }
         self.order(instance, order);
     }
@@ -156,6 +162,7 @@ impl World {
         }
         let delay = self.hosts[host].rng.below(5 * MILLI);
         self.push(self.now + delay, Occurrence::GuardTold { instance, input: Input::SupervisorGone });
+        self.steps_lose_supervisor(instance);
         if self.script.hosts[host].restarted || self.healed || anew {
             let delay = self.hosts[host].rng.between(10 * MILLI, 2 * SECOND);
             self.push(self.now + delay, Occurrence::Restarts { host });
@@ -221,6 +228,7 @@ impl World {
             tree.excused_until = tree.excused_until.max(until);
         }
         self.timer_wakes_up(instance, slept);
+        self.steps_wake_up(instance);
         let delay = self.rng(instance).below(5 * MILLI);
         self.tell(instance, Event::ClockJumped, delay);
         // The guard looks at least every 250 ms of BOOTTIME, which counted on.

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use zk_leader_run::core::event::{Event, Ineligibility, SessionNumber};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::order::{ChildStatus, Order, RunId};
-use zk_leader_run::core::settings::Guarantee;
+use zk_leader_run::core::settings::{Guarantee, StepKind};
 use zk_leader_run::core::time::Now;
 use zk_leader_run::guard::policy::Input;
 
@@ -20,6 +20,7 @@ use crate::release::Releaser;
 use crate::rng::Rng;
 use crate::runs::slot_at;
 use crate::script::{Mark, Script, When};
+use crate::steps::What;
 
 /// Something that is going to happen.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub enum Occurrence {
     CommandEnds { instance: usize, run: RunId, status: ChildStatus },
     TreeDies { instance: usize, run: RunId },
     OrphansDie { instance: usize },
+    Step { instance: usize, kind: StepKind, what: What },
     Serves { call: usize },
     Replies { call: usize, event: Event },
     TimesOut { call: usize },
@@ -165,6 +167,7 @@ impl World {
             | Occurrence::CommandEnds { instance, .. }
             | Occurrence::TreeDies { instance, .. }
             | Occurrence::OrphansDie { instance }
+            | Occurrence::Step { instance, .. }
             | Occurrence::Handshakes { instance, .. }
             | Occurrence::ClientNotices { instance, .. }
             | Occurrence::OrdersCome { instance }
@@ -192,6 +195,7 @@ impl World {
             Occurrence::CommandEnds { instance, run, status } => self.command_ended(instance, run, status),
             Occurrence::TreeDies { instance, run } => self.tree_died(instance, run),
             Occurrence::OrphansDie { instance } => self.orphans_died(instance),
+            Occurrence::Step { instance, kind, what } => self.step_happens(instance, kind, what),
             Occurrence::Serves { call } => self.serve(call),
             Occurrence::Replies { call, event } => self.reply_arrived(call, event),
             Occurrence::TimesOut { call } => self.timed_out(call),

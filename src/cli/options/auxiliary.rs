@@ -7,6 +7,7 @@ use clap::Args;
 const HEALTH: &str = "Health";
 const FENCING: &str = "Fencing";
 const HOOKS: &str = "Hooks";
+const STEPS: &str = "Steps around the command";
 
 /// Options of the hook.
 #[derive(Args, Clone, Debug, Default)]
@@ -94,4 +95,40 @@ pub struct FenceOptions {
     /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, help_heading = FENCING)]
     pub fence_timeout: Option<OsString>,
+}
+
+/// Options of the steps around the command.
+#[derive(Args, Clone, Debug, Default)]
+pub struct StepOptions {
+    /// Shell command to run before the command is first started
+    ///
+    /// It is run by /bin/sh -c each time that this host becomes the leader: after the wait for the previous leader's
+    /// lease, after --fence-cmd and the run marker, before the command; not before a restart. It finds the variables that
+    /// the command gets, and why in ZK_LEADER_WHY. If it fails or takes too long, the command is not started: this host
+    /// hands over, stands back for --stand-back and tries again. What it leaves running in the background is ended with
+    /// it, and what it prints goes to standard error. It must be able to take over what a leader left behind that could
+    /// not run its --after-stop.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = STEPS)]
+    pub before_start: Option<OsString>,
+
+    /// Longest --before-start; then it fails
+    ///
+    /// Its whole tree is killed then, and in any case before the lease ends.
+    #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, help_heading = STEPS)]
+    pub before_start_timeout: Option<OsString>,
+
+    /// Shell command to run when the command's tree is dead
+    ///
+    /// It is run like --before-start, once at the end of each term in which --before-start or the command was started:
+    /// when every process of the command is dead, before the lease is released, so before another host starts anything.
+    /// It is run on a stop request, too. ZK_LEADER_WHY tells why the term ends. Its status changes nothing. If the lease
+    /// has ended first, or this program was killed, it is not run.
+    #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = STEPS)]
+    pub after_stop: Option<OsString>,
+
+    /// Longest --after-stop; then it is killed
+    ///
+    /// Its whole tree is killed then, and in any case before the lease ends. The release waits for it.
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = STEPS)]
+    pub after_stop_timeout: Option<OsString>,
 }

@@ -18,7 +18,7 @@ use clap::{ArgAction, Parser, ValueHint};
 pub use self::access::AccessOptions;
 use self::configuration::ConfigurationOptions;
 use self::configuration::LOG;
-use auxiliary::{FenceOptions, HealthOptions, HookOptions};
+use auxiliary::{FenceOptions, HealthOptions, HookOptions, StepOptions};
 use leaders::LeaderOptions;
 use monitoring::MonitoringOptions;
 use protection::AclOptions;
@@ -221,6 +221,9 @@ pub struct Options {
 
     #[command(flatten)]
     pub fencing: FenceOptions,
+
+    #[command(flatten)]
+    pub steps: StepOptions,
 
     #[command(flatten)]
     pub hooks: HookOptions,

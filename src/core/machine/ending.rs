@@ -64,7 +64,7 @@ impl Machine {
     /// When to give up our place in line although the tree still lives: its lease is over, and SIGKILL does not end it.
     fn withdraws_at(&self) -> Timestamp {
         let lease_over = self.deadlines().filter(|_| !self.at_least_once()).map(|deadlines| deadlines.kill_at);
-        let stands_in_line = matches!(self.link, Link::Open(_)) && !self.standing.is_out && self.run.is_some();
+        let stands_in_line = matches!(self.link, Link::Open(_)) && !self.standing.is_out && self.is_live();
         if stands_in_line {
             self.dead_by.max(lease_over.unwrap_or(Timestamp::ZERO)).after(KILL_LIMIT)
         } else {
@@ -108,17 +108,20 @@ impl Machine {
 
     /// The stop signal now, SIGKILL at `by`.
     pub(super) fn order_stop(&mut self, by: Timestamp) {
-        if let Some(run) = self.run {
-            self.order(Order::Stop { run, by });
-            self.dead_by = self.dead_by.min(by);
+        match (self.run, self.step) {
+            (Some(run), _) => self.order(Order::Stop { run, by }),
+            (None, Some(step)) => self.actions.push(Action::StopStep { step: step.kind, by }),
+            (None, None) => return,
         }
+        self.dead_by = self.dead_by.min(by);
     }
 
     fn order_kill(&mut self, now: Now) {
-        if let Some(run) = self.run {
-            self.order(Order::Kill { run });
-            self.dead_by = self.dead_by.min(now.lease);
+        match self.run {
+            Some(run) => self.order(Order::Kill { run }),
+            None => return self.order_stop(now.lease),
         }
+        self.dead_by = self.dead_by.min(now.lease);
     }
 
     /// When a tree that is stopped before its lease runs out is killed: with the lease. The pause that at-least-once
@@ -129,6 +132,7 @@ impl Machine {
     }
 
     pub(super) fn kill_tree(&mut self, now: Now, why: Why) {
+        self.forfeit();
         self.order_kill(now);
         self.begin_stop(now, self.after_loss(), why, true);
     }
@@ -155,14 +159,16 @@ impl Machine {
         if let Phase::Stopping { after, lapsed: already } = self.phase {
             self.phase = Phase::Stopping { after, lapsed: lapsed || already };
         } else {
+            self.stops_for = why;
             self.enter_phase(now, Phase::Stopping { after, lapsed }, why);
         }
     }
 
-    fn after_loss(&self) -> After {
+    pub(super) fn after_loss(&self) -> After {
+        let has_led = self.held_term.is_some_and(|held| held.has_started);
         match self.settings.on_loss {
-            OnLoss::Rejoin => After::Rejoin,
-            OnLoss::Exit => After::Exit(ExitReason::LeadershipLost),
+            OnLoss::Exit if has_led => After::Exit(ExitReason::LeadershipLost),
+            OnLoss::Rejoin | OnLoss::Exit => After::Rejoin,
         }
     }
 
@@ -171,8 +177,10 @@ impl Machine {
         let exit = After::Exit(ExitReason::StopRequested(None));
         match self.phase {
             Phase::Following => self.depart(now, ExitReason::StopRequested(None), Why::StopRequested),
-            Phase::Waiting | Phase::Preparing { .. } => self.begin_release(now, exit, Why::StopRequested),
-            Phase::Leading | Phase::Paused { .. } => {
+            Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
+                self.begin_release(now, exit, Why::StopRequested);
+            }
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
                 self.order_stop(now.lease.after(self.settings.stop_timeout));
                 self.begin_stop(now, exit, Why::StopRequested, false);
             }
@@ -195,11 +203,14 @@ impl Machine {
 
     /// Stops the tree, then ends the process for `reason`.
     pub(super) fn give_up(&mut self, now: Now, reason: ExitReason, why: Why) {
-        if self.run.is_none() {
-            return self.leave(now, After::Exit(reason), why);
+        let after = After::Exit(reason);
+        if self.run.is_some() {
+            self.stop_tree(now, why, self.stop_by(now));
+        } else if !self.winds_up(now, after, why) {
+            return self.leave(now, after, why);
         }
-        self.stop_tree(now, why, self.stop_by(now));
-        self.phase = Phase::Stopping { after: After::Exit(reason), lapsed: true };
+        self.phase = Phase::Stopping { after, lapsed: true };
+        self.lapse();
     }
 
     pub(super) fn forbidden(&mut self, now: Now, grounds: Grounds) {
@@ -209,34 +220,16 @@ impl Machine {
     /// After a suspend the lease is over: kill the tree first (T25).
     pub(super) fn clock_jumped(&mut self, now: Now) {
         match self.phase {
-            Phase::Waiting | Phase::Preparing { .. } => {
+            Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
                 self.lose_term(now, Why::ClockJumped);
                 self.look_again();
             }
-            Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => self.kill_tree(now, Why::ClockJumped),
+            Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. } => self.kill_tree(now, Why::ClockJumped),
             Phase::Following | Phase::Releasing { .. } | Phase::Done => {}
-        }
-    }
-
-    pub(super) fn guard_gone(&mut self, now: Now) {
-        self.start_by = Timestamp::NEVER;
-        self.guard_gone = true;
-        if self.run.is_none() {
-            return self.begin_release(now, After::Exit(ExitReason::GuardGone), Why::GuardGone);
-        }
-        self.notice_late_guard(now);
-        let (after, why) = self.after_guard();
-        self.actions.push(Action::EndOrphans);
-        self.dead_by = self.dead_by.min(now.lease);
-        self.begin_stop(now, after, why, true);
-        self.phase = Phase::Stopping { after, lapsed: true };
-    }
-
-    pub(super) fn orphans_ended(&mut self, now: Now) {
-        if let (true, Phase::Stopping { after, .. }) = (self.guard_gone, self.phase) {
-            let (_, why) = self.after_guard();
-            self.tree_is_empty(now);
-            self.begin_release(now, after, why);
         }
     }
 
@@ -268,7 +261,7 @@ impl Machine {
         self.begin_stop(now, after, Why::TimedOut, false);
     }
 
-    fn tree_is_empty(&mut self, now: Now) {
+    pub(super) fn tree_is_empty(&mut self, now: Now) {
         self.run = None;
         (self.start_by, self.run_until, self.dead_by) = (Timestamp::NEVER, Timestamp::NEVER, Timestamp::NEVER);
         self.standing.is_out &= self.ineligibilities.keep_out();
@@ -337,6 +330,9 @@ impl Machine {
 
     /// Frees the record, but only if our own wait is over (I8).
     pub(super) fn begin_release(&mut self, now: Now, after: After, why: Why) {
+        if self.winds_up(now, after, why) {
+            return;
+        }
         let ours_to_free = self.held_term.is_some_and(|held| held.wait_is_over(now) && !held.is_unfenced);
         if !ours_to_free || self.timing().is_none() {
             return self.leave(now, after, why);
@@ -381,7 +377,9 @@ impl Machine {
 
     /// After this time the command is not started any more.
     pub(super) fn give_up_at(&self) -> Timestamp {
-        self.elect_by.min(self.too_late_at)
+        // During a step we are elected.
+        let elect_by = if self.step.is_some() { Timestamp::NEVER } else { self.elect_by };
+        elect_by.min(self.too_late_at)
     }
 
     /// The reason to give up then.

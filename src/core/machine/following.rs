@@ -324,6 +324,9 @@ impl Machine {
             is_unmarked: self.settings.preparations.marks,
             mark_at: now.lease,
             has_started: false,
+            needs_before_start: self.settings.steps.before_start.is_some(),
+            needs_after_stop: false,
+            is_forfeit: false,
         });
         self.backoff.reset();
         self.reconnect.reset();
@@ -362,6 +365,8 @@ impl Machine {
     /// The outcome is unknown: read before the next write.
     pub(super) fn unanswered(&mut self, now: Now, request: Request) {
         match self.phase {
+            // Out of the queue there is nothing to look at.
+            Phase::Following if self.standing.is_out => {}
             Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
             Phase::Waiting
             | Phase::Preparing { .. }
@@ -380,7 +385,9 @@ impl Machine {
         self.pending = None;
         self.standing = Standing::default();
         match self.phase {
-            Phase::Waiting | Phase::Preparing { .. } => self.lose_term(now, Why::SessionOver),
+            Phase::Waiting | Phase::Preparing { .. } => {
+                self.loses_candidate_without_run(now, Why::SessionOver);
+            }
             Phase::Leading | Phase::Paused { .. } => self.candidate_lost(now, Why::SessionOver),
             // A deadline that needs no session ends the tree already.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::phase::{Link, Phase};
 use super::{Machine, Settings};
 use crate::core::lease::{Timing, TimingError, Wishes};
-use crate::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
+use crate::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use crate::core::time::{Now, Timestamp};
 
 /// Increase it with every change of the layout or of the meaning of a field.
@@ -101,7 +101,7 @@ impl Machine {
         let waits = self.standing.stale || self.standing.retry_at.is_some() || self.standing.sending.is_some();
         let kill_at_is_the_only_limit = self.dead_by == Timestamp::NEVER;
         let contact = self.held_term.is_none_or(|term| now.lease < timing.contact_lost_at(term.acked_sent_at));
-        if !leads && !follows || ends || !kill_at_is_the_only_limit || !self.actions.is_empty() {
+        if !leads && !follows || ends || self.step.is_some() || !kill_at_is_the_only_limit || !self.actions.is_empty() {
             Err(NotNow::Busy)
         } else if self.ineligibilities.is_any() || self.standing.is_out {
             Err(NotNow::Barred)
@@ -171,6 +171,7 @@ pub(super) fn no_settings() -> Settings {
         stop_timeout: Duration::ZERO,
         service: Service::default(),
         preparations: Preparations::default(),
+        steps: StepLimits::default(),
         instance: 0,
     }
 }

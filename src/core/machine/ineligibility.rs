@@ -111,12 +111,11 @@ impl Machine {
 
     /// Stops the tree first, with the lease renewed meanwhile, then steps down.
     pub(super) fn yield_seat(&mut self, now: Now, after: After, why: Why) {
-        match self.run {
-            Some(_) => {
-                self.order_stop(now.lease.after(self.settings.stop_timeout));
-                self.begin_stop(now, after, why, false);
-            }
-            None => self.begin_release(now, after, why),
+        if self.is_live() {
+            self.order_stop(now.lease.after(self.settings.stop_timeout));
+            self.begin_stop(now, after, why, false);
+        } else {
+            self.begin_release(now, after, why);
         }
     }
 

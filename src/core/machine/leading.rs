@@ -98,7 +98,7 @@ impl Machine {
         let Some(deadlines) = held.deadlines else { return };
         let over = now.observer >= self.start_from(held.not_before);
         let contact = now.lease < timing.quick_until(held.acked_sent_at);
-        if !over || !contact || now.lease >= deadlines.stop_at || self.run.is_some() {
+        if !over || !contact || now.lease >= deadlines.stop_at || self.is_live() {
             match self.phase {
                 Phase::Waiting => {}
                 // The preparations are done.
@@ -106,6 +106,9 @@ impl Machine {
                 _ => self.enter_phase(now, Phase::Waiting, Why::TookOver),
             }
             return;
+        }
+        if held.needs_before_start {
+            return self.run_before_start(now);
         }
         self.standstill.is_survived();
         self.runs += 1;
@@ -128,6 +131,7 @@ impl Machine {
         self.finished = None;
         if let Some(held) = &mut self.held_term {
             held.has_started = true;
+            held.needs_after_stop = self.settings.steps.after_stop.is_some();
         }
     }
 
@@ -191,6 +195,7 @@ impl Machine {
         if let Some(run) = self.run {
             self.order(Order::Extend { run, deadlines });
         }
+        self.extend_step();
         if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.quick_until(sent_at) {
             self.resume(now);
         }
@@ -320,8 +325,9 @@ impl Machine {
             (_, Denial::Conflict | Denial::Forbidden(_)) => self.deposed(now),
             (_, Denial::CandidateGone) => match self.phase {
                 Phase::Waiting | Phase::Preparing { .. } => {
-                    self.lose_term(now, Why::CandidateGone);
-                    self.enter_later(now);
+                    if self.loses_candidate_without_run(now, Why::CandidateGone) {
+                        self.enter_later(now);
+                    }
                 }
                 Phase::Stopping { .. } => {
                     self.standing.view = None;
@@ -354,15 +360,22 @@ impl Machine {
 
     /// Another candidate holds the record.
     fn deposed(&mut self, now: Now) {
+        self.forfeit();
         match self.phase {
-            Phase::Waiting | Phase::Preparing { .. } => {
+            Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
                 self.lose_term(now, Why::Deposed);
                 self.look_again();
             }
-            Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } if self.at_least_once() => {
+            Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. }
+                if self.at_least_once() =>
+            {
                 self.stop_tree(now, Why::Deposed, now.lease.after(self.settings.stop_timeout));
             }
-            Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. } => self.kill_tree(now, Why::Deposed),
+            Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. } => self.kill_tree(now, Why::Deposed),
             Phase::Releasing { after, .. } => self.leave(now, after, Why::Deposed),
             Phase::Following | Phase::Done => {}
         }

@@ -13,6 +13,7 @@ mod preparing;
 mod sightings;
 mod snapshot;
 mod standstill;
+mod steps;
 mod term;
 
 use std::time::Duration;
@@ -25,7 +26,7 @@ use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
 use super::lease::{Timing, Wishes};
 use super::order::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::restart::History;
-use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
+use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use super::time::{Now, Timestamp};
 
 pub use handover::{HandedOver, Misfit, NotNow};
@@ -36,6 +37,7 @@ use following::Standing;
 use phase::{After, Departure, Link, Phase, Step};
 use sightings::Sightings;
 use standstill::Standstill;
+use steps::LiveStep;
 use term::HeldTerm;
 
 /// SIGHUP has the same number on every Linux.
@@ -55,6 +57,7 @@ pub struct Settings {
     pub stop_timeout: Duration,
     pub service: Service,
     pub preparations: Preparations,
+    pub steps: StepLimits,
     /// Random for each process; zero is reserved for [`Nonce::UNKNOWN`].
     pub instance: u64,
 }
@@ -80,6 +83,8 @@ pub struct Machine {
     /// The run whose tree may be alive.
     run: Option<RunId>,
     runs: u64,
+    #[serde(skip)]
+    step: Option<LiveStep>,
     /// When the guard must have reported that it took the start order. It would refuse the order later.
     #[serde(skip, default = "handover::never")]
     start_by: Timestamp,
@@ -88,6 +93,8 @@ pub struct Machine {
     /// When the tree must be dead, by the guard's orders. Processes that live on survive SIGKILL.
     #[serde(skip, default = "handover::never")]
     dead_by: Timestamp,
+    /// Why the present stop, or the last one, began.
+    stops_for: Why,
     /// The last run that `--timeout` ended.
     timed_out: Option<RunId>,
     history: History,
@@ -136,9 +143,11 @@ impl Machine {
             sightings: Sightings::default(),
             run: None,
             runs: 0,
+            step: None,
             start_by: Timestamp::NEVER,
             run_until: Timestamp::NEVER,
             dead_by: Timestamp::NEVER,
+            stops_for: Why::StopRequested,
             timed_out: None,
             history: History::default(),
             rest_until: Timestamp::ZERO,
@@ -219,6 +228,7 @@ impl Machine {
                 }
             }
             Event::Fenced { token, is_fenced } => self.fenced(now, token, is_fenced),
+            Event::StepEnded { step, token, outcome } => self.step_ended(now, step, token, outcome),
             Event::Ineligible { reason, on } => self.ineligible(now, reason, on),
             Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
@@ -233,7 +243,7 @@ impl Machine {
         match self.run {
             Some(run) => self.order(Order::Signal { run, signal }),
             // The terminal hung up, and no command is there to receive SIGHUP (T5).
-            None if signal == HANGUP && !self.is_between_runs() => self.stop_was_requested(now),
+            None if signal == HANGUP && !self.is_between_runs() && !self.stop_requested => self.stop_was_requested(now),
             None => {}
         }
     }

@@ -13,6 +13,8 @@ pub(super) enum Step {
     Mark,
     /// The minimum interval or the back-off after a failure is not over.
     Backoff,
+    /// The command of `--before-start` runs.
+    BeforeStart,
     /// Only a fresh renewal is missing.
     Ready,
 }

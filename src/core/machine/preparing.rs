@@ -51,7 +51,8 @@ impl Machine {
             Phase::Preparing { step: Step::Mark } if self.pending.is_none() => held.mark_at,
             _ => Timestamp::NEVER,
         };
-        step.min(self.renewal_due_at(now)).min(deadlines.kill_at).min(self.give_up_at()).min(self.look_due_at())
+        let limits = deadlines.kill_at.min(self.give_up_at()).min(self.step_due_at(now));
+        step.min(self.renewal_due_at(now)).min(limits).min(self.look_due_at())
     }
 
     pub(super) fn pass_preparing(&mut self, now: Now) {
@@ -60,7 +61,11 @@ impl Machine {
             let (reason, why) = self.impatience();
             return self.begin_release(now, After::Exit(reason), why);
         }
-        if now.lease >= deadlines.kill_at {
+        self.pass_before_start(now);
+        if !matches!(self.phase, Phase::Preparing { .. }) {
+            return;
+        }
+        if self.step.is_none() && now.lease >= deadlines.kill_at {
             self.lose_term(now, Why::LeaseEnding);
             return self.look_again();
         }
@@ -128,6 +133,7 @@ impl Machine {
     /// The record is lost while no tree lives.
     pub(super) fn lose_term(&mut self, now: Now, why: Why) {
         let has_led = self.held_term.is_some_and(|held| held.has_started);
+        self.skip_after_stop();
         if has_led && self.settings.on_loss == OnLoss::Exit {
             return self.leave(now, After::Exit(ExitReason::LeadershipLost), why);
         }

@@ -1,14 +1,14 @@
-//! If this host stands still (stopped, frozen, starved) until its lease is nearly over, the kernel's timer kills the
-//! guard, and the command with it. Leadership is lost as in a partition, and the guard worked as designed. The guard's
-//! orphans are still ended before anything else.
+//! The end of the guard. If this host stands still (stopped, frozen, starved) until its lease is nearly over, the kernel's
+//! timer kills the guard, and the command with it. Leadership is lost as in a partition, and the guard worked as designed.
+//! The guard's orphans are still ended before anything else.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use super::phase::After;
-use crate::core::action::{ExitReason, Why};
+use super::phase::{After, Phase};
+use crate::core::action::{Action, ExitReason, Why};
 use crate::core::order::ChildStatus;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
@@ -47,7 +47,9 @@ impl Machine {
     /// timer allows the guard at most nine tenths of that.
     pub(super) fn notice_standstill(&mut self, now: Now) {
         let Standstill { turned_at, due_at, .. } = self.standstill;
-        let Some(kill_at) = self.run.and(self.deadlines()).map(|deadlines| deadlines.kill_at) else { return };
+        let Some(kill_at) = self.deadlines().filter(|_| self.is_live()).map(|deadlines| deadlines.kill_at) else {
+            return;
+        };
         let left = turned_at.until(kill_at);
         if !left.is_zero() && due_at.min(kill_at).until(now.lease) > left / 2 {
             self.standstill.length = Some(turned_at.until(now.lease));
@@ -79,6 +81,28 @@ impl Machine {
             OnLoss::Exit => ExitReason::LeadershipLost,
         };
         (After::Exit(reason), Why::StoodStill { length })
+    }
+
+    pub(super) fn guard_gone(&mut self, now: Now) {
+        self.start_by = Timestamp::NEVER;
+        self.guard_gone = true;
+        if self.run.is_none() {
+            return self.guard_gone_without_run(now);
+        }
+        self.notice_late_guard(now);
+        let (after, why) = self.after_guard();
+        self.actions.push(Action::EndOrphans);
+        self.dead_by = self.dead_by.min(now.lease);
+        self.begin_stop(now, after, why, true);
+        self.phase = Phase::Stopping { after, lapsed: true };
+    }
+
+    pub(super) fn orphans_ended(&mut self, now: Now) {
+        if let (true, Some(_), Phase::Stopping { after, .. }) = (self.guard_gone, self.run, self.phase) {
+            let (_, why) = self.after_guard();
+            self.tree_is_empty(now);
+            self.begin_release(now, after, why);
+        }
     }
 
     /// A process that was asked to stop does not restart itself.

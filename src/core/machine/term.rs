@@ -58,6 +58,12 @@ pub(super) struct HeldTerm {
     /// When to write the marker (again).
     pub mark_at: Timestamp,
     pub has_started: bool,
+    /// `--before-start` has to succeed before a start.
+    pub needs_before_start: bool,
+    /// `--before-start` or the command was started, so `--after-stop` has to run before the release.
+    pub needs_after_stop: bool,
+    /// The lease counts for nothing any more, although its end has not come.
+    pub is_forfeit: bool,
 }
 
 impl HeldTerm {

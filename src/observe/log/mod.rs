@@ -116,6 +116,7 @@ const fn level(why: Why) -> Level {
         | Why::TimedOut
         | Why::TooLate
         | Why::FenceFailed
+        | Why::BeforeStartFailed
         | Why::Unhealthy
         | Why::Disabled
         | Why::ReleaseUnconfirmed => Level::WARN,

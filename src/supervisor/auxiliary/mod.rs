@@ -6,16 +6,18 @@ mod fence;
 mod health;
 mod hooks;
 mod runner;
+mod step;
 
 use std::ffi::{CString, OsString};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::action::Transition;
+use crate::core::action::{Transition, Why};
 use crate::core::event::Event;
 use crate::core::health::Settings as HealthSettings;
-use crate::core::order::{Grant, Report};
+use crate::core::order::{Deadlines, Grant, Report};
+use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Spawned};
@@ -28,6 +30,9 @@ use fence::Fence;
 use health::HealthWatch;
 use hooks::Hooks;
 use runner::Runner;
+use step::Step;
+
+pub use step::skip as skip_step;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuxiliaryCommand {
@@ -47,6 +52,8 @@ pub struct Settings {
     /// With the pause after a refusal.
     pub eligible: Option<(AuxiliaryCommand, Duration)>,
     pub fence: Option<AuxiliaryCommand>,
+    pub before_start: Option<AuxiliaryCommand>,
+    pub after_stop: Option<AuxiliaryCommand>,
 }
 
 /// Every guard of this process, before the runtime exists.
@@ -57,6 +64,8 @@ pub struct Guards {
     health: Option<Spawned>,
     eligible: Option<Spawned>,
     fence: Option<Spawned>,
+    before_start: Option<Spawned>,
+    after_stop: Option<Spawned>,
 }
 
 /// The guards in the runtime.
@@ -67,6 +76,8 @@ pub struct Handles {
     pub health: Option<Guard>,
     pub eligible: Option<Guard>,
     pub fence: Option<Guard>,
+    pub before_start: Option<Guard>,
+    pub after_stop: Option<Guard>,
 }
 
 impl Guards {
@@ -81,6 +92,8 @@ impl Guards {
             health: into_handle(self.health)?,
             eligible: into_handle(self.eligible)?,
             fence: into_handle(self.fence)?,
+            before_start: into_handle(self.before_start)?,
+            after_stop: into_handle(self.after_stop)?,
         })
     }
 }
@@ -88,7 +101,8 @@ impl Guards {
 impl Handles {
     /// The processes of all guards.
     pub fn pids(&self) -> Vec<i32> {
-        let auxiliary = [&self.hook, &self.health, &self.eligible, &self.fence].into_iter().flatten();
+        let steps = [&self.before_start, &self.after_stop];
+        let auxiliary = [&self.hook, &self.health, &self.eligible, &self.fence].into_iter().chain(steps).flatten();
         [&self.command].into_iter().chain(auxiliary).flat_map(Guard::pids).collect()
     }
 }
@@ -114,10 +128,13 @@ fn fork_all(mut forked: Vec<Option<Spawned>>, auxiliary: &Settings) -> Result<Gu
     fork_next(&mut forked, auxiliary.health.as_ref().map(|(command, _)| command))?;
     fork_next(&mut forked, auxiliary.eligible.as_ref().map(|(command, _)| command))?;
     fork_next(&mut forked, auxiliary.fence.as_ref())?;
+    fork_next(&mut forked, auxiliary.before_start.as_ref())?;
+    fork_next(&mut forked, auxiliary.after_stop.as_ref())?;
     let mut forked = forked.into_iter();
     let command = forked.next().flatten().ok_or_else(|| io::Error::other("there is no guard"))?;
     let mut next = || forked.next().flatten();
-    Ok(Guards { command, hook: next(), health: next(), eligible: next(), fence: next() })
+    let (hook, health, eligible, fence) = (next(), next(), next(), next());
+    Ok(Guards { command, hook, health, eligible, fence, before_start: next(), after_stop: next() })
 }
 
 fn fork_next(forked: &mut Vec<Option<Spawned>>, auxiliary: Option<&AuxiliaryCommand>) -> Result<(), handle::Error> {
@@ -128,11 +145,14 @@ fn fork_next(forked: &mut Vec<Option<Spawned>>, auxiliary: Option<&AuxiliaryComm
 }
 
 /// See the module page.
+#[derive(Default)]
 pub struct AuxiliaryCommands {
     hooks: Option<Hooks>,
     health: Option<HealthWatch>,
     eligibility: Option<Eligibility>,
     fence: Option<Fence>,
+    before_start: Option<Step>,
+    after_stop: Option<Step>,
     /// The term of the last start of the command.
     grant: Option<Grant>,
     guards: Vec<i32>,
@@ -158,9 +178,17 @@ impl AuxiliaryCommands {
             .fence
             .zip(guards.fence)
             .map(|(fence, guard)| Fence::new(runner("--fence-cmd", guard, fence.timeout), fence.timeout, identity()));
+        let step = |kind, (step, guard): (AuxiliaryCommand, Guard)| {
+            Step::new(kind, runner(step::option(kind), guard, step.timeout), step.timeout, identity())
+        };
+        let before_start =
+            settings.before_start.zip(guards.before_start).map(|given| step(StepKind::BeforeStart, given));
+        let after_stop = settings.after_stop.zip(guards.after_stop).map(|given| step(StepKind::AfterStop, given));
         let of_command = guards.command.pids();
         let auxiliary = all.iter().copied().filter(|pid| !of_command.contains(pid)).collect();
-        (Self { hooks, health, eligibility, fence, grant: None, guards: auxiliary }, guards.command)
+        let parts =
+            Self { hooks, health, eligibility, fence, before_start, after_stop, grant: None, guards: auxiliary };
+        (parts, guards.command)
     }
 
     /// None of them runs or waits to run.
@@ -235,12 +263,36 @@ impl AuxiliaryCommands {
         self.fence.iter_mut().for_each(Fence::end);
     }
 
+    fn step(&mut self, kind: StepKind) -> Option<&mut Step> {
+        match kind {
+            StepKind::BeforeStart => self.before_start.as_mut(),
+            StepKind::AfterStop => self.after_stop.as_mut(),
+        }
+    }
+
+    /// Runs a step around the command, by these deadlines. Answered by `StepEnded`.
+    pub fn begin_step(&mut self, kind: StepKind, grant: &Grant, why: Why, deadlines: Deadlines) {
+        self.step(kind).into_iter().for_each(|step| step.begin(grant, why, deadlines));
+    }
+
+    /// Moves the deadlines of the running step.
+    pub fn extend_step(&mut self, kind: StepKind, deadlines: Deadlines) {
+        self.step(kind).into_iter().for_each(|step| step.extend(deadlines));
+    }
+
+    /// SIGTERM to the running step, SIGKILL to its tree at `by`.
+    pub fn stop_step(&mut self, kind: StepKind, by: Timestamp) {
+        self.step(kind).into_iter().for_each(|step| step.stop(by));
+    }
+
     /// The next event from an auxiliary command. Cancel-safe.
     pub async fn next(&mut self) -> Event {
-        let Self { hooks, health, eligibility, fence, .. } = self;
+        let Self { hooks, health, eligibility, fence, before_start, after_stop, .. } = self;
         tokio::select! {
             biased;
             event = next_of(fence.as_mut().map(Fence::verdict)) => event,
+            event = next_of(before_start.as_mut().map(Step::ended)) => event,
+            event = next_of(after_stop.as_mut().map(Step::ended)) => event,
             event = next_of(health.as_mut().map(HealthWatch::verdict)) => event,
             event = next_of(eligibility.as_mut().map(Eligibility::verdict)) => event,
             event = next_of(hooks.as_mut().map(Hooks::run_all)) => event,
@@ -260,7 +312,8 @@ impl AuxiliaryCommands {
         let health = self.health.map(HealthWatch::into_runner);
         let eligibility = self.eligibility.map(Eligibility::into_runner);
         let fence = self.fence.map(Fence::into_runner);
-        let runners: Vec<_> = [hooks, health, eligibility, fence].into_iter().flatten().collect();
+        let steps = self.before_start.into_iter().chain(self.after_stop).map(Step::into_runner);
+        let runners: Vec<_> = [hooks, health, eligibility, fence].into_iter().flatten().chain(steps).collect();
         let dismissed = async {
             for runner in runners {
                 runner.dismiss().await;

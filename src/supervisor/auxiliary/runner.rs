@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock;
 use crate::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
@@ -33,6 +34,10 @@ pub(super) struct Runner {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
+    /// The guard has not taken the order; it would refuse it from this time on.
+    Ordered {
+        until: Timestamp,
+    },
     Running,
     /// The guard is gone, and the processes that it left are being killed.
     EndingOrphans,
@@ -88,16 +93,20 @@ impl Runner {
     /// Starts one run that ends within the timeout, and before `by`. Returns whether [`Runner::ended`] will report its
     /// end: not while another run is active, without a guard, or if the briefing is too long.
     pub(super) fn start(&mut self, now: Timestamp, by: Timestamp, briefing: Briefing) -> bool {
+        let kill_at = now.after(self.timeout).min(by);
+        let notice = (self.timeout / NOTICE_PER_TIMEOUT).min(NOTICE_LONGEST);
+        self.start_under(Deadlines { stop_at: kill_at.before(notice), kill_at }, briefing)
+    }
+
+    /// As [`Runner::start`], with these deadlines.
+    pub(super) fn start_under(&mut self, deadlines: Deadlines, briefing: Briefing) -> bool {
         if self.state != State::Idle {
             return false;
         }
         self.last = RunId(self.last.0 + 1);
-        let kill_at = now.after(self.timeout).min(by);
-        let notice = (self.timeout / NOTICE_PER_TIMEOUT).min(NOTICE_LONGEST);
-        let deadlines = Deadlines { stop_at: kill_at.before(notice), kill_at };
         let sent = self.guard.send_auxiliary(&AuxiliaryCommand { run: self.last, deadlines, briefing });
         self.state = match sent {
-            Ok(()) => State::Running,
+            Ok(()) => State::Ordered { until: deadlines.stop_at },
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 tracing::error!("{} cannot be run: its variables and input are too long", self.name);
                 return false;
@@ -113,8 +122,22 @@ impl Runner {
 
     /// SIGKILL to the whole tree of the present run, if there is one. Its end is reported as usual.
     pub(super) fn stop(&self) {
-        if let Err(error) = self.guard.send(&Order::Kill { run: self.last }) {
-            // If its guard is gone, that is reported, too.
+        self.order(&Order::Kill { run: self.last });
+    }
+
+    /// SIGTERM to the present run now, SIGKILL to its whole tree at `by`, or at its deadline if that comes sooner.
+    pub(super) fn stop_by(&self, by: Timestamp) {
+        self.order(&Order::Stop { run: self.last, by });
+    }
+
+    /// Moves the deadlines of the present run, never closer.
+    pub(super) fn extend(&self, deadlines: Deadlines) {
+        self.order(&Order::Extend { run: self.last, deadlines });
+    }
+
+    fn order(&self, order: &Order) {
+        if let Err(error) = self.guard.send(order) {
+            // If its guard is gone, that is reported, too; a guard that does not read keeps its deadlines.
             tracing::debug!(%error, "The guard of {} took no order", self.name);
         }
     }
@@ -130,6 +153,26 @@ impl Runner {
         loop {
             match self.state {
                 State::Idle | State::Gone => std::future::pending().await,
+                State::Ordered { until } => {
+                    let late = tokio::time::sleep(clock::now().lease.until(until));
+                    tokio::select! {
+                        report = self.guard.recv() => match report {
+                            Some(report) => {
+                                self.state = State::Running;
+                                if let Some(outcome) = self.outcome(report) {
+                                    self.state = State::Idle;
+                                    return outcome;
+                                }
+                            }
+                            None => self.state = State::EndingOrphans,
+                        },
+                        () = late => {
+                            tracing::error!("The guard of {} did not take the order in time and was killed", self.name);
+                            self.guard.kill();
+                            self.state = State::EndingOrphans;
+                        }
+                    }
+                }
                 State::Running => match self.guard.recv().await {
                     Some(report) => {
                         if let Some(outcome) = self.outcome(report) {
