@@ -93,7 +93,7 @@ pub enum PhaseName {
 }
 
 /// The reason for a change of phase.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Why {
     /// First in line; the record is ours; the previous lease must run out first.
     TookOver,

@@ -146,7 +146,7 @@ pub enum Denial {
 }
 
 /// Why the servers refuse us until an administrator changes something.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Grounds {
     /// Wrong credentials, or none where some are required.
     Credentials,
