@@ -79,14 +79,13 @@ impl Telling {
     pub fn event(self, ids: &Ids, now: Timestamp) -> Option<Event> {
         let candidacy = Candidacy(ids.candidacy);
         match (self, ids.pending) {
-            (Self::Deadline | Self::Tick, _) => Some(Event::Ticked),
+            (Self::Deadline | Self::Tick, _) | (Self::Overdue { .. }, None) => Some(Event::Ticked),
             (Self::Success { record } | Self::Overdue { record }, Some(request)) => {
                 Some(success(ids, request, record, now))
             }
             (Self::Denied(denial), Some(request)) => Some(Event::Denied { candidacy, request, denial }),
             (Self::Unanswered, Some(request)) => Some(Event::Unanswered { candidacy, request }),
             (Self::Success { record }, None) if ids.step.is_some() => ids.step.map(|step| step_ended(step, record)),
-            (Self::Overdue { .. }, None) => Some(Event::Ticked),
             (Self::Success { .. }, None) => {
                 let negotiated = Duration::from_secs(4);
                 Some(Event::Connected { session: SessionNumber(ids.session), negotiated })

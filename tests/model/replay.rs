@@ -33,12 +33,12 @@ const CLOCKS_BEGIN: Duration = Duration::from_secs(1_000);
 
 /// A write on its way.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct WriteSent {
     sort: Sort,
     candidacy: Candidacy,
     conditions: Conditions,
     entry: Entry,
-    sent_at: Timestamp,
+    since: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ enum Pending {
         request: Request,
     },
     Write {
-        sent: Sent,
+        sent: WriteSent,
         outcome: Option<Result<(), Denial>>,
         version: i32,
     },
@@ -81,7 +81,7 @@ struct Walk {
     sides: Vec<Side>,
     stored: Stored,
     former: Option<Stored>,
-    late: Vec<Sent>,
+    late: Vec<WriteSent>,
     zxid: i64,
     now: Duration,
     window: u32,
@@ -213,10 +213,9 @@ impl Walk {
             (true, None) => State::Held,
         };
         self.keep(&format!("the record is {state:?}, {:?}", record.lease), |world| {
-            let same = world.record.is_some_and(|modelled| {
+            world.record.is_some_and(|modelled| {
                 modelled.state == state && (state == State::Free || UNIT * u32::from(modelled.lease) == record.lease)
-            });
-            same
+            })
         });
         for host in 0..self.sides.len() {
             let lives = self.sides[host].tree.is_some();
@@ -316,18 +315,18 @@ impl Walk {
             self.abandon(sent, outcome.is_some());
             self.follow("it asks something else", &[&[Move::GiveUp(host)], &[]]);
         }
-        let (Pending::Read { candidacy, .. } | Pending::Write { sent: Sent { candidacy, .. }, .. }) = pending;
+        let (Pending::Read { candidacy, .. } | Pending::Write { sent: WriteSent { candidacy, .. }, .. }) = pending;
         self.sides[host].candidacy = candidacy;
         self.sides[host].pending = Some(pending);
     }
 
-    fn abandon(&mut self, sent: Sent, is_served: bool) {
+    fn abandon(&mut self, sent: WriteSent, is_served: bool) {
         if !is_served && self.late.len() < self.rules.late_writes {
             self.late.push(sent);
         }
     }
 
-    fn commits(&self, sent: &Sent) -> bool {
+    fn commits(&self, sent: &WriteSent) -> bool {
         (sent.conditions.record, sent.conditions.term) == (self.stored.record.version, self.stored.term)
     }
 
@@ -339,7 +338,7 @@ impl Walk {
         (candidacy, conditions, entry): (Candidacy, Conditions, Entry),
         step: Move,
     ) {
-        let sent = Sent { sort, candidacy, conditions, entry, sent_at: self.clock().lease };
+        let sent = WriteSent { sort, candidacy, conditions, entry, since: self.clock().lease };
         self.ask(host, Pending::Write { sent, outcome: None, version: 0 });
         if !self.commits(&sent) {
             return;
@@ -384,7 +383,7 @@ impl Walk {
     }
 
     /// The ensemble applies a write, if it commits.
-    fn apply(&mut self, sent: &Sent) -> Result<i32, Denial> {
+    fn apply(&mut self, sent: &WriteSent) -> Result<i32, Denial> {
         if !self.commits(sent) {
             return Err(Denial::Conflict);
         }
@@ -430,7 +429,7 @@ impl Walk {
     fn answer(&mut self, host: usize) {
         let Some(Pending::Write { sent, outcome: Some(outcome), version }) = self.sides[host].pending else { return };
         self.sides[host].pending = None;
-        let Sent { candidacy, sort, sent_at, entry, .. } = sent;
+        let WriteSent { candidacy, sort, since: sent_at, entry, .. } = sent;
         let request = match sort {
             Sort::TakeOver => Request::TakeOver,
             Sort::Renewal => Request::Renew,

@@ -6,6 +6,7 @@ use crate::world::HOSTS;
 
 /// One model to be explored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent choices")]
 pub struct Rules {
     /// The lease L of each host, in whole units; as many hosts as there are leases other than zero.
     pub leases: [u8; HOSTS],

@@ -6,7 +6,7 @@
 # Where that text is missing, any red counts.
 # Usage: tests/mutations/run.sh [--jobs N] [--sample N] [name…]
 #   --jobs N     so many copies at once, each with a build of its own
-#   --sample N   so many mistakes, drawn from those that need no server; MUTANTS_SEED=… draws the same ones again
+#   --sample N   so many mistakes, drawn from those that no server and no chance judges; MUTANTS_SEED=… draws the same ones again
 # Prints a table; fails if a mistake survives, is red for another reason, does not compile or does not apply. What each test
 # said is kept in logs/ under the target folder (CARGO_TARGET_DIR, or target/mutants).
 set -euo pipefail
@@ -24,8 +24,10 @@ done
 
 # To build is most of the work.
 export CARGO_PROFILE_TEST_OPT_LEVEL=${CARGO_PROFILE_TEST_OPT_LEVEL:-0}
-# Judged by these, a mistake is built and found within a minute.
-cheap='lib|machine|machine_properties|simulation'
+# These need no server.
+alone='lib|machine|machine_properties|simulation'
+# And these need no chance either: they find a mistake at every run, within a minute.
+certain='lib|machine'
 # No test takes half as long.
 limit=900
 
@@ -33,7 +35,7 @@ limit=900
 judges=$(awk '/^# expects red: / { name = FILENAME; sub(/.*\//, "", name); sub(/\.patch$/, "", name); print $4, $5, name }' \
     tests/mutations/*.patch | sort)
 
-is_cheap() { ! grep -E " $1$" <<<"$judges" | grep -qvE "^($cheap) "; }
+is_judged_by() { ! grep -E " $1$" <<<"$judges" | grep -qvE "^($2) "; } # MISTAKE TARGETS
 
 in_order() { cut -d' ' -f3 <<<"$judges" | awk '!seen[$0]++'; }
 
@@ -41,7 +43,7 @@ selected() { # the names of the mistakes, in order
     local mistake
     if [ "$sample" -gt 0 ]; then
         in_order | while read -r mistake; do
-            if is_cheap "$mistake"; then echo "$mistake"; fi
+            if is_judged_by "$mistake" "$certain"; then echo "$mistake"; fi
         done | awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand() "\t" NR "\t" $0 }' | sort -n | head -n "$sample" | sort -n -k2 | cut -f3
     elif [ ${#asked[@]} -gt 0 ]; then
         printf '%s\n' "${asked[@]}"
@@ -147,7 +149,7 @@ work() { # JOB MISTAKE…: in a copy and a build of its own
     export CARGO_TARGET_DIR=$home/build-$job
     cd "$home/source-$job"
     # The tests against servers run the examples.
-    for mistake in "$@"; do is_cheap "$mistake" || { cargo build --quiet --examples; break; }; done
+    for mistake in "$@"; do is_judged_by "$mistake" "$alone" || { cargo build --quiet --examples; break; }; done
     if [ "$sample" = 0 ]; then is_green_without "$@" || exit 1; fi
     for mistake in "$@"; do judge "$mistake"; done
 }
