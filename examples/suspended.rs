@@ -16,7 +16,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
         // SAFETY: the kernel has just written there.
         unsafe { (*time).tv_sec += suspended_for() };
     }
-    c_int::from(result != 0) * -1
+    -c_int::from(result != 0)
 }
 
 fn suspended_for() -> i64 {

@@ -103,6 +103,8 @@ fn an_open_election_is_closed_while_it_is_led_by_what_the_document_says() {
     fleet.start("a", &[], "");
     fleet.election.diary.until_started(1);
     fleet.start("b", &[], "");
+    // Orders that were given and taken back.
+    fleet.election.admin.create(&fleet.election.path("control"), "{}");
 
     // 1. The identity, which changes nothing.
     fleet.restart_oldest("a", &[], IDENTITY);

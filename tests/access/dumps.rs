@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::secrets::{NOBODY, everything, owner};
 use super::tls::{Site, site, text};
-use crate::support::subject::{children_of, guards_of};
+use crate::support::subject::{children_of, copy_program, guards_of};
 use crate::support::{Election, Proxy, Running, Subject, http, wait};
 
 /// Long enough to be found nowhere by chance.
@@ -49,7 +49,7 @@ impl Home {
         if copy.exists() {
             return copy.to_str().unwrap().to_owned();
         }
-        fs::copy(from, &copy).unwrap();
+        copy_program(from, &copy);
         fs::set_permissions(&copy, Permissions::from_mode(mode)).unwrap();
         chown(&copy, Some(NOBODY), Some(NOBODY)).unwrap();
         copy.to_str().unwrap().to_owned()
@@ -223,7 +223,9 @@ fn the_command_can_leave_a_core_though_we_hold_a_secret() {
     let host = home.leader(&election, true, "ulimit -c; sh -c 'kill -SEGV $$'; echo runs; exec sleep 1000");
     until_it_runs(&host);
     assert!(host.output().starts_with("unlimited\n"), "{}", host.output());
-    assert!(host.log().contains("(core dumped)"), "{HELP}: {}", host.log());
+    // By the shell on standard error, which is read beside standard output.
+    let is_dumped = wait::held_within(wait::LIMIT, || host.log().contains("(core dumped)"));
+    assert!(is_dumped, "{HELP}: {}", host.log());
 }
 
 /// It is executed anew, and `execve(2)` lets everybody in again.

@@ -25,5 +25,5 @@ mod tls;
 mod unauthorized_access;
 
 use support::election::LEASE;
-use support::standalone::{election, server};
+use support::standalone::{election, link, server};
 use support::wait::secs;

@@ -12,7 +12,7 @@ use zookeeper_client::Client;
 
 use super::secs;
 use crate::support::ensemble::Build;
-use crate::support::subject::{children_of, is_alive};
+use crate::support::subject::{children_of, copy_program, is_alive};
 use crate::support::{Admin, Election, Ensemble, Proxy, Subject, wait};
 
 const IDENTITY: &str = "digest:bob:hunter2";
@@ -197,7 +197,7 @@ fn whoever_holds_a_secret_cannot_be_dumped_and_the_command_can() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
     let program = directory.path().join("zk-leader-run");
-    fs::copy(env!("CARGO_BIN_EXE_zk-leader-run"), &program).unwrap();
+    copy_program(Path::new(env!("CARGO_BIN_EXE_zk-leader-run")), &program);
     let (election, servers) = (election(), super::server().connect_string());
     for containment in ["subreaper", "pid-namespace"] {
         for identity in ["", IDENTITY] {

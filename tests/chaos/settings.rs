@@ -70,7 +70,7 @@ impl Election {
         let mut words = vec![self.recipe.to_owned()];
         let mut say = |is_so: bool, word: String| {
             if is_so {
-                words.push(word)
+                words.push(word);
             }
         };
         let distinct = |of: fn(&HostDraw) -> String| self.hosts.iter().map(of).collect::<Vec<_>>().join("/");

@@ -1,7 +1,12 @@
 //! token-check and put --fenced: only the newest token counts, by the word of a quorum.
 
+use std::sync::mpsc;
+use std::thread;
+
 use super::operator::{ctl, ctl_at};
 use super::{election, server};
+use crate::support::proxy::request;
+use crate::support::{Election, Ensemble, Proxy, wait};
 
 #[test]
 fn only_the_newest_token_is_valid() {
@@ -54,4 +59,46 @@ fn the_command_of_a_leader_finds_its_token_and_its_election_in_its_environment()
     let said = ctl_at(&servers, &["put", "--fenced", "--create", &own, "value"], &variables);
     assert_eq!((said.code, election.admin.read(&own)), (0, "value".to_owned()), "{said:?}");
     assert_eq!(ctl_at(&servers, &["token-check", &token], &variables).code, 0);
+}
+
+/// A follower that is cut off answers reads for five seconds (`syncLimit`): what it says of the term may be out of date.
+#[test]
+fn no_token_is_valid_by_the_word_of_one_server() {
+    let ensemble = Ensemble::of(3);
+    let leader = wait::for_some("there is a leader", || ensemble.leader());
+    let follower = (leader + 1) % 3;
+    let others = [leader, (leader + 2) % 3].map(|server| ensemble.server(server));
+    let election = Election::on(&ensemble.connect_string());
+    election.prepare();
+    let token = election.term().mzxid.to_string();
+    let link = Proxy::to(ensemble.server(follower).address());
+    let check = || ctl_at(&link.connect_string(), &["token-check", &token, &election.name], &[]);
+    assert_eq!(check().code, 0);
+
+    let (opened, is_opened) = mpsc::channel();
+    let (cut_off, is_cut_off) = mpsc::channel();
+    let mut is_first = true;
+    link.tamper(move |reply| {
+        if std::mem::take(&mut is_first) {
+            opened.send(()).unwrap();
+            is_cut_off.recv().unwrap();
+        }
+        reply
+    });
+    let said = thread::scope(|scope| {
+        let said = scope.spawn(check);
+        // Its session; from here on the follower is alone.
+        is_opened.recv().unwrap();
+        for server in others {
+            server.pause();
+        }
+        cut_off.send(()).unwrap();
+        said.join().unwrap()
+    });
+    for server in others {
+        server.resume();
+    }
+    assert_eq!(said.code, 2, "{said:?}");
+    let reads = [request::GET_DATA, request::GET_CHILDREN2];
+    assert!(link.forwarded().iter().filter(|kind| reads.contains(kind)).count() > 2, "{:?}", link.forwarded());
 }

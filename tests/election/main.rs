@@ -19,6 +19,7 @@ mod idle;
 mod interop;
 mod leaders;
 mod lost_answers;
+mod lost_sessions;
 mod outages;
 mod partition;
 mod priority;

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::{election, link, secs};
+use crate::support::wait::AT_ONCE;
 use crate::support::{Election, Subject, diary, wait};
 
 fn single(election: &Election, id: &str) -> Subject {
@@ -92,7 +93,7 @@ fn single_a_leader_whose_seat_is_deleted_stops_at_once() {
     let deleted_at = diary::now();
     election.admin.delete(&election.first());
     let told = election.diary.until_noted("signal=15");
-    assert!(told.at.saturating_sub(deleted_at) < secs(4), "nominal: milliseconds");
+    assert!(told.at.saturating_sub(deleted_at) < AT_ONCE, "nominal: milliseconds");
     election.diary.until_started(2);
     election.diary.assert_no_overlap();
 }
@@ -107,7 +108,7 @@ fn single_a_seat_that_a_stranger_made_again_is_not_taken_for_ours() {
     let deleted_at = diary::now();
     election.admin.replace_by_ephemeral(&seat, "a stranger's");
     let told = election.diary.until_noted("signal=15");
-    assert!(told.at.saturating_sub(deleted_at) < secs(4), "nominal: milliseconds");
+    assert!(told.at.saturating_sub(deleted_at) < AT_ONCE, "nominal: milliseconds");
     election.diary.until_nobody_lives();
     wait::pass(secs(1));
     assert_eq!(election.diary.starts().len(), 1, "the seat is taken");

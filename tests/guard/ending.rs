@@ -6,7 +6,9 @@ use rustix::process::Signal;
 use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
-use crate::subject::{LONG, News, Process, SHORT, Setting, Subject, deadlines, now, pause, state_of, until};
+use crate::subject::{
+    LONG, News, Process, SHORT, Setting, Subject, deadlines, is_in_time, now, pause, state_of, until,
+};
 
 /// A wrapper shell with a child, and a daemon: forked twice, in a session of its own, deaf to every polite signal.
 const FAMILY: &str = r#"
@@ -22,8 +24,9 @@ const TERMINATED: ChildStatus = ChildStatus::Signaled(15);
 pub fn a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended(contain: Contain) {
     let mut subject = Subject::script(contain, FAMILY);
     let run = subject.start_ready(LONG);
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    let (_, status, cause) = subject.ends();
+    let (_, status, cause) = subject.ends_at(killed_at);
     assert!(!subject.tree_lives(), "TreeEnded is the proof that nothing is left");
     assert_eq!((status, cause), (KILLED, Cause::Ordered));
 }
@@ -32,22 +35,24 @@ pub fn a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended(contain:
 pub fn a_daemon_survives_a_guard_that_is_no_subreaper() {
     let mut subject = Subject::script(Contain::ProcessGroup, FAMILY);
     let run = subject.start_ready(LONG);
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    subject.ends();
+    subject.ends_at(killed_at);
     let is_left = subject.tree_lives();
     let daemon = std::fs::read_to_string(subject.dir.path().join("daemon")).unwrap();
     let daemon = Process::of(daemon.trim().parse().unwrap());
     // The daemon's session is its own; its child dies with the group that it leads.
     nix::sys::signal::killpg(nix::unistd::Pid::from_raw(daemon.pid), nix::sys::signal::Signal::SIGKILL).unwrap();
     assert!(is_left, "a daemon escapes the process group");
-    subject.tree_is_gone_in_time();
+    until("the daemon is gone", || !subject.tree_lives());
 }
 
 pub fn a_command_that_honours_the_stop_signal_ends_by_it(contain: Contain) {
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
     let run = subject.start_ready(LONG);
-    subject.order(Order::Stop { run, by: now().after(LONG) });
-    let (reports, status, cause) = subject.ends();
+    let stopped_at = now();
+    subject.order(Order::Stop { run, by: stopped_at.after(LONG) });
+    let (reports, status, cause) = subject.ends_at(stopped_at);
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
     assert!(matches!(
@@ -66,7 +71,7 @@ pub fn a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop(c
     subject.order(Order::Stop { run, by });
     subject.order(Order::Stop { run, by: now().after(LONG) });
     subject.says("stop");
-    let (_, status, cause) = subject.ends();
+    let (_, status, cause) = subject.ends_at(by);
     assert!(now() >= by && !subject.tree_lives());
     assert_eq!((status, cause), (KILLED, Cause::Ordered));
 }
@@ -115,11 +120,12 @@ pub fn what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_
         let by = now().after(if kills { LONG } else { Duration::from_millis(500) });
         subject.order(Order::Stop { run, by });
         until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
+        let due = if kills { now() } else { by };
         if kills {
             assert!(subject.tree_lives());
             subject.order(Order::Kill { run });
         }
-        let (_, status, cause) = subject.ends();
+        let (_, status, cause) = subject.ends_at(due);
         assert!((kills || now() >= by) && !subject.tree_lives());
         assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
     }
@@ -131,7 +137,7 @@ pub fn a_lease_that_ends_while_what_is_left_is_being_stopped_ends_it(contain: Co
     let run = subject.start_under(lease);
     subject.says("ready");
     subject.order(Order::Stop { run, by: now().after(LONG) });
-    let (_, status, cause) = subject.ends();
+    let (_, status, cause) = subject.ends_at(lease.kill_at);
     assert!(now() >= lease.kill_at && !subject.tree_lives());
     assert_eq!((status, cause), (TERMINATED, Cause::Ordered));
 }
@@ -146,7 +152,8 @@ pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {
     subject.says("ready");
     subject.says("stop");
     assert!(now() >= lease.stop_at);
-    let (reports, status, cause) = subject.ends();
+    is_in_time(lease.stop_at);
+    let (reports, status, cause) = subject.ends_at(lease.kill_at);
     assert!(now() >= lease.kill_at && !subject.tree_lives());
     assert_eq!((status, cause), (KILLED, Cause::Deadline));
     assert!(reports.contains(&Report::Stopping { run }));
@@ -165,7 +172,7 @@ pub fn a_renewed_lease_keeps_the_command_alive(contain: Contain) {
         assert!(subject.tree_lives());
     }
     assert!(now() > first.kill_at);
-    let (_, status, cause) = subject.ends();
+    let (_, status, cause) = subject.ends_at(last.stop_at);
     assert!(now() >= last.stop_at && !subject.tree_lives());
     assert_eq!((status, cause), (TERMINATED, Cause::Deadline));
 }
@@ -180,8 +187,9 @@ pub fn what_the_command_left_behind_is_ended_with_it(contain: Contain) {
     "#;
     let mut subject = Subject::script(contain, script);
     subject.start_ready(LONG);
+    let ended_at = now();
     subject.writes("go");
-    let (reports, status, cause) = subject.ends();
+    let (reports, status, cause) = subject.ends_at(ended_at);
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (ChildStatus::Exited(37), Cause::ItsOwn));
     let command_ended = Report::CommandEnded { run: zk_leader_run::core::order::RunId(1), status };
@@ -199,8 +207,9 @@ pub fn a_process_that_forks_and_exits_without_end_is_ended(contain: Contain) {
     "#;
     let mut subject = Subject::script(contain, script);
     let run = subject.start_ready(LONG);
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    subject.ends();
+    subject.ends_at(killed_at);
     assert!(!subject.tree_lives());
 }
 
@@ -215,8 +224,9 @@ pub fn hundreds_of_daemons_are_ended(contain: Contain) {
     "#;
     let mut subject = Subject::script(contain, script);
     let run = subject.start_ready(LONG);
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    subject.ends();
+    subject.ends_at(killed_at);
     assert!(!subject.tree_lives());
 }
 
@@ -224,8 +234,9 @@ pub fn an_ordinary_users_tree_is_ended_as_well() {
     for contain in [Contain::Auto, Contain::Subreaper, Contain::PidNamespace] {
         let mut subject = Setting::new(contain, &["sh", "-c", FAMILY]).of_an_ordinary_user().run();
         let run = subject.start_ready(LONG);
+        let killed_at = now();
         subject.order(Order::Kill { run });
-        subject.ends();
+        subject.ends_at(killed_at);
         assert!(!subject.tree_lives(), "{}", subject.containment);
     }
 }
@@ -272,8 +283,9 @@ pub fn a_process_that_is_no_descendant_is_ended_by_the_cgroup() {
     let cgroup = subject.containment.split(' ').nth(1).unwrap().to_owned();
     let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     std::fs::write(format!("{cgroup}/cgroup.procs"), stranger.id().to_string()).unwrap();
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    subject.ends();
+    subject.ends_at(killed_at);
     let status = stranger.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::KILL.as_raw()));
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
+use zk_leader_run::core::order::{Cause, ChildStatus, Deadlines, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
-use crate::subject::{LONG, News, Subject, now, until};
+use crate::subject::{LONG, News, SHORT, Subject, deadlines, now, until};
 
 /// The command and a daemon of it, both audibly alive.
 const TICKING: &str = r#"
@@ -37,9 +37,9 @@ fn ticks_and_tocks(subject: &Subject) {
     }
 }
 
-fn frozen(contain: Contain, lease: Duration) -> Subject {
+fn frozen(contain: Contain, lease: Deadlines) -> Subject {
     let mut subject = Subject::script(contain, TICKING);
-    let run = subject.start(lease);
+    let run = subject.start_under(lease);
     ticks_and_tocks(&subject);
     subject.order(Order::Freeze { run });
     falls_silent(&subject);
@@ -47,37 +47,39 @@ fn frozen(contain: Contain, lease: Duration) -> Subject {
 }
 
 pub fn a_frozen_tree_does_nothing_until_it_is_thawed(contain: Contain) {
-    let mut subject = frozen(contain, LONG);
+    let mut subject = frozen(contain, deadlines(LONG));
     let run = subject.run();
     assert!(subject.tree_lives());
     subject.order(Order::Thaw { run });
     ticks_and_tocks(&subject);
 }
 
+/// As a supervisor has it that freezes: nothing is set aside for the stop signal, which the tree would not hear.
 pub fn a_frozen_tree_is_killed_at_the_deadline(contain: Contain) {
-    let mut subject = frozen(contain, LONG);
-    let run = subject.run();
-    subject.order(Order::Kill { run });
-    let (_, status, cause) = subject.ends();
-    assert!(!subject.tree_lives());
-    assert_eq!((status, cause), (ChildStatus::Signaled(9), Cause::Ordered));
+    let Deadlines { kill_at, .. } = deadlines(2 * SHORT);
+    let mut subject = frozen(contain, Deadlines { stop_at: kill_at, kill_at });
+    assert!(now() < kill_at && subject.tree_lives());
+    let (_, status, cause) = subject.ends_at(kill_at);
+    assert!(now() >= kill_at && !subject.tree_lives());
+    assert_eq!((status, cause), (ChildStatus::Signaled(9), Cause::Deadline));
 }
 
 pub fn a_frozen_tree_is_thawed_to_be_stopped(contain: Contain) {
-    let mut subject = frozen(contain, LONG);
+    let mut subject = frozen(contain, deadlines(LONG));
     let run = subject.run();
     subject.order(Order::Stop { run, by: now().after(LONG) });
     until("the command hears the stop signal", || subject.line() == "stop");
     // The daemon ignores it, and would be given all the time.
     until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    let (_, status, cause) = subject.ends();
+    let (_, status, cause) = subject.ends_at(killed_at);
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (ChildStatus::Exited(3), Cause::Ordered));
 }
 
 pub fn a_run_after_a_frozen_one_is_not_frozen(contain: Contain) {
-    let mut subject = frozen(contain, LONG);
+    let mut subject = frozen(contain, deadlines(LONG));
     let run = subject.run();
     subject.order(Order::Kill { run });
     subject.ends();

@@ -11,7 +11,7 @@ use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::guard::contain::children_of;
 use zk_leader_run::guard::handle::{Settings, fork};
 
-use crate::subject::{KINDS, LONG, Setting, Subject, name, until};
+use crate::subject::{KINDS, LONG, Setting, Subject, name, now, until};
 
 pub fn the_command_finds_default_signals_and_a_session_of_its_own(contain: Contain) {
     let script = r#"
@@ -204,9 +204,10 @@ pub fn a_supervisor_that_was_started_with_signals_blocked_hears_them() {
     setting.command = inside("env", &blocking, &setting.command);
     let mut subject = setting.run();
     subject.start_ready(LONG);
+    let told_at = now();
     subject.driver_process.signal(rustix::process::Signal::TERM);
     until("the supervisor has ended", || !subject.driver_process.is_alive());
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(told_at);
 }
 
 pub fn where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told() {

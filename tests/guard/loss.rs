@@ -9,7 +9,7 @@ use zk_leader_run::core::settings::Contain;
 use zk_leader_run::guard::contain::children_of;
 
 use crate::driver;
-use crate::subject::{GRANT, LONG, News, Process, SHORT, Setting, Subject, deadlines, now, until};
+use crate::subject::{GRANT, LONG, News, Process, SHORT, Setting, Subject, deadlines, is_in_time, now, until};
 
 /// A command that ends by SIGKILL only, and a daemon of it.
 const DEAF_FAMILY: &str = r#"
@@ -24,9 +24,11 @@ const DEAF: &str = r#"exec 9>"$ALIVE"; trap "" TERM; echo ready; exec sleep 1000
 pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     subject.start_ready(LONG);
+    let killed_at = now();
     subject.driver.kill().unwrap();
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(killed_at);
     until("the guard is gone", || !subject.guard.is_alive());
+    is_in_time(killed_at);
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
 }
 
@@ -36,9 +38,11 @@ pub fn a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open() {
     subject.start_ready(LONG);
     let held = subject.driver_process.steal_sockets();
     assert!(held.len() >= 2, "the guard's, and the test's: {held:?}");
+    let killed_at = now();
     subject.driver.kill().unwrap();
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(killed_at);
     until("the guard is gone", || !subject.guard.is_alive());
+    is_in_time(killed_at);
     drop(held);
 }
 
@@ -48,7 +52,7 @@ pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
     subject.start_under(lease);
     subject.says("ready");
     subject.driver_process.signal(Signal::STOP);
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(lease.kill_at);
     assert!(now() >= lease.kill_at);
     subject.driver_process.signal(Signal::CONT);
     let (_, status, cause) = subject.ends();
@@ -58,10 +62,12 @@ pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
 /// With the supervisor stopped, too: only the kernel is left to act.
 pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF);
-    subject.start_ready(SHORT);
+    let lease = deadlines(SHORT);
+    subject.start_under(lease);
+    subject.says("ready");
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(lease.kill_at);
     until("the guard is gone", || !subject.guard.is_alive());
     subject.driver_process.signal(Signal::CONT);
     orphans_are_ended(&mut subject);
@@ -70,12 +76,14 @@ pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: 
 /// Even if its init is stopped, too, so that it can do nothing itself.
 pub fn a_stopped_guard_takes_a_whole_pid_namespace_with_it() {
     let mut subject = Subject::script(Contain::PidNamespace, DEAF_FAMILY);
-    subject.start_ready(SHORT);
+    let lease = deadlines(SHORT);
+    subject.start_under(lease);
+    subject.says("ready");
     let [init] = children_of(subject.guard.pid)[..] else { panic!("the guard has one child") };
     Process::of(init).signal(Signal::STOP);
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(lease.kill_at);
 }
 
 /// A command that becomes another user loses its parent-death signal (`PR_SET_PDEATHSIG(2const)`); only root can try it.
@@ -90,10 +98,12 @@ const DEAF_AS_ANOTHER_USER: &str = r#"
 /// The guard is killed by its kernel timer, and the sentinel ends what it leaves: the supervisor is still stopped.
 pub fn a_stopped_guard_and_supervisor_leave_no_command_of_another_user_and_no_daemon(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_AS_ANOTHER_USER);
-    subject.start_ready(SHORT);
+    let lease = deadlines(SHORT);
+    subject.start_under(lease);
+    subject.says("ready");
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(lease.kill_at);
 }
 
 pub fn guard_and_supervisor_that_are_killed_together_leave_nothing_behind(contain: Contain) {
@@ -101,12 +111,14 @@ pub fn guard_and_supervisor_that_are_killed_together_leave_nothing_behind(contai
     subject.start_ready(LONG);
     let (sentinel, cgroup) = (subject.sentinel(), cgroup_of(&subject));
     // Neither can act on the other's death.
+    let killed_at = now();
     for signal in [Signal::STOP, Signal::KILL] {
         subject.driver_process.signal(signal);
         subject.guard.signal(signal);
     }
-    subject.tree_is_gone_in_time();
+    subject.tree_is_gone_at(killed_at);
     until("the sentinel is gone", || !sentinel.is_alive());
+    is_in_time(killed_at);
     assert!(cgroup.is_none_or(|cgroup| !cgroup.exists()));
 }
 
@@ -125,11 +137,11 @@ pub fn a_killed_sentinel_changes_nothing_until_the_guard_is_killed_as_well(conta
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     subject.sentinel().signal(Signal::KILL);
     let run = subject.start_ready(LONG);
+    let killed_at = now();
     subject.order(Order::Kill { run });
-    subject.ends();
+    subject.ends_at(killed_at);
     subject.start_ready(LONG);
-    subject.guard.signal(Signal::KILL);
-    orphans_are_ended(&mut subject);
+    guard_is_killed(&mut subject);
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
 }
 
@@ -154,16 +166,21 @@ pub fn a_stopped_sentinel_goes_on_when_the_guard_is_killed(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     subject.start_ready(LONG);
     subject.sentinel().signal(Signal::STOP);
-    subject.guard.signal(Signal::KILL);
-    orphans_are_ended(&mut subject);
+    guard_is_killed(&mut subject);
 }
 
 pub fn a_killed_guard_leaves_a_tree_that_is_ended_before_anything_is_released(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     subject.start_ready(LONG);
-    subject.guard.signal(Signal::KILL);
-    orphans_are_ended(&mut subject);
+    guard_is_killed(&mut subject);
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+}
+
+fn guard_is_killed(subject: &mut Subject) {
+    let killed_at = now();
+    subject.guard.signal(Signal::KILL);
+    orphans_are_ended(subject);
+    is_in_time(killed_at);
 }
 
 fn orphans_are_ended(subject: &mut Subject) {
@@ -208,8 +225,10 @@ pub fn a_guard_without_a_tree_ends_with_its_supervisor_and_leaves_nothing_behind
     if let Some(cgroup) = &cgroup {
         std::fs::create_dir_all(cgroup.join("of/the/command")).unwrap();
     }
+    let killed_at = now();
     subject.driver.kill().unwrap();
     until("the guard is gone", || !subject.guard.is_alive());
+    is_in_time(killed_at);
     assert!(cgroup.is_none_or(|cgroup| !cgroup.exists()));
 }
 
@@ -243,8 +262,10 @@ pub fn the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty() {
     setting.command.env(driver::RELEASER, &report);
     let mut subject = setting.run();
     subject.start_ready(LONG);
+    let killed_at = now();
     subject.driver.kill().unwrap();
     until("the releaser ran", || report.exists() && std::fs::read(&report).is_ok_and(|token| !token.is_empty()));
+    is_in_time(killed_at);
     assert!(!subject.tree_lives(), "no release before the tree is empty");
     assert_eq!(std::fs::read_to_string(&report).unwrap(), GRANT.token.to_string());
 }

@@ -29,6 +29,8 @@ use crate::driver;
 
 /// Every wait of these tests ends after this, as a failure.
 pub const AT_MOST: Duration = Duration::from_secs(30);
+/// What is to happen at a time happens at most so much later: nominal are milliseconds, and the rest is for a busy machine.
+pub const IN_TIME: Duration = Duration::from_secs(2);
 /// A lease that does not end while a test runs.
 pub const LONG: Duration = Duration::from_secs(600);
 /// A lease that does, with all the slack that a guard can have: on a busy machine it may wake up late.
@@ -260,7 +262,7 @@ impl Subject {
 
     pub fn news(&mut self) -> News {
         let mut frame = [0; driver::FRAME_SIZE];
-        self.stream.read_exact(&mut frame).expect("the driver says something in time");
+        self.stream.read_exact(&mut frame).expect("the driver says something");
         match frame[0] {
             driver::REPORT => News::Report(decode_report(&frame[1..]).unwrap()),
             driver::GUARD_GONE => News::GuardGone,
@@ -296,8 +298,15 @@ impl Subject {
         }
     }
 
+    /// The same, which is due at this time.
+    pub fn ends_at(&mut self, due: Timestamp) -> (Vec<Report>, ChildStatus, Cause) {
+        let end = self.ends();
+        is_in_time(due);
+        end
+    }
+
     pub fn line(&self) -> String {
-        self.lines.recv_timeout(AT_MOST).expect("the command says something in time")
+        self.lines.recv_timeout(AT_MOST).expect("the command says something")
     }
 
     /// Whether the command says anything within this time.
@@ -332,8 +341,10 @@ impl Subject {
         }
     }
 
-    pub fn tree_is_gone_in_time(&mut self) {
+    /// The end of the tree is due at this time.
+    pub fn tree_is_gone_at(&mut self, due: Timestamp) {
         until("the tree is gone", || !self.tree_lives());
+        is_in_time(due);
     }
 }
 
@@ -410,10 +421,17 @@ pub fn pause(length: Duration) {
     std::thread::sleep(length);
 }
 
+/// What was due at that time has just happened.
+#[track_caller]
+pub fn is_in_time(due: Timestamp) {
+    let late = due.until(now());
+    assert!(late < IN_TIME, "{late:?} late");
+}
+
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let give_up_at = now().after(AT_MOST);
     while !holds() {
-        assert!(now() < give_up_at, "not in time: {what}");
+        assert!(now() < give_up_at, "waited in vain: {what}");
         pause(Duration::from_millis(1));
     }
 }

@@ -90,8 +90,9 @@ pub fn ctrl_c_does_not_reach_a_command_with_a_session_of_its_own() {
     );
     on.subject.start(LONG);
     on.shows("ready");
+    let typed_at = now();
     on.types("\x03");
     until("the supervisor is interrupted", || !on.subject.driver_process.is_alive());
-    on.subject.tree_is_gone_in_time();
+    on.subject.tree_is_gone_at(typed_at);
     until("the guard is gone", || !on.subject.guard.is_alive());
 }

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::{election, link, secs};
 use crate::support::subject::{children_of, guards_of, is_alive};
+use crate::support::wait::AT_ONCE;
 use crate::support::{Diary, Election, Proxy, Running, Subject, diary, wait};
 
 fn page(diary: &Diary) -> PathBuf {
@@ -180,8 +181,11 @@ fn a_stop_while_it_fences_is_obeyed_at_once_and_the_record_is_not_free() {
     let mut second = host(&election, "b", "sleep 999").option("--fence-timeout", "10m").spawn();
     until_fencing(&election, 1);
     let sleeper = sleeper(&second);
+    let sent_at = diary::now();
     second.signal(Signal::SIGTERM);
     assert_eq!(second.code(), 0);
+    let took = diary::now().saturating_sub(sent_at);
+    assert!(took < AT_ONCE, "{took:?}");
     assert!(!is_alive(sleeper));
     assert_eq!(election.state(), "held");
     assert_eq!(election.diary.starts().len(), 1);
@@ -191,16 +195,18 @@ fn a_stop_while_it_fences_is_obeyed_at_once_and_the_record_is_not_free() {
 fn who_could_not_fence_stands_back_and_tries_again_and_never_fences_itself() {
     let election = election();
     let (_link, _) = a_leader_that_is_lost(&election);
-    let sign = election.diary.directory().join("fence-works");
-    let host = host(&election, "b", &format!("test -e {}", sign.display())).option("--stand-back", "300ms").spawn();
+    let stamps = election.diary.directory().join("stamps");
+    // The second try succeeds.
+    let what = format!("cut -d' ' -f1 /proc/uptime >>{0}; test $(wc -l <{0}) = 2", stamps.display());
+    let host = host(&election, "b", &what).option("--stand-back", "8s").spawn();
     host.until_logged("Fencing failed: it exited with status 1");
-    std::fs::write(&sign, "").unwrap();
+    // Longer than the wait for the lease of its own that it left behind.
+    election.until_candidates(0);
     assert_eq!(election.diary.until_started(2).id, "b");
-    assert!(
-        fenced(&election).len() >= 2 && fenced(&election).iter().all(|line| line == "b a"),
-        "{:?}",
-        fenced(&election)
-    );
+    assert_eq!(fenced(&election), ["b a"; 2]);
+    let stamps = std::fs::read_to_string(stamps).unwrap();
+    let tried_at: Vec<f64> = stamps.lines().map(|stamp| stamp.parse().unwrap()).collect();
+    assert!(tried_at[1] - tried_at[0] > 7.9, "it tried again at once: {tried_at:?}");
 }
 
 /// `examples/fencing-a-database`: a real database that refuses an old token, from the moment of the fencing on.

@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{election, link, millis, secs};
+use crate::support::wait::AT_ONCE;
 use crate::support::{Election, Proxy, Running, Subject, diary, wait};
 
 const STOPPING: [i32; 3] = [2, 3, 15];
@@ -157,7 +158,7 @@ fn term_int_hup_and_quit_end_a_host_at_once_in_every_state_without_a_command() {
             host.signal(signal);
             assert_eq!(host.code(), 0, "{signal} while {state}: {}", host.log());
             let took = diary::now().saturating_sub(sent_at);
-            assert!(took < secs(5), "{signal} while {state}: {took:?}");
+            assert!(took < AT_ONCE, "{signal} while {state}: {took:?}");
             assert_eq!(election.candidates().len(), before, "{signal} while {state}");
             assert!(!election.diary.starts().iter().any(|start| start.id == "a"));
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::{election, link};
-use crate::support::subject::{collect, example, is_alive};
+use crate::support::subject::{collect, copy_program, example, is_alive};
 use crate::support::{Election, diary, wait};
 
 const HELP: &str = "this test holds a file lease: apt-get install perl";
@@ -40,7 +40,7 @@ impl Drop for Held {
 /// A witness that nobody else executes.
 fn witness_of(election: &Election) -> PathBuf {
     let copy = election.diary.directory().join("witness");
-    std::fs::copy(example("witness"), &copy).unwrap();
+    copy_program(&example("witness"), &copy);
     copy
 }
 

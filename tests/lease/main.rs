@@ -79,7 +79,9 @@ fn never_yes_after_the_end(fault: impl FnOnce(&Running, &Proxy)) {
     }
     asked_by_hand(&path, end);
     wait::until("every reader has looked after the end", || readers.iter().all(|reader| reader.looks_after(end) >= 3));
-    readers.iter().for_each(|reader| reader.never_said_too_much(end));
+    for reader in &readers {
+        reader.never_said_too_much(end);
+    }
 }
 
 /// `zk-leaderctl lease`, which may say no at any time.
@@ -92,7 +94,9 @@ fn asked_by_hand(path: &Path, end: u64) {
 }
 
 fn stop(pids: &[i32]) {
-    pids.iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGSTOP).unwrap());
+    for pid in pids {
+        kill(Pid::from_raw(*pid), Signal::SIGSTOP).unwrap();
+    }
 }
 
 #[test]

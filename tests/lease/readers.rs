@@ -1,5 +1,6 @@
 //! The readers of `examples/lease/`, each of which looks again and again.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +64,9 @@ fn in_python() -> Command {
     python.env("PYTHONPATH", folder()).args(["-Bc", LOOKS]);
     python
 }
+
+/// Of floating-point seconds, in ns.
+const ROUNDING: u64 = 1_000;
 
 /// What a reader said.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +134,7 @@ impl Reader {
             while !stopped.load(Ordering::Relaxed) {
                 let raw = read(ClockId::CLOCK_MONOTONIC_RAW);
                 let left = lease.as_ref().map_or(Duration::ZERO, Lease::left);
-                sink.lock().unwrap().push_str(&format!("{raw} 0 {}\n", left.as_nanos()));
+                writeln!(sink.lock().unwrap(), "{raw} 0 {}", left.as_nanos()).unwrap();
                 wait::pass(Duration::from_millis(2));
             }
         });
@@ -159,8 +163,6 @@ impl Reader {
     #[track_caller]
     pub fn never_said_too_much(&self, end: u64) {
         let suspended = suspended();
-        // Of floating-point seconds.
-        const ROUNDING: u64 = 1_000;
         for look in self.looks() {
             let allowed = end.saturating_sub(look.raw + suspended);
             let rounding = if self.name == "Python" && allowed > 0 { ROUNDING } else { 0 };

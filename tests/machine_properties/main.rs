@@ -79,6 +79,9 @@ fn breaches(choice: u16, slots: u16, stream: &[(u64, Telling)]) -> Vec<Breach> {
         if let (Telling::Deadline, Some(at)) = (telling, machine.next_deadline(moment(nanos))) {
             nanos = nanos.max(at.as_nanos().saturating_sub(1_000_000_000));
         }
+        if let (Telling::Overdue { .. }, Some(at)) = (telling, onlooker.kill_at()) {
+            nanos = nanos.max(at.as_nanos().saturating_sub(1_000_000_000) + millis * 1_000_000);
+        }
         let now = moment(nanos);
         if matches!(telling, Telling::Anything { .. }) {
             // No answer comes before its question.

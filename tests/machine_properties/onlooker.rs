@@ -72,6 +72,11 @@ impl Onlooker {
         }
     }
 
+    /// When the tree that may live must be dead.
+    pub fn kill_at(&self) -> Option<Timestamp> {
+        self.alive.map(|(_, deadlines)| deadlines.kill_at)
+    }
+
     pub fn breach(&mut self, what: &'static str, text: String) {
         self.breaches.push((what, text));
     }

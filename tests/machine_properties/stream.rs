@@ -25,6 +25,10 @@ pub enum Telling {
     },
     Denied(Denial),
     Unanswered,
+    /// The same as success, but not before the lease of the tree that lives is over, and nothing was told meanwhile.
+    Overdue {
+        record: u8,
+    },
     /// Whatever comes, for the present ids or, `ago` questions back, for earlier ones.
     Anything {
         kind: u8,
@@ -62,6 +66,7 @@ pub fn streams() -> impl Strategy<Value = Vec<(u64, Telling)>> {
         12 => any::<u8>().prop_map(|record| Telling::Success { record }),
         2 => denial.prop_map(Telling::Denied),
         2 => Just(Telling::Unanswered),
+        2 => any::<u8>().prop_map(|record| Telling::Overdue { record }),
         5 => (any::<u8>(), 0..3_u8, any::<u8>(), any::<u8>())
             .prop_map(|(kind, ago, record, place)| Telling::Anything { kind, ago, record, place }),
     ];
@@ -75,10 +80,13 @@ impl Telling {
         let candidacy = Candidacy(ids.candidacy);
         match (self, ids.pending) {
             (Self::Deadline | Self::Tick, _) => Some(Event::Ticked),
-            (Self::Success { record }, Some(request)) => Some(success(ids, request, record, now)),
+            (Self::Success { record } | Self::Overdue { record }, Some(request)) => {
+                Some(success(ids, request, record, now))
+            }
             (Self::Denied(denial), Some(request)) => Some(Event::Denied { candidacy, request, denial }),
             (Self::Unanswered, Some(request)) => Some(Event::Unanswered { candidacy, request }),
             (Self::Success { record }, None) if ids.step.is_some() => ids.step.map(|step| step_ended(step, record)),
+            (Self::Overdue { .. }, None) => Some(Event::Ticked),
             (Self::Success { .. }, None) => {
                 let negotiated = Duration::from_secs(4);
                 Some(Event::Connected { session: SessionNumber(ids.session), negotiated })

@@ -2,7 +2,7 @@
 # Plants each mistake of tests/mutations/*.patch in a copy of the tree, and demands that the tests that it names turn red, and say
 # why. A patch begins with one comment line that says the mistake, and one or more pairs of lines
 #   # expects red: <test target, or "lib"> <test name>
-#   # because: <text of the output, by which red is known to be red for this mistake>
+#   # because: <text of the output, by which red is known to be red for this mistake; several, with || between>
 # Where that text is missing, any red counts.
 # Usage: tests/mutations/run.sh [--jobs N] [--sample N] [name…]
 #   --jobs N     so many copies at once, each with a build of its own
@@ -94,7 +94,7 @@ verdict_of() { # TARGET TEST BECAUSE LOG
         if grep -qE '(^| )[1-9][0-9]* passed' "$4"; then echo SURVIVES; else echo 'no such test'; fi
     elif [ -z "$3" ]; then
         echo 'red, whyever'
-    elif grep -qF -- "$3" "$4"; then
+    elif grep -qF -f <(sed 's/ || /\n/g' <<<"$3") "$4"; then
         echo red
     else
         echo 'other reason'

@@ -112,7 +112,8 @@ pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Runnin
     });
     let config = config(&settings);
     let command = supervisor::guard::Guard::Simulated(Box::new(guard));
-    let guards = Handles { command, hook: None, health: None, eligible: None, fence: None };
+    let (before_start, after_stop) = (None, None);
+    let guards = Handles { command, hook: None, health: None, eligible: None, fence: None, before_start, after_stop };
     let signals = SignalStream::of(poll_fn(move |context| raised.poll_recv(context)));
     let supervised = process.task(supervisor::supervise(machine, settings, guards, signals, config));
     let this = Rc::clone(&running);
@@ -133,7 +134,15 @@ fn config(settings: &zookeeper::Settings) -> SupervisorConfig {
     let shown = http::Identity { name: "job".to_owned(), id, path: base, host, pid };
     SupervisorConfig {
         observers: Observers { identity: shown, manner: Manner::InLog, http: None, systemd: None },
-        auxiliary: auxiliary::Settings { identity, hook: None, health: None, eligible: None, fence: None },
+        auxiliary: auxiliary::Settings {
+            identity,
+            hook: None,
+            health: None,
+            eligible: None,
+            fence: None,
+            before_start: None,
+            after_stop: None,
+        },
         preempt_after: None,
         upgrade: None,
     }

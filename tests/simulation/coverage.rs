@@ -90,6 +90,7 @@ impl Coverage {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each event")]
 fn name_of(event: &Event) -> &'static str {
     match event {
         Event::Ticked => "ticked",

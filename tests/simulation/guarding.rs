@@ -10,6 +10,7 @@ use crate::clock::{MILLI, Real, SECOND};
 use crate::host::{Process, Tree};
 use crate::oracle::Oracle;
 use crate::release::Releaser;
+use crate::requests::is_of;
 use crate::script::Mark;
 use crate::world::{Occurrence, World};
 
@@ -113,6 +114,7 @@ impl World {
             unkillable_until: 0,
         };
         self.oracle.spawned(&self.instances, &self.hosts, instance, &tree, self.now, self.script.guarantee);
+        self.may_run_under_its_record(instance, grant);
         self.instances[instance].tree = Some(tree);
         self.run_started(instance);
         self.mark(Mark::Started);
@@ -121,6 +123,16 @@ impl World {
         if let Some(delay) = ends_in {
             let status = self.own_end(instance);
             self.push(self.now + delay, Occurrence::CommandEnds { instance, run, status });
+        }
+    }
+
+    /// As long as the term is its own: whoever comes next counts from a version that waits as if nothing had run under it.
+    fn may_run_under_its_record(&mut self, instance: usize, grant: Grant) {
+        let state = self.ensemble.state();
+        let is_ours = state.term.is_some_and(|term| term.version == grant.term);
+        let waits = state.record.is_some_and(|record| is_of(record.nonce, instance) && record.waiting_on.is_some());
+        if self.is_at_most_once() && is_ours && waits {
+            self.oracle.fail(format!("instance {instance} starts under a record that waits"));
         }
     }
 

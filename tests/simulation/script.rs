@@ -159,9 +159,10 @@ impl Script {
         let hosts: Vec<HostPlan> =
             hosts.map(|host| if has_ranks { host.of_rank(&mut company) } else { host }).collect();
         let mut around = Rng::new(seed, 3);
-        let hosts = match around.chance(30) {
-            true => hosts.into_iter().map(|host| host.with_steps(&mut around)).collect(),
-            false => hosts,
+        let hosts: Vec<HostPlan> = if around.chance(30) {
+            hosts.into_iter().map(|host| host.with_steps(&mut around)).collect()
+        } else {
+            hosts
         };
         let longest = hosts.iter().map(|host| host.session_timeout.as_nanos() as Real).max().unwrap_or(0);
         let healed_at = rng.between(longest, 4 * longest);

@@ -49,6 +49,7 @@ struct StepGuard {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about processes")]
 struct StepTree {
     run: RunId,
     /// The latest that the guard has read.

@@ -84,6 +84,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each action")]
     fn perform(&mut self, instance: usize, now: Now, action: Action) {
         self.oracle.sees_action(&self.instances, instance, now, &action, self.is_at_most_once());
         match action {

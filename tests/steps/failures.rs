@@ -47,8 +47,8 @@ fn a_before_start_that_hangs_and_forks_is_ended_with_its_tree_and_another_host_l
 fn a_before_start_longer_than_the_lease_is_waited_for_while_the_lease_is_renewed() {
     let election = election();
     let _first = with_steps(election.host("a"), &election, "a", "sleep 6", "true").spawn();
-    let _second = host(&election, "b").spawn();
     until_noted(&election, "before a elected");
+    let _second = host(&election, "b").spawn();
     let begun_at = diary::now();
     let start = election.diary.until_started(1);
     assert_eq!(start.id, "a");

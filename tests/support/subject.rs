@@ -121,7 +121,7 @@ impl Subject {
         std::fs::set_permissions(directory, PermissionsExt::from_mode(0o777)).unwrap();
         let copy = |program: &Path| {
             let copy = directory.join(program.file_name().unwrap());
-            std::fs::copy(program, &copy).unwrap();
+            copy_program(program, &copy);
             copy.to_str().unwrap().to_owned()
         };
         self.command[0] = copy(Path::new(&self.command[0]));
@@ -258,6 +258,12 @@ impl Drop for Running {
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
+}
+
+/// Copies a program that is to be executed. By cp(1): what we have open for writing ourselves, the processes inherit that other
+/// tests start meanwhile, and then it cannot be executed (ETXTBSY, `execve(2)`).
+pub fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
 /// The direct children of a process.

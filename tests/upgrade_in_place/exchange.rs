@@ -7,7 +7,7 @@ use crate::package::{Package, UPGRADED, ask, descriptors, processes};
 use crate::support::subject::{children_of, example};
 use crate::support::{Election, wait};
 
-/// What ZooKeeper knows of a line: the candidates with the sessions that own them, and the term.
+/// What the servers know of a queue: the candidates with the sessions that own them, and the term.
 fn znodes(election: &Election) -> (Vec<(String, i64)>, i64) {
     let owner =
         |name: &String| election.admin.stat(&election.path(&format!("election/{name}"))).unwrap().ephemeral_owner;
@@ -83,7 +83,9 @@ fn several_leaders_are_upgraded_at_once() {
     for turn in 1..4 {
         package.install();
         hosts.iter().for_each(ask);
-        hosts.iter().for_each(|host| host.until_logged_times(UPGRADED, turn));
+        for host in &hosts {
+            host.until_logged_times(UPGRADED, turn);
+        }
     }
     assert_eq!(
         slots.each_ref().map(|diary| {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Link, Phase};
 use super::{Machine, Settings};
+use crate::core::action::Why;
 use crate::core::lease::{Timing, TimingError, Wishes};
 use crate::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use crate::core::time::{Now, Timestamp};
@@ -97,7 +98,7 @@ impl Machine {
     fn judge_moment(&self, now: Now, timing: &Timing, since: Timestamp) -> Result<(), NotNow> {
         let leads = self.phase == Phase::Leading && self.run.is_some() && self.deadlines().is_some();
         let follows = self.phase == Phase::Following && self.run.is_none() && self.held_term.is_none();
-        let ends = self.stop_requested || self.guard_gone || self.departure.is_some();
+        let ends = self.step.is_some() || self.stop_requested || self.guard_gone || self.departure.is_some();
         let waits = self.standing.stale || self.standing.retry_at.is_some() || self.standing.sending.is_some();
         let kill_at_is_the_only_limit = self.dead_by == Timestamp::NEVER;
         let contact = self.held_term.is_none_or(|term| now.lease < timing.contact_lost_at(term.acked_sent_at));
@@ -179,6 +180,11 @@ pub(super) fn no_settings() -> Settings {
 /// Replaced when the machine is taken up.
 pub(super) fn no_link() -> Link {
     Link::Opening
+}
+
+/// Set when the next stop begins.
+pub(super) fn no_stop() -> Why {
+    Why::StopRequested
 }
 
 pub(super) fn never() -> Timestamp {

@@ -94,6 +94,7 @@ pub struct Machine {
     #[serde(skip, default = "handover::never")]
     dead_by: Timestamp,
     /// Why the present stop, or the last one, began.
+    #[serde(skip, default = "handover::no_stop")]
     stops_for: Why,
     /// The last run that `--timeout` ended.
     timed_out: Option<RunId>,

@@ -36,6 +36,7 @@ impl Sending {
 }
 
 /// One term of ours, from the take-over to the release.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of one term")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct HeldTerm {
     pub nonce: Nonce,

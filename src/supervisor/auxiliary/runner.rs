@@ -155,33 +155,24 @@ impl Runner {
                 State::Idle | State::Gone => std::future::pending().await,
                 State::Ordered { until } => {
                     let late = tokio::time::sleep(clock::now().lease.until(until));
-                    tokio::select! {
-                        report = self.guard.recv() => match report {
-                            Some(report) => {
-                                self.state = State::Running;
-                                if let Some(outcome) = self.outcome(report) {
-                                    self.state = State::Idle;
-                                    return outcome;
-                                }
-                            }
-                            None => self.state = State::EndingOrphans,
-                        },
+                    let report = tokio::select! {
+                        report = self.guard.recv() => report,
                         () = late => {
                             tracing::error!("The guard of {} did not take the order in time and was killed", self.name);
                             self.guard.kill();
-                            self.state = State::EndingOrphans;
+                            None
                         }
+                    };
+                    if let Some(outcome) = self.note(report) {
+                        return outcome;
                     }
                 }
-                State::Running => match self.guard.recv().await {
-                    Some(report) => {
-                        if let Some(outcome) = self.outcome(report) {
-                            self.state = State::Idle;
-                            return outcome;
-                        }
+                State::Running => {
+                    let report = self.guard.recv().await;
+                    if let Some(outcome) = self.note(report) {
+                        return outcome;
                     }
-                    None => self.state = State::EndingOrphans,
-                },
+                }
                 State::EndingOrphans => {
                     tracing::error!("The guard of {} died; it will not be run again", self.name);
                     let name = self.name;
@@ -194,6 +185,17 @@ impl Runner {
                 }
             }
         }
+    }
+
+    /// `None`: the guard is gone.
+    fn note(&mut self, report: Option<Report>) -> Option<Outcome> {
+        let outcome = report.and_then(|report| self.outcome(report));
+        self.state = match (report, outcome) {
+            (None, _) => State::EndingOrphans,
+            (Some(_), None) => State::Running,
+            (Some(_), Some(_)) => State::Idle,
+        };
+        outcome
     }
 
     fn outcome(&self, report: Report) -> Option<Outcome> {
