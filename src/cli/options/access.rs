@@ -20,20 +20,23 @@ pub struct AccessOptions {
 
     /// Log in by Kerberos (SASL GSSAPI), in a build that can
     ///
-    /// As whom, MIT's library says: by a ticket (kinit, KRB5CCNAME), or, for a service that runs for weeks, by a client's keytab
-    /// (KRB5_CLIENT_KTNAME). The ACLs' scheme is sasl. Packages are built without it: cargo build --features kerberos.
+    /// MIT's Kerberos library chooses the identity: from a ticket (kinit, KRB5CCNAME), or, for a service that runs for weeks,
+    /// from a client keytab (KRB5_CLIENT_KTNAME). The ACLs' scheme is sasl. Packages are built without Kerberos: cargo build
+    /// --features kerberos.
     #[arg(long, global = true)]
     pub kerberos: bool,
 
     /// The servers' principal [default: zookeeper/NAME-IN-CONNECT]
     ///
-    /// SERVICE or SERVICE/HOST; HOST for all of them, where their names in --connect are not those that Kerberos knows.
+    /// SERVICE or SERVICE/HOST. If HOST is given, it is used for every server: give it if Kerberos does not know the servers
+    /// by their names in --connect.
     #[arg(long, value_name = "NAME", global = true)]
     pub kerberos_server: Option<OsString>,
 
     /// Speak TLS with every server in --connect that does not say tcp://
     ///
-    /// Without it, with those that say tcp+tls://. Such a server needs its port: the secureClientPort of its configuration.
+    /// Without --tls, TLS is used only with servers that are written as tcp+tls://HOST:PORT. A server with TLS needs its port
+    /// in --connect: the secureClientPort of its configuration.
     #[arg(long, global = true)]
     pub tls: bool,
 

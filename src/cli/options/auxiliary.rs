@@ -16,10 +16,10 @@ pub struct HookOptions {
     ///
     /// It finds what happened in ZK_LEADER_EVENT: standby, elected, fenced, started, paused, resumed, stopping, lost or
     /// released; why, in ZK_LEADER_WHY; and the term in the variables that the command gets. It is run by /bin/sh -c,
-    /// one event after the other. Nothing waits for it: not the command, no deadline, no release. What it prints goes to
-    /// standard error; what it leaves running in the background is ended with it. If hooks come faster than they are
-    /// done, the oldest of more than 32 are left out, and ZK_LEADER_MISSED tells the next one how many. The last ones,
-    /// after the release, delay our exit by at most one --hook-timeout.
+    /// one event after the other. The command, the deadlines and the release never wait for a hook. What it prints goes to
+    /// standard error; what it leaves running in the background is ended with it. At most 32 events wait for their hook: if
+    /// there are more, the oldest are dropped, and ZK_LEADER_MISSED tells the next hook how many. After the release,
+    /// zk-leader-run waits for the last hooks before it exits, but no longer than one --hook-timeout.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook: Option<OsString>,
 

@@ -32,10 +32,11 @@ use service::ServiceOptions;
 /// partitions, server crashes, hangs and suspends, even if the command ignores SIGTERM or leaves daemons behind.
 ///
 /// The right to run is a lease in ZooKeeper that the leader renews. A guard process kills the whole process tree before
-/// the lease runs out, whatever happens to this program; the next leader waits until it has.
+/// the lease runs out, whatever happens to this program; the next leader starts the command only after the lease was
+/// released or has run out.
 ///
-/// The command is run without a shell. Options end at the first word that is not one, or at `--`; everything after that
-/// is the command's.
+/// The command is run without a shell. It begins at the first word that is not an option, or after `--`. Every word after
+/// that is an argument of the command, even if it looks like an option.
 #[derive(Parser, Clone, Debug, Default)]
 #[command(
     name = "zk-leader-run",
@@ -193,7 +194,7 @@ pub struct Options {
 
     /// Time between the stop signal and SIGKILL
     ///
-    /// So long may the command take to end when we are asked to stop.
+    /// The longest time that the command has to end when zk-leader-run is asked to stop.
     ///
     /// The lease goes on being renewed meanwhile. 0: SIGKILL at once.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = COMMAND)]
@@ -203,9 +204,9 @@ pub struct Options {
     ///
     /// It is for a command that ends by itself.
     ///
-    /// exit: leave the election and exit with the command's status. rejoin: leave it to the next in line, go to the end
-    /// of the queue, and run the command again when elected again. restart: go on leading and start it again; --restart
-    /// and the options after it say when.
+    /// exit: leave the election and exit with the command's status. rejoin: give the leadership to the next in line, go to
+    /// the end of the queue, and run the command again when elected again. restart: stay leader and start the command
+    /// again; --restart and the options after it say when.
     #[arg(long, value_name = "WHAT", default_value = "exit", help_heading = COMMAND)]
     pub on_exit: Option<OsString>,
 

@@ -21,9 +21,10 @@ pub struct RunOptions {
 
     /// Run at most once in this length of time, whichever host runs it
     ///
-    /// For jobs without a key: a call is a duplicate (see --slot) if a run started later than half of this before the
-    /// call joined the election, both by ZooKeeper's clock, so that no host's clock matters. Write the distance of two
-    /// scheduled runs; the hosts' calls for one run must all come within half of it. At most once, unless --retry-failed.
+    /// For jobs without a key: a call is a duplicate (see --slot) if a run started less than half of PERIOD before the call
+    /// joined the election, or later. Both times are by ZooKeeper's clock, so no host's clock matters. Set PERIOD to the
+    /// time between two scheduled runs; the calls of all hosts for one run must come within half of it. At most once,
+    /// unless --retry-failed.
     #[arg(long, value_name = "PERIOD", allow_hyphen_values = true, help_heading = RUNS)]
     pub once_per: Option<OsString>,
 

@@ -33,10 +33,11 @@ pub struct ServiceOptions {
 
     /// Restarts within --restart-window, or unlimited
     ///
-    /// So many failures within --restart-window are followed by a restart here.
+    /// After up to this many failures within --restart-window, the command is restarted on this host.
     ///
-    /// After one more we resign, so that a crash loop moves on to another host, and stand back for --stand-back. 0: resign
-    /// at the first failure. Failures are counted on when we lead again: until the window has passed, one more is enough.
+    /// After one more failure, this host resigns: it releases the leadership, so that a crash loop moves on to another host,
+    /// and stays out of the queue for --stand-back. 0: resign at the first failure. If this host leads again before the
+    /// window has passed, the old failures still count, and one more failure is enough to resign again.
     #[arg(long, value_name = "COUNT", default_value = "5", allow_hyphen_values = true, help_heading = SERVICE)]
     pub max_restarts: Option<OsString>,
 
@@ -80,10 +81,10 @@ pub struct ServiceOptions {
 
     /// Extra wait for a leader that did not release
     ///
-    /// 0: its lease is waited for, and no longer.
+    /// 0: wait only until the last leader's lease is over.
     ///
-    /// For what a crashed leader has sent off and not finished: requests that still run on a database, say. After a clean
-    /// release nothing is waited for. Not with --guarantee at-least-one, which does not wait.
+    /// Use it if requests that a crashed leader has sent may still run elsewhere, on a database, for example. After a clean
+    /// release there is no wait. Not with --guarantee at-least-one, which does not wait.
     #[arg(long, value_name = "DURATION", default_value = "0", allow_hyphen_values = true, help_heading = TIME)]
     pub takeover_delay: Option<OsString>,
 }
