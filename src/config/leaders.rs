@@ -52,10 +52,8 @@ pub(super) fn read(
         (Recipe::Single, _) if chosen.priority != 0 => {
             Err(priority.refused("cannot be combined with --recipe single, which has no queue; leave one of them out"))
         }
-        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if chosen.count > 1 => {
-            Err(leaders.conflicting(unsupported(recipe)))
-        }
-        (Recipe::CuratorLock | Recipe::Kazoo | Recipe::JavaLes, _) if chosen.priority != 0 => {
+        (other, _) if other != Recipe::Sequential && chosen.count > 1 => Err(leaders.conflicting(unsupported(recipe))),
+        (other, _) if other != Recipe::Sequential && chosen.priority != 0 => {
             Err(priority.conflicting(unsupported(recipe)))
         }
         (_, Guarantee::AtLeastOne) if chosen.count > 1 => Err(leaders

@@ -25,7 +25,7 @@ const RESERVE_PER_LEASE: u32 = 4;
 pub const LEASE_LONGEST: Duration = Duration::from_secs(120);
 
 /// The user's options, before the session timeout is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wishes {
     /// `--lease`; `None`: the session timeout.
     pub lease: Option<Duration>,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use zk_leader_run::core::action::PhaseName;
-use zk_leader_run::core::settings::{Guarantee, Recipe};
+use zk_leader_run::core::machine::Settings;
+use zk_leader_run::core::settings::{Guarantee, Recipe, StepLimits};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::script::{Fault, HostPlan, Mark, Script, Step, Target, When, tame};
@@ -32,7 +33,7 @@ impl Chain {
             .unwrap();
         let plan = HostPlan {
             drift_ppm: 0,
-            settings: tame(&plan),
+            settings: Settings { steps: StepLimits::default(), ..tame(&plan) },
             restarted: false,
             priority: 0,
             preempt_after: None,

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::phase::{Link, Phase};
 use super::{Machine, Settings};
 use crate::core::action::Why;
-use crate::core::lease::{Timing, TimingError, Wishes};
-use crate::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
+use crate::core::lease::{Timing, TimingError};
 use crate::core::time::{Now, Timestamp};
 
 /// Increase it with every change of the layout or of the meaning of a field.
@@ -159,30 +158,12 @@ pub(super) mod quiet_phase {
     }
 }
 
-/// Replaced by the next program's own.
-pub(super) fn no_settings() -> Settings {
-    Settings {
-        wishes: Wishes::NONE,
-        guarantee: Guarantee::default(),
-        on_pause: OnPause::default(),
-        on_exit: OnExit::default(),
-        on_loss: OnLoss::default(),
-        wait: None,
-        connect_timeout: None,
-        stop_timeout: Duration::ZERO,
-        service: Service::default(),
-        preparations: Preparations::default(),
-        steps: StepLimits::default(),
-        instance: 0,
-    }
-}
-
 /// Replaced when the machine is taken up.
 pub(super) fn no_link() -> Link {
     Link::Opening
 }
 
-/// Set when the next stop begins.
+/// Outside of a stop.
 pub(super) fn no_stop() -> Why {
     Why::StopRequested
 }

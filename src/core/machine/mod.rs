@@ -44,7 +44,7 @@ use term::HeldTerm;
 const HANGUP: i32 = 1;
 
 /// The user's options that change a decision.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     pub wishes: Wishes,
     pub guarantee: Guarantee,
@@ -66,7 +66,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    #[serde(skip, default = "handover::no_settings")]
+    #[serde(skip)]
     settings: Settings,
     #[serde(with = "handover::quiet_phase")]
     phase: Phase,
@@ -93,7 +93,7 @@ pub struct Machine {
     /// When the tree must be dead, by the guard's orders. Processes that live on survive SIGKILL.
     #[serde(skip, default = "handover::never")]
     dead_by: Timestamp,
-    /// Why the present stop, or the last one, began.
+    /// Why the present stop began.
     #[serde(skip, default = "handover::no_stop")]
     stops_for: Why,
     /// The last run that `--timeout` ended.
@@ -148,7 +148,7 @@ impl Machine {
             start_by: Timestamp::NEVER,
             run_until: Timestamp::NEVER,
             dead_by: Timestamp::NEVER,
-            stops_for: Why::StopRequested,
+            stops_for: handover::no_stop(),
             timed_out: None,
             history: History::default(),
             rest_until: Timestamp::ZERO,
@@ -374,6 +374,9 @@ impl Machine {
             self.actions.push(Action::EndFence);
         }
         self.phase = phase;
+        if !matches!(phase, Phase::Stopping { .. }) {
+            self.stops_for = handover::no_stop();
+        }
         self.actions.push(Action::Announce(Transition {
             from,
             to: self.phase(),
