@@ -58,7 +58,7 @@ use script::Script;
 use world::{Verdict, judge};
 
 /// About 35 s on two idle cores.
-const SCRIPTS: u64 = 250;
+const SCRIPTS: u64 = 1000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
