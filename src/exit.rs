@@ -5,7 +5,7 @@
 use nix::errno::Errno;
 
 use crate::core::action::ExitReason;
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 use crate::core::restart::TIMED_OUT;
 use crate::guard::handle;
 use crate::observe::words;

@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use crate::config::{Config, Monitoring, fixed};
 use crate::exit::Status;
 use crate::guard::handle::Spawned;
-use crate::guard::handle::handover::take_descriptor;
+use crate::guard::handle::upgrade::take_descriptor;
 use crate::observe::log;
 use crate::supervisor::auxiliary::{self, Guards};
 use crate::supervisor::upgrade::YES;

@@ -12,17 +12,17 @@ const PLACES: &[Place] = &[
     // L0: decisions only.
     ("core", &[], &["serde"]),
     // L1: the guard's decisions, and what it says.
-    ("guard::protocol", &["core::order", "core::time"], &[]),
-    ("guard::lease_file::layout", &["core::order", "core::time", "guard::protocol"], &[]),
-    ("guard::policy", &["core::order", "core::time", "guard::lease_file::layout"], &[]),
-    ("guard::briefing", &["core::order", "core::time", "guard::protocol"], &[]),
+    ("guard::protocol", &["core::guard_messages", "core::time"], &[]),
+    ("guard::lease_file::layout", &["core::guard_messages", "core::time", "guard::protocol"], &[]),
+    ("guard::policy", &["core::guard_messages", "core::time", "guard::lease_file::layout"], &[]),
+    ("guard::briefing", &["core::guard_messages", "core::time", "guard::protocol"], &[]),
     // L2: the two edges, and the clock.
     ("clock", &["core::time"], &["nix"]),
     ("background", &[], &["tokio"]),
-    ("guard", &["core::order", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix", "serde"]),
+    ("guard", &["core::guard_messages", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix", "serde"]),
     (
         "guard::handle",
-        &["core::order", "core::time", "core::settings", "guard"],
+        &["core::guard_messages", "core::time", "core::settings", "guard"],
         &["nix", "libc", "rustix", "thiserror", "tokio", "serde"],
     ),
     ("guard::probe", &["guard"], &["nix", "tokio"]),

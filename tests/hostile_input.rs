@@ -13,7 +13,7 @@ use proptest::sample::select;
 use zk_leader_run::cli::environment_variable;
 use zk_leader_run::cli::{self, EarlyExit, Stream};
 use zk_leader_run::config::error::quoted;
-use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::config::{Config, load};
 
 fn cases() -> ProptestConfig {
@@ -36,8 +36,9 @@ fn with_values() -> Vec<String> {
 fn parse(typed: Vec<OsString>, variables: Vec<(OsString, OsString)>) -> Result<Config, EarlyExit> {
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
     let variables = std::iter::once(path).chain(variables).collect();
-    let surroundings = Surroundings { variables, host: "host".into(), pid: 4711, ..Surroundings::default() };
-    load::load(std::iter::once("zk-leader-run".into()).chain(typed), &surroundings)
+    let process_environment =
+        ProcessEnvironment { variables, host: "host".into(), pid: 4711, ..ProcessEnvironment::default() };
+    load::load(std::iter::once("zk-leader-run".into()).chain(typed), &process_environment)
 }
 
 fn parse_option(option: &str, value: &str) -> Result<Config, EarlyExit> {

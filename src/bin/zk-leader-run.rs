@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
 use zk_leader_run::cli::{EarlyExit, Stream};
-use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
@@ -20,7 +20,7 @@ use zk_leader_run::{dry_run, supervisor, takeover, wiring};
 
 fn main() -> ExitCode {
     let (start, arguments) = wiring::start();
-    let config = match load::load(arguments, &Surroundings::of_this_process()) {
+    let config = match load::load(arguments, &ProcessEnvironment::of_this_process()) {
         Ok(config) => config,
         Err(stop) if matches!(start, Start::Asked) => return EarlyExit { stream: Stream::Stdout, ..stop }.print(),
         Err(stop) => return stop.print(),

@@ -128,7 +128,7 @@ pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<
         on_loss: config.on_loss,
     };
     (config.once, config.on_loss) = run_once::read(layers, &others, &mut config.notices)?;
-    executable::check(program, layers.surroundings.variable("PATH"))?;
+    executable::check(program, layers.process_environment.variable("PATH"))?;
     Ok(config)
 }
 

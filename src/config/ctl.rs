@@ -14,13 +14,13 @@ use super::error::{ConfigError, quoted};
 use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
 use super::source::setting::{Origin, Setting};
-use super::source::{file, mistake};
+use super::source::{file, parser_errors};
 use super::value::duration::{self, Zero};
 use super::value::ensemble;
 use super::value::znode::{self, ZnodePath};
 use crate::cli::ctl::{self, CtlOptions, PROGRAM, Verb, Which};
 use crate::cli::{self, EarlyExit, Stream};
-use crate::config::source::surroundings::Surroundings;
+use crate::config::source::process_environment::ProcessEnvironment;
 use crate::zookeeper::client::connect::Access;
 
 /// The request and its destination.
@@ -92,12 +92,17 @@ const FORMATS: [(&str, OutputFormat); 3] =
 /// # Errors
 ///
 /// Help or version was asked for, or something is wrong.
-pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Asked, EarlyExit> {
+pub fn load(
+    arguments: impl IntoIterator<Item = OsString>,
+    process_environment: &ProcessEnvironment,
+) -> Result<Asked, EarlyExit> {
     let matches = ctl::command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error))?;
     let asked = match &typed.command {
-        Verb::Lease { file, at_least } => about_the_lease(&typed, file.as_ref(), at_least.as_ref(), surroundings),
-        _ => with_file(&typed, &matches, surroundings),
+        Verb::Lease { file, at_least } => {
+            about_the_lease(&typed, file.as_ref(), at_least.as_ref(), process_environment)
+        }
+        _ => with_file(&typed, &matches, process_environment),
     };
     asked.map_err(|error| refused(&error))
 }
@@ -107,10 +112,11 @@ fn about_the_lease(
     typed: &CtlOptions,
     file: Option<&OsString>,
     at_least: Option<&OsString>,
-    surroundings: &Surroundings,
+    process_environment: &ProcessEnvironment,
 ) -> Result<Asked, ConfigError> {
     let own = || {
-        let (file, token) = (surroundings.variable("ZK_LEADER_LEASE")?, surroundings.variable("ZK_LEADER_TOKEN")?);
+        let (file, token) =
+            (process_environment.variable("ZK_LEADER_LEASE")?, process_environment.variable("ZK_LEADER_TOKEN")?);
         Some((file.into(), Some(token.to_str()?.parse().ok()?)))
     };
     let which = file.map_or_else(own, |file| Some((file.into(), None)));
@@ -136,9 +142,13 @@ fn format(typed: &CtlOptions) -> Result<OutputFormat, ConfigError> {
 }
 
 /// Servers and election may be set in the configuration file of zk-leader-run.
-fn with_file(typed: &CtlOptions, matches: &ArgMatches, surroundings: &Surroundings) -> Result<Asked, ConfigError> {
-    let layers = Layers { matches, surroundings, file: &FileSettings::default() };
-    layers::check_variables(surroundings)?;
+fn with_file(
+    typed: &CtlOptions,
+    matches: &ArgMatches,
+    process_environment: &ProcessEnvironment,
+) -> Result<Asked, ConfigError> {
+    let layers = Layers { matches, process_environment, file: &FileSettings::default() };
+    layers::check_variables(process_environment)?;
     let found = file::read(&layers, &file_settings::keys(&cli::command()))?;
     let name = match matches.subcommand().and_then(|(_, verb)| verb.try_get_raw("name").ok()??.next_back()) {
         Some(name) => name.to_string_lossy().into_owned(),
@@ -199,7 +209,7 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
 
 /// The election of the leader whose command runs `put` or `token-check`.
 fn own_election(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
-    let own = layers.surroundings.variable("ZK_LEADER_PATH").map(OsString::from);
+    let own = layers.process_environment.variable("ZK_LEADER_PATH").map(OsString::from);
     match own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. })) {
         Some(path) => znode::path(&given("ZK_LEADER_PATH", &path)?).map(Selector::Base),
         None => Ok(Selector::OnlyOneBelow(znode::default_root())),
@@ -256,10 +266,10 @@ fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
 
 /// `root@host`.
 fn by(layers: &Layers) -> String {
-    let variable = |name| layers.surroundings.variable(name).filter(|user| !user.is_empty());
+    let variable = |name| layers.process_environment.variable(name).filter(|user| !user.is_empty());
     let user = variable("SUDO_USER").or(variable("USER")).or(variable("LOGNAME")).map(|user| user.to_string_lossy());
     let user = user.map_or_else(own_name, Cow::into_owned);
-    format!("{user}@{}", layers.surroundings.host)
+    format!("{user}@{}", layers.process_environment.host)
 }
 
 /// From the user database; the number of a user that is not in it.
@@ -270,7 +280,7 @@ fn own_name() -> String {
 
 fn own_token(layers: &Layers) -> Result<Setting, ConfigError> {
     let missing = || ConfigError::usage("--token", "is missing, and ZK_LEADER_TOKEN is not set; write --token TOKEN");
-    let token = layers.surroundings.variable("ZK_LEADER_TOKEN").ok_or_else(missing)?;
+    let token = layers.process_environment.variable("ZK_LEADER_TOKEN").ok_or_else(missing)?;
     given("ZK_LEADER_TOKEN", &token.to_owned())
 }
 
@@ -317,6 +327,6 @@ fn stop(error: &clap::Error) -> EarlyExit {
                 "no command; write one of status, list, history, handover, disable, enable, token-check, put, lease, doctor, or --help",
             ))
         }
-        _ => refused(&mistake::error_of(error, PROGRAM)),
+        _ => refused(&parser_errors::error_of(error, PROGRAM)),
     }
 }

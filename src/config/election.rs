@@ -44,7 +44,7 @@ pub fn read(layers: &Layers, program: &OsStr) -> Result<ElectionSettings, Config
 }
 
 fn default_id(layers: &Layers) -> Result<String, ConfigError> {
-    let id = format!("{}:{}", layers.surroundings.host, layers.surroundings.pid);
+    let id = format!("{}:{}", layers.process_environment.host, layers.process_environment.pid);
     let complaint = format!("the host name makes {}, which cannot be an id; add --id and one", quoted(&id));
     znode::as_name(&id).ok_or_else(|| ConfigError::usage("--id", complaint))
 }

@@ -11,9 +11,9 @@ use super::error::ConfigError;
 use super::source::file::{self, ConfigFile};
 use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
-use super::source::{mistake, origins};
+use super::source::{origins, parser_errors};
 use crate::cli::{self, EarlyExit, Stream};
-use crate::config::source::surroundings::Surroundings;
+use crate::config::source::process_environment::ProcessEnvironment;
 
 impl From<ConfigError> for EarlyExit {
     fn from(error: ConfigError) -> Self {
@@ -34,15 +34,18 @@ pub const REJOINED: &str = "zk-leader-run-rejoined";
 /// # Errors
 ///
 /// Help, the version or the settings were asked for, or something is wrong.
-pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surroundings) -> Result<Config, EarlyExit> {
+pub fn load(
+    arguments: impl IntoIterator<Item = OsString>,
+    process_environment: &ProcessEnvironment,
+) -> Result<Config, EarlyExit> {
     let mut arguments = arguments.into_iter().peekable();
     let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
     let grammar = cli::command();
     let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
-    let layers = Layers { matches: &matches, surroundings, file: &FileSettings::default() };
+    let layers = Layers { matches: &matches, process_environment, file: &FileSettings::default() };
     let found = if is_releaser { ConfigFile::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
-    let unknown_variables = layers::check_variables(surroundings)?;
+    let unknown_variables = layers::check_variables(process_environment)?;
     let name = election_name(command.first(), &Layers { file: &found.settings, ..layers })?;
     let settings = found.settings.of_election(&name);
     let layers = Layers { file: &settings, ..layers };
@@ -50,7 +53,7 @@ pub fn load(arguments: impl IntoIterator<Item = OsString>, surroundings: &Surrou
         return Err(EarlyExit::answer(origins::page(&grammar, &layers, found.path.as_deref())));
     }
     let Some(program) = command.first().cloned() else {
-        return Err(mistake::no_command(&grammar, &matches).into());
+        return Err(parser_errors::no_command(&grammar, &matches).into());
     };
     let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
@@ -69,6 +72,6 @@ fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, 
 fn stop(error: &clap::Error) -> EarlyExit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
-        _ => mistake::error_of(error, "zk-leader-run").into(),
+        _ => parser_errors::error_of(error, "zk-leader-run").into(),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Candidacy, Grounds, LastRun, Nonce, SessionNumber};
+use super::guard_messages::{ChildStatus, Deadlines, Grant, Order, Slot};
 use super::lease::TimingError;
-use super::order::{ChildStatus, Deadlines, Grant, Order, Slot};
 use super::settings::StepKind;
 use super::time::Timestamp;
 

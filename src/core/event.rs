@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::order::{CandidateName, Report, Slot};
+use super::guard_messages::{CandidateName, Report, Slot};
 use super::settings::StepKind;
 use super::time::Timestamp;
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::action::{PhaseName, Transition, Why};
-use super::order::Grant;
+use super::guard_messages::Grant;
 
 /// `ZK_LEADER_EVENT`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

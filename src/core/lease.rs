@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::order::Deadlines;
+use super::guard_messages::Deadlines;
 use super::time::{Sighting, Timestamp};
 
 /// ρ: two hosts' clocks differ by at most 1 % in rate (a premise of the guarantee).

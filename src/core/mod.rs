@@ -3,12 +3,12 @@
 pub mod action;
 pub mod backoff;
 pub mod event;
+pub mod guard_messages;
 pub mod health;
 pub mod hooks;
 pub mod lease;
 pub mod machine;
 pub mod operator_orders;
-pub mod order;
 pub mod preemption;
 pub mod restart;
 pub mod settings;

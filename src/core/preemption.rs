@@ -55,8 +55,8 @@ mod tests {
     use super::*;
     use crate::core::action::Why;
     use crate::core::event::{Nonce, Place, Record, SessionNumber, View};
+    use crate::core::guard_messages::{CandidateName, Slot};
     use crate::core::lease::{Timing, Wishes};
-    use crate::core::order::{CandidateName, Slot};
 
     const AFTER: Duration = Duration::from_secs(10);
     const WISHES: Wishes = Wishes::NONE;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::order::ChildStatus;
+use super::guard_messages::ChildStatus;
 use super::time::Timestamp;
 
 /// The status of a run that `--timeout` ended, as in timeout(1).

@@ -5,7 +5,7 @@
 use std::ffi::CString;
 
 use super::protocol::{Reader, Writer};
-use crate::core::order::{Deadlines, RunId};
+use crate::core::guard_messages::{Deadlines, RunId};
 
 /// The environment and the standard input of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,7 +28,7 @@ pub struct AuxiliaryCommand {
 pub const AUXILIARY_LONGEST: usize = 16 * 1024;
 /// Tag, run, two instants, length of the variables; then the variables, each with its NUL, and the standard input.
 const HEAD: usize = 1 + 8 + 2 * 8 + 4;
-/// Not used by any [`crate::core::order::Order`].
+/// Not used by any [`crate::core::guard_messages::Order`].
 const TAG: u8 = 0x45;
 
 /// `None`: the record would be too long.

@@ -1,7 +1,7 @@
 //! The supervisor's end of the guard: forks it, sends orders without waiting, receives reports, and ends the tree if
 //! the guard was killed. It waits only for its own children, because the supervisor may have others.
 
-pub mod handover;
+pub mod upgrade;
 
 use std::ffi::OsString;
 use std::io;
@@ -31,7 +31,7 @@ use super::protocol::{REPORT_SIZE, decode_report, encode_order};
 use super::releaser::Releaser;
 use super::sentinel;
 use super::sys;
-use crate::core::order::{Order, Report};
+use crate::core::guard_messages::{Order, Report};
 use crate::core::settings::Contain;
 use crate::guard::command::environment::Identity;
 use crate::guard::command::launch::{Foreground, Launch};

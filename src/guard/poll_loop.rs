@@ -20,12 +20,12 @@ use nix::time::ClockId;
 
 use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
 use super::lease_file::LeaseFile;
-use super::policy::{Input, Policy, Step};
+use super::policy::{GuardAction, Input, Policy};
 use super::probe::PROBE;
 use super::protocol::{decode_order, encode_report};
 use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
-use crate::core::order::{Grant, Order, Report};
+use crate::core::guard_messages::{Grant, Order, Report};
 
 /// While it kills, the guard looks again after this, twice this, and so on: SIGCHLD does not report every death.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
@@ -142,26 +142,26 @@ impl PollLoop {
         Ok(())
     }
 
-    fn carry_out(&mut self, step: Step) -> Result<(), Errno> {
+    fn carry_out(&mut self, step: GuardAction) -> Result<(), Errno> {
         match step {
-            Step::Spawn(grant) => {
+            GuardAction::Spawn(grant) => {
                 if let Err(errno) = self.tree.spawn(&grant) {
                     self.step(Input::NotSpawned { errno: errno as i32 })?;
                 }
             }
-            Step::Signal(signal) => self.tree.signal(signal),
-            Step::StopRest => {
+            GuardAction::Signal(signal) => self.tree.signal(signal),
+            GuardAction::StopRest => {
                 self.pause = SHORTEST_PAUSE;
                 self.tree.stop_rest();
             }
-            Step::KillTree => {
+            GuardAction::KillTree => {
                 self.pause = SHORTEST_PAUSE;
                 self.tree.kill();
             }
-            Step::Freeze => self.tree.freeze(),
-            Step::Thaw => self.tree.thaw(),
-            Step::Report(report) => self.report(report),
-            Step::Quit { release } => self.guard_exit = Some(GuardExit { release }),
+            GuardAction::Freeze => self.tree.freeze(),
+            GuardAction::Thaw => self.tree.thaw(),
+            GuardAction::Report(report) => self.report(report),
+            GuardAction::Quit { release } => self.guard_exit = Some(GuardExit { release }),
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 //! `fork(2)`, so there is no version, length or byte order. Decoding arbitrary bytes returns a possible value or
 //! `None`.
 
-use crate::core::order::{CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Slot, Takeover};
+use crate::core::guard_messages::{
+    CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Slot, Takeover,
+};
 use crate::core::time::Timestamp;
 
 /// The longest order is `Start`: tag, run, two instants, token, term, session, take-over, slot, name with its length.

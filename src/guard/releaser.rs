@@ -12,7 +12,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::fexecve;
 
 use super::sys;
-use crate::core::order::Grant;
+use crate::core::guard_messages::Grant;
 use crate::guard::command::environment::{self, Identity};
 
 /// This executable, kept open, because an upgrade may replace the file while we run.

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sched::CloneFlags;
 use nix::unistd::{ForkResult, Pid};
 
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 
 /// `fork(2)`. Fails with `EBUSY` if there is more than one thread: the child would hold their locks for ever.
 pub fn fork() -> Result<ForkResult, Errno> {

@@ -13,8 +13,8 @@ use super::contain::init::{self, Init, Word};
 use super::contain::{Containment, children_of, tell_all};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
-use crate::core::order::{ChildStatus, Grant};
-use crate::guard::command::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, Surroundings};
+use crate::core::guard_messages::{ChildStatus, Grant};
+use crate::guard::command::launch::{self, ExecPipe, ExecReader, ExecResult, Launch, ProcessEnvironment};
 use crate::guard::command::terminal::{self, Terminal};
 use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
@@ -74,21 +74,21 @@ impl Tree {
 
     pub fn spawn(&mut self, grant: &Grant) -> Result<(), Errno> {
         self.containment.make_ready().map_err(|error| errno_of(&error))?;
-        let surroundings = self.launch.surroundings(grant);
+        let process_environment = self.launch.process_environment(grant);
         let command = match self.containment {
             Containment::PidNamespace(namespace) => {
                 let tells_stops = self.launch.foreground.is_some();
-                let init = init::spawn(namespace, tells_stops, || self.launch.become_command(&surroundings))?;
+                let init = init::spawn(namespace, tells_stops, || self.launch.become_command(&process_environment))?;
                 Command { pid: init.pid, group: init.pid, link: Link::Init(init), is_init: true, has_ended: false }
             }
-            _ => self.fork_command(&surroundings)?,
+            _ => self.fork_command(&process_environment)?,
         };
         self.command = Some(command);
         (self.is_killing, self.stops_rest, self.is_frozen) = (false, false, false);
         Ok(())
     }
 
-    fn fork_command(&self, surroundings: &Surroundings) -> Result<Command, Errno> {
+    fn fork_command(&self, process_environment: &ProcessEnvironment) -> Result<Command, Errno> {
         let guard = getpid();
         let exec = ExecPipe::new()?;
         match self.containment.fork()? {
@@ -99,7 +99,7 @@ impl Tree {
             ForkResult::Child => {
                 let joined =
                     launch::die_with(guard).and_then(|()| self.containment.join().map_err(|error| errno_of(&error)));
-                exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(surroundings)));
+                exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(process_environment)));
                 sys::exit(launch::NOT_EXECUTED)
             }
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::words;
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::{Event, Place};
+use crate::core::guard_messages::Report;
 use crate::core::machine::Snapshot;
-use crate::core::order::Report;
 use crate::core::time::{Now, Timestamp};
 
 /// BOOTTIME − MONOTONIC moves only by suspend; less than this is the error of reading two clocks in turn.
@@ -148,7 +148,7 @@ impl Status {
         self.left_until(now, |deadlines| deadlines.stop_at.min(deadlines.kill_at))
     }
 
-    fn left_until(&self, now: Now, deadline: impl Fn(crate::core::order::Deadlines) -> Timestamp) -> Duration {
+    fn left_until(&self, now: Now, deadline: impl Fn(crate::core::guard_messages::Deadlines) -> Timestamp) -> Duration {
         let suspended = offset(now).abs_diff(offset(self.turned)) > SUSPENDED;
         let deadlines = self.snapshot.held_term.and_then(|held| held.deadlines).filter(|_| !suspended);
         deadlines.map_or(Duration::ZERO, |deadlines| now.lease.until(deadline(deadlines)))
@@ -164,8 +164,8 @@ fn offset(now: Now) -> Duration {
 pub mod tests {
     use super::*;
     use crate::core::event::{Nonce, Record, SessionNumber, View};
+    use crate::core::guard_messages::{CandidateName, Deadlines, Grant, RunId, Slot, Takeover};
     use crate::core::machine::Held;
-    use crate::core::order::{CandidateName, Deadlines, Grant, RunId, Slot, Takeover};
     use crate::core::time::Sighting;
 
     /// A moment so long after the start of both clocks.

@@ -10,9 +10,9 @@ use nix::sys::signal::Signal;
 
 use crate::core::action::{PhaseName, Why};
 use crate::core::event::Grounds;
+use crate::core::guard_messages::ChildStatus;
 use crate::core::hooks::HookEvent;
 use crate::core::lease::{LEASE_LONGEST, TimingError};
-use crate::core::order::ChildStatus;
 
 /// One word for a phase.
 pub const fn phase(phase: PhaseName) -> &'static str {

@@ -6,10 +6,10 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::core::event::Event;
-use crate::core::order::{Order, Report};
-use crate::guard::handle::handover::HandedOver;
+use crate::core::guard_messages::{Order, Report};
+use crate::guard::handle::upgrade::HandedOver;
 use crate::observe::words;
-use crate::supervisor::guard::Guard;
+use crate::supervisor::guard_interface::Guard;
 
 pub(super) struct CommandGuard {
     guard: Guard,

@@ -3,7 +3,7 @@
 use super::auxiliary::{AuxiliaryCommands, skip_step};
 use super::command_guard::CommandGuard;
 use crate::core::action::{Action, ExitReason};
-use crate::core::order::Order;
+use crate::core::guard_messages::Order;
 use crate::observe::log;
 use crate::zookeeper::Election;
 

@@ -4,7 +4,7 @@
 pub mod auxiliary;
 mod command_guard;
 mod effects;
-pub mod guard;
+pub mod guard_interface;
 mod memory_limit;
 mod reporter;
 mod signals;
@@ -35,7 +35,7 @@ use crate::zookeeper::{self, Election};
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
 use command_guard::CommandGuard;
 use effects::Effects;
-use guard::Guard;
+use guard_interface::Guard;
 use memory_limit::MemoryLimit;
 use reporter::Reporter;
 use signals::Received;

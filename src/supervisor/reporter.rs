@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::Event;
+use crate::core::guard_messages::{Cause, Report, Takeover};
 use crate::core::machine::{Ineligibilities, Snapshot};
-use crate::core::order::{Cause, Report, Takeover};
 use crate::core::time::{Now, Timestamp};
 use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
@@ -136,7 +136,7 @@ fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::order::{ChildStatus, RunId};
+    use crate::core::guard_messages::{ChildStatus, RunId};
     use crate::observe::status::tests::{at, leading};
 
     /// The guard killed the command at 6 s; the supervisor was stopped until 60 s.

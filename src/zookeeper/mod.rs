@@ -10,11 +10,11 @@
 pub mod admin;
 pub mod client;
 pub mod election;
-pub mod handover;
 pub mod publish;
 pub mod schema;
 #[cfg(test)]
 mod testing;
+pub mod upgrade;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -31,8 +31,8 @@ use crate::background;
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
+use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::Orders;
-use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use client::error::RequestError;
 use client::task::Task;

@@ -74,19 +74,20 @@ fn the_section_of_the_election_counts_whatever_names_it() {
 
 #[test]
 fn the_usual_file_is_read_if_there_is_one_and_no_other_is_named() {
-    assert_eq!(Surroundings::of_this_process().usual_file, Path::new("/etc/zk-leader-run/config.toml"));
+    assert_eq!(ProcessEnvironment::of_this_process().usual_file, Path::new("/etc/zk-leader-run/config.toml"));
     let usual = written("id = \"usual\"\n");
     let other = written("name = \"n\"\n");
     let id = |typed: &[&str], usual_file: &Path| {
         let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let surroundings = Surroundings {
+        let process_environment = ProcessEnvironment {
             variables: path,
             host: "host".into(),
             pid: 1,
             usual_file: usual_file.to_owned(),
             credentials: Vec::new(),
         };
-        load::load(["zk-leader-run"].iter().chain(typed).map(OsString::from), &surroundings).map(|config| config.id)
+        load::load(["zk-leader-run"].iter().chain(typed).map(OsString::from), &process_environment)
+            .map(|config| config.id)
     };
     assert_eq!(id(&["true"], &usual.path), Ok("usual".to_owned()));
     assert_eq!(id(&["true"], &usual.path.with_extension("none")), Ok("host:1".to_owned()));
@@ -253,14 +254,14 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
     fs::write(&file.path, "connect = \"elsewhere\"\nnonsense").unwrap();
     let arguments = std::iter::once(OsString::from(load::RELEASER)).chain(options).chain(typed.map(OsString::from));
     let path = vec![("PATH".into(), "/usr/bin:/bin".into()), ("ZK_LEADER_RUN_STOP_TIMEOUT".into(), "30s".into())];
-    let surroundings = Surroundings {
+    let process_environment = ProcessEnvironment {
         variables: path,
         host: "host".into(),
         pid: 4711,
         usual_file: file.path.clone(),
         credentials: Vec::new(),
     };
-    let told = load::load(arguments, &surroundings).unwrap();
+    let told = load::load(arguments, &process_environment).unwrap();
     assert_eq!(told, Config { file: None, ..config });
 }
 
@@ -269,7 +270,7 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     let file = written("connect = 'zk1'\n[election.nightly]\nconnect = 'zk9/prod'\npath = '/jobs/nightly'\n");
     let asked = |typed: &[&str]| {
         let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
-        ctl::load(arguments.iter().map(OsString::from), &Surroundings::default()).unwrap()
+        ctl::load(arguments.iter().map(OsString::from), &ProcessEnvironment::default()).unwrap()
     };
     let base = |path: &str| format!("Base(ZnodePath({path:?}))");
     let nightly = asked(&["status", "nightly"]);

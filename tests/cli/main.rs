@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use golden::golden;
 use zk_leader_run::cli::{self, EarlyExit, Stream, reference};
-use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::config::{Config, ctl, load};
 use zk_leader_run::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use zk_leader_run::exit::Status;
@@ -51,14 +51,14 @@ fn run(typed: &[&str], variables: &[(&str, &str)]) -> Output {
 
 fn parse(typed: &[&str], variables: &[(&str, &str)]) -> Result<Config, EarlyExit> {
     let path = [("PATH", "/usr/bin:/bin")];
-    let surroundings = Surroundings {
+    let process_environment = ProcessEnvironment {
         variables: path.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect(),
         host: "host".into(),
         pid: 4711,
-        ..Surroundings::default()
+        ..ProcessEnvironment::default()
     };
     let arguments = ["zk-leader-run"].iter().chain(typed).map(OsString::from);
-    load::load(arguments, &surroundings)
+    load::load(arguments, &process_environment)
 }
 
 fn refused(typed: &[&str], variables: &[(&str, &str)]) -> EarlyExit {

@@ -288,8 +288,8 @@ fn a_misspelt_variable_is_refused_instead_of_ignored() {
         variable(&[("ZK_LEADER_RUN_AUHT", "x")], 64, ["ZK_LEADER_RUN_AUHT", "no such variable", "ZK_LEADER_RUN_AUTH?"]),
     ]);
     let variables = vec![("ZK_LEADER_RUN_CONECT".into(), "zk1".into())];
-    let surroundings = Surroundings { variables, ..Surroundings::default() };
-    let stop = ctl::load(["zk-leaderctl", "list"].map(OsString::from), &surroundings).unwrap_err();
+    let process_environment = ProcessEnvironment { variables, ..ProcessEnvironment::default() };
+    let stop = ctl::load(["zk-leaderctl", "list"].map(OsString::from), &process_environment).unwrap_err();
     assert_eq!(stop.status, 64);
     assert!(stop.text.contains("did you mean ZK_LEADER_RUN_CONNECT?"), "{}", stop.text);
     assert!(parse(&["true"], &[("ZK_LEADER_RUN_NAEM", "")]).is_ok(), "an empty variable counts as not set");

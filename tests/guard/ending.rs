@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use zk_leader_run::core::order::{Cause, ChildStatus, Order, Report};
+use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
 use crate::subject::{
@@ -192,7 +192,7 @@ pub fn what_the_command_left_behind_is_ended_with_it(contain: Contain) {
     let (reports, status, cause) = subject.ends_at(ended_at);
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (ChildStatus::Exited(37), Cause::ItsOwn));
-    let command_ended = Report::CommandEnded { run: zk_leader_run::core::order::RunId(1), status };
+    let command_ended = Report::CommandEnded { run: zk_leader_run::core::guard_messages::RunId(1), status };
     assert_eq!(reports.last(), Some(&command_ended));
 }
 
@@ -263,7 +263,7 @@ pub fn one_guard_runs_one_command_after_another(contain: Contain) {
     for code in 0..5 {
         subject.start_ready(LONG);
         // A second tree is not started while one lives (I3), and nothing is said that could be taken for its end.
-        let first = zk_leader_run::core::order::RunId(u64::from(code) + 1);
+        let first = zk_leader_run::core::guard_messages::RunId(u64::from(code) + 1);
         subject.order(Order::Start { run: first, deadlines: deadlines(LONG), grant: crate::subject::GRANT });
         subject.writes(&code.to_string());
         let (_, status, cause) = subject.ends();

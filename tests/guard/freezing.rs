@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_leader_run::core::order::{Cause, ChildStatus, Deadlines, Order, Report};
+use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report};
 use zk_leader_run::core::settings::Contain;
 
 use crate::subject::{LONG, News, SHORT, Subject, deadlines, now, until};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use zk_leader_run::core::order::{Cause, ChildStatus};
+use zk_leader_run::core::guard_messages::{Cause, ChildStatus};
 use zk_leader_run::core::settings::Contain;
 use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::guard::contain::children_of;
@@ -130,7 +130,7 @@ pub fn a_command_that_cannot_be_executed_says_why(contain: Contain) {
         subject.start(LONG);
         let (reports, status, cause) = subject.ends();
         assert_eq!((status, cause), (ChildStatus::NotExecuted(errno), Cause::ItsOwn), "{program}");
-        let is_taken = |report: &_| matches!(report, zk_leader_run::core::order::Report::Taken { .. });
+        let is_taken = |report: &_| matches!(report, zk_leader_run::core::guard_messages::Report::Taken { .. });
         assert!(reports.iter().filter(|report| !is_taken(report)).count() == 1, "it never started: {reports:?}");
     }
 }
@@ -224,7 +224,7 @@ pub fn where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told()
     assert!(without_a_timer.contains("ulimit -i"), "{without_a_timer}");
 }
 
-/// The same command with the same surroundings, started by another program.
+/// The same command with the same environment, started by another program.
 fn inside(program: &str, options: &[&str], command: &Command) -> Command {
     let mut outer = Command::new(program);
     outer.args(options).arg(command.get_program()).args(command.get_args());

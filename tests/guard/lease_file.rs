@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
-use zk_leader_run::core::order::{Deadlines, Order};
+use zk_leader_run::core::guard_messages::{Deadlines, Order};
 use zk_leader_run::core::settings::Contain;
 use zk_leader_run::guard::lease_file::layout::{LeaseState, LeaseView};
 use zk_leader_run::guard::lease_file::reading;

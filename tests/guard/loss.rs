@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
-use zk_leader_run::core::order::{Cause, ChildStatus, Order};
+use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
 use zk_leader_run::guard::contain::children_of;

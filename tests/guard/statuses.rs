@@ -1,6 +1,6 @@
 //! How a command ended arrives, however it ended and however fast.
 
-use zk_leader_run::core::order::{Cause, ChildStatus};
+use zk_leader_run::core::guard_messages::{Cause, ChildStatus};
 use zk_leader_run::core::settings::Contain;
 
 use crate::subject::{LONG, Setting, Subject};

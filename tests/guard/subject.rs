@@ -17,7 +17,7 @@ use nix::unistd::mkfifo;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use zk_leader_run::clock;
-use zk_leader_run::core::order::{
+use zk_leader_run::core::guard_messages::{
     CandidateName, Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId, Slot, Takeover,
 };
 use zk_leader_run::core::settings::Contain;

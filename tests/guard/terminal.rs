@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use nix::pty::openpty;
-use zk_leader_run::core::order::{ChildStatus, Order};
+use zk_leader_run::core::guard_messages::{ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
 use crate::driver;

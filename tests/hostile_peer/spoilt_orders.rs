@@ -8,7 +8,7 @@ use nix::sys::socket::{MsgFlags, SockType, getsockopt, send, sockopt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use zk_leader_run::core::order::{Order, Report, RunId};
+use zk_leader_run::core::guard_messages::{Order, Report, RunId};
 use zk_leader_run::guard::protocol::{
     ORDER_SIZE, REPORT_SIZE, decode_order, decode_report, encode_order, encode_report,
 };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::{Action, PhaseName};
 use zk_leader_run::core::event::{Candidacy, SessionNumber};
+use zk_leader_run::core::guard_messages::{Order, RunId};
 use zk_leader_run::core::machine::{Machine, Settings};
-use zk_leader_run::core::order::{Order, RunId};
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
 use crate::parse;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use zk_leader_run::core::event::{
     Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, StepOutcome, View,
 };
+use zk_leader_run::core::guard_messages::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::Settings;
-use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::restart::Rules;
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepKind, StepLimits};
 use zk_leader_run::core::time::Timestamp;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_leader_run::core::action::{Action, Conditions, Entry, Transition};
-use zk_leader_run::core::order::{Deadlines, Order, Slot};
+use zk_leader_run::core::guard_messages::{Deadlines, Order, Slot};
 use zk_leader_run::core::time::{Stamp, Timestamp};
 
 pub fn seconds<C: Copy>(at: Stamp<C>) -> String {

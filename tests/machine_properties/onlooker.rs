@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::{Action, Entry, PhaseName, Transition, Why};
 use zk_leader_run::core::event::{Event, Nonce, Record, Request};
+use zk_leader_run::core::guard_messages::{Deadlines, Order, Report, RunId, Slot};
 use zk_leader_run::core::machine::Machine;
-use zk_leader_run::core::order::{Deadlines, Order, Report, RunId, Slot};
 use zk_leader_run::core::settings::Guarantee;
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 

@@ -2,7 +2,7 @@
 
 use zk_leader_run::core::action::{Action, Transition, Why};
 use zk_leader_run::core::event::{Event, StepOutcome};
-use zk_leader_run::core::order::{Deadlines, Order};
+use zk_leader_run::core::guard_messages::{Deadlines, Order};
 use zk_leader_run::core::settings::{Guarantee, StepKind, StepLimits};
 use zk_leader_run::core::time::Now;
 

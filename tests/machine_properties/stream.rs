@@ -7,7 +7,7 @@ use zk_leader_run::core::event::{
     Candidacy, Denial, Event, Grounds, Ineligibility, LastRun, Nonce, Place, Record, Request, SessionNumber,
     StepOutcome, View,
 };
-use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
+use zk_leader_run::core::guard_messages::{CandidateName, Cause, ChildStatus, Report, RunId, Slot};
 use zk_leader_run::core::settings::StepKind;
 use zk_leader_run::core::time::Timestamp;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::{Action, Conditions, Entry, PhaseName, Transition};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Place, Record as Read, Request, View};
+use zk_leader_run::core::guard_messages::{CandidateName, Cause, ChildStatus, Order, Report, RunId, Slot};
 use zk_leader_run::core::lease::Wishes;
 use zk_leader_run::core::machine::{Machine, Settings};
-use zk_leader_run::core::order::{CandidateName, Cause, ChildStatus, Order, Report, RunId, Slot};
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service};
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 

@@ -8,10 +8,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
-use zk_leader_run::core::order::{ChildStatus, Grant, Order, Report};
+use zk_leader_run::core::guard_messages::{ChildStatus, Grant, Order, Report};
 use zk_leader_run::guard::briefing::AuxiliaryCommand;
-use zk_leader_run::guard::policy::{CommandSignal, Input, Policy, Step};
-use zk_leader_run::supervisor::guard::{Pending, Simulated};
+use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input, Policy};
+use zk_leader_run::supervisor::guard_interface::{Pending, Simulated};
 
 use crate::memory::rng::Rng;
 use crate::oracle::{Instance, Oracle, Tree};
@@ -338,20 +338,20 @@ impl Hand {
         }
         for step in policy.handle(now, input) {
             match step {
-                Step::Spawn(grant) => self.spawn(input, &grant),
-                Step::Signal(CommandSignal::Stop) => self.stop(),
-                Step::Signal(CommandSignal::Forwarded(_)) | Step::Freeze | Step::Thaw => {}
-                Step::StopRest => self.soon(5, Input::TreeEmpty),
-                Step::KillTree => {
+                GuardAction::Spawn(grant) => self.spawn(input, &grant),
+                GuardAction::Signal(CommandSignal::Stop) => self.stop(),
+                GuardAction::Signal(CommandSignal::Forwarded(_)) | GuardAction::Freeze | GuardAction::Thaw => {}
+                GuardAction::StopRest => self.soon(5, Input::TreeEmpty),
+                GuardAction::KillTree => {
                     tokio::task::spawn_local(Arc::clone(&self.body).end_tree());
                     let at = Instant::now() + LOOKED_EVERY;
                     self.happenings.push((at, Input::CommandEnded(ChildStatus::Signaled(9))));
                     self.happenings.push((at, Input::TreeEmpty));
                 }
-                Step::Report(report) => {
+                GuardAction::Report(report) => {
                     self.told.send(report).ok();
                 }
-                Step::Quit { release } => {
+                GuardAction::Quit { release } => {
                     if let Some(grant) = &release {
                         (self.release)(grant);
                     }

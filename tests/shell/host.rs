@@ -9,8 +9,8 @@ use futures_util::stream::poll_fn;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use zk_leader_run::core::action::ExitReason;
+use zk_leader_run::core::guard_messages::Grant;
 use zk_leader_run::core::machine;
-use zk_leader_run::core::order::Grant;
 use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::observe::http;
 use zk_leader_run::observe::waiting::Manner;
@@ -111,7 +111,7 @@ pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Runnin
         crashed: Notify::new(),
     });
     let config = config(&settings);
-    let command = supervisor::guard::Guard::Simulated(Box::new(guard));
+    let command = supervisor::guard_interface::Guard::Simulated(Box::new(guard));
     let (before_start, after_stop) = (None, None);
     let guards = Handles { command, hook: None, health: None, eligible: None, fence: None, before_start, after_stop };
     let signals = SignalStream::of(poll_fn(move |context| raised.poll_recv(context)));

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use zk_leader_run::core::lease::connection_timeout;
 use zk_leader_run::zookeeper::client::connect::Access;
-use zk_leader_run::zookeeper::client::ensemble::{
+use zk_leader_run::zookeeper::client::requests::{
     Ensemble, Error, Link, Pending, Reply, Request, SessionToken, Simulated, State,
 };
 

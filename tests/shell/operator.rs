@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use serde_json::Value;
 use zk_leader_run::commands;
 use zk_leader_run::config::ctl::{self, Asked, Question};
-use zk_leader_run::config::source::surroundings::Surroundings;
+use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 
 use crate::link::Life;
 use crate::process::{Clock, Process};
@@ -15,7 +15,7 @@ use crate::world::World;
 fn typed() -> Asked {
     let words =
         ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
-    ctl::load(words.map(OsString::from), &Surroundings::default()).unwrap_or_else(|_| panic!("it is well typed"))
+    ctl::load(words.map(OsString::from), &ProcessEnvironment::default()).unwrap_or_else(|_| panic!("it is well typed"))
 }
 
 impl World {

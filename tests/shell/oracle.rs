@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use zk_leader_run::core::order::{Deadlines, Grant};
+use zk_leader_run::core::guard_messages::{Deadlines, Grant};
 use zk_leader_run::core::time::Timestamp;
 
 use crate::process::Clock;

@@ -1,7 +1,7 @@
 //! What the client asks and what the servers answer, in the words of `tests/memory` and back.
 
 use zk_leader_run::zookeeper::client::acl::{Create, CreateMode, Entry, Rights};
-use zk_leader_run::zookeeper::client::ensemble::{
+use zk_leader_run::zookeeper::client::requests::{
     ANY_VERSION, Error, EventType, MultiResult, Operation, Reply, Request, Stat, Watcher,
 };
 

@@ -1,4 +1,4 @@
-//! The connections between the hosts and the ensemble in memory, as `zookeeper::client::ensemble` wants them.
+//! The connections between the hosts and the ensemble in memory, as `zookeeper::client::requests` wants them.
 //!
 //! Each keeps itself alive and notices silence as the client library does: a ping after 3/20 of the session timeout without a
 //! request, lost after 2/5 without a word.
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::sleep_until;
-use zk_leader_run::zookeeper::client::ensemble::{Error, EventType, Reply, Request, SessionToken, State, Watcher};
+use zk_leader_run::zookeeper::client::requests::{Error, EventType, Reply, Request, SessionToken, State, Watcher};
 
 use crate::memory;
 use crate::memory::network::{Host, Network, Received, SocketId};

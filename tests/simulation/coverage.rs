@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zk_leader_run::core::action::PhaseName;
 use zk_leader_run::core::event::{Denial, Event, StepOutcome};
-use zk_leader_run::core::order::Report;
+use zk_leader_run::core::guard_messages::Report;
 use zk_leader_run::core::settings::StepKind;
 
 pub const PHASES: [PhaseName; 8] = [

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use zk_leader_run::core::event::Event;
-use zk_leader_run::core::order::{ChildStatus, Grant, Order, Report, RunId};
-use zk_leader_run::guard::policy::{CommandSignal, Input, Step};
+use zk_leader_run::core::guard_messages::{ChildStatus, Grant, Order, Report, RunId};
+use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::host::{Process, Tree};
@@ -62,17 +62,17 @@ impl World {
         self.instances[instance].tree.map_or(MILLI, |tree| tree.kill_latency / 2)
     }
 
-    fn step(&mut self, instance: usize, input: Input, step: Step) {
+    fn step(&mut self, instance: usize, input: Input, step: GuardAction) {
         match step {
-            Step::Spawn(grant) => self.spawn(instance, input, grant),
-            Step::Signal(CommandSignal::Stop) => self.stop_signalled(instance),
-            Step::Signal(CommandSignal::Forwarded(_)) => {}
-            Step::StopRest => self.rest_is_stopped(instance),
-            Step::KillTree => self.kill_tree(instance),
-            Step::Freeze => self.set_frozen(instance, true),
-            Step::Thaw => self.set_frozen(instance, false),
-            Step::Report(report) => self.report(instance, report),
-            Step::Quit { release } => {
+            GuardAction::Spawn(grant) => self.spawn(instance, input, grant),
+            GuardAction::Signal(CommandSignal::Stop) => self.stop_signalled(instance),
+            GuardAction::Signal(CommandSignal::Forwarded(_)) => {}
+            GuardAction::StopRest => self.rest_is_stopped(instance),
+            GuardAction::KillTree => self.kill_tree(instance),
+            GuardAction::Freeze => self.set_frozen(instance, true),
+            GuardAction::Thaw => self.set_frozen(instance, false),
+            GuardAction::Report(report) => self.report(instance, report),
+            GuardAction::Quit { release } => {
                 self.instances[instance].guard.process = Process::Dead;
                 if let Some(grant) = release {
                     self.start_releaser(Releaser::new(instance, grant, self.now));

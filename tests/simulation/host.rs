@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use zk_leader_run::core::action::Action;
 use zk_leader_run::core::event::{Candidacy, Event, Ineligibility, Request, SessionNumber};
+use zk_leader_run::core::guard_messages::{ChildStatus, RunId};
 use zk_leader_run::core::machine::{Machine, Settings};
 use zk_leader_run::core::operator_orders::{OperatorOrders, Orders};
-use zk_leader_run::core::order::{ChildStatus, RunId};
 use zk_leader_run::core::preemption::Preemption;
 use zk_leader_run::core::time::Timestamp;
 use zk_leader_run::guard::policy::{Input, Policy};

@@ -2,7 +2,7 @@
 
 use zk_leader_run::core::action::Action;
 use zk_leader_run::core::event::{Candidacy, Event, Request};
-use zk_leader_run::core::order::Order;
+use zk_leader_run::core::guard_messages::Order;
 use zk_leader_run::core::settings::Guarantee;
 use zk_leader_run::core::time::{Now, Timestamp};
 use zk_leader_run::guard::policy::Input;

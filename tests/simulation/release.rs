@@ -1,7 +1,7 @@
 //! The guard's last errand after its supervisor's death: frees the record of a tree that is known to be empty.
 
 use zk_leader_run::core::action::{Conditions, Entry};
-use zk_leader_run::core::order::Grant;
+use zk_leader_run::core::guard_messages::Grant;
 
 use crate::clock::Real;
 use crate::ensemble::StoredRecord;

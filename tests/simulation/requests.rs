@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::Action;
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Place, Record, Request, View};
-use zk_leader_run::core::order::{CandidateName, Slot};
+use zk_leader_run::core::guard_messages::{CandidateName, Slot};
 use zk_leader_run::core::settings::Recipe;
 
 use crate::clock::{MILLI, Real};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use zk_leader_run::core::action::Action;
 use zk_leader_run::core::event::{Event, StepOutcome};
-use zk_leader_run::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
+use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use zk_leader_run::core::settings::{StepKind, StepLimits};
 use zk_leader_run::core::time::Timestamp;
-use zk_leader_run::guard::policy::{CommandSignal, Input, Policy, Step};
+use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input, Policy};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::rng::Rng;
@@ -205,13 +205,13 @@ impl World {
         }
     }
 
-    fn step_guard_does(&mut self, instance: usize, kind: StepKind, input: Input, step: Step) {
+    fn step_guard_does(&mut self, instance: usize, kind: StepKind, input: Input, step: GuardAction) {
         match step {
-            Step::Spawn(_) => self.step_spawned(instance, kind, input),
-            Step::Signal(CommandSignal::Stop) => self.step_is_stopped(instance, kind),
-            Step::StopRest => self.step_rest_is_stopped(instance, kind),
-            Step::KillTree => self.step_is_killed(instance, kind),
-            Step::Report(Report::TreeEnded { status, cause, .. }) => {
+            GuardAction::Spawn(_) => self.step_spawned(instance, kind, input),
+            GuardAction::Signal(CommandSignal::Stop) => self.step_is_stopped(instance, kind),
+            GuardAction::StopRest => self.step_rest_is_stopped(instance, kind),
+            GuardAction::KillTree => self.step_is_killed(instance, kind),
+            GuardAction::Report(Report::TreeEnded { status, cause, .. }) => {
                 let well = (cause, status) == (Cause::ItsOwn, ChildStatus::Exited(0));
                 if let (true, StepKind::BeforeStart) = (well, kind) {
                     let steps = &mut self.instances[instance].steps;
@@ -219,8 +219,11 @@ impl World {
                 }
                 self.step_answers(instance, kind, if well { StepOutcome::Succeeded } else { StepOutcome::Failed });
             }
-            Step::Quit { .. } => self.instances[instance].steps.of(kind).is_dead = true,
-            Step::Report(_) | Step::Signal(CommandSignal::Forwarded(_)) | Step::Freeze | Step::Thaw => {}
+            GuardAction::Quit { .. } => self.instances[instance].steps.of(kind).is_dead = true,
+            GuardAction::Report(_)
+            | GuardAction::Signal(CommandSignal::Forwarded(_))
+            | GuardAction::Freeze
+            | GuardAction::Thaw => {}
         }
     }
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use zk_leader_run::core::event::{Event, Ineligibility, SessionNumber};
+use zk_leader_run::core::guard_messages::{ChildStatus, Order, RunId};
 use zk_leader_run::core::machine::{Machine, Settings};
-use zk_leader_run::core::order::{ChildStatus, Order, RunId};
 use zk_leader_run::core::settings::{Guarantee, StepKind};
 use zk_leader_run::core::time::Now;
 use zk_leader_run::guard::policy::Input;

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Record, Request, SessionNumber, View};
-use zk_leader_run::core::order::Slot;
+use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;

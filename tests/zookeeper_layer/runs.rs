@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Denial, Event, Request};
-use zk_leader_run::core::order::ChildStatus;
+use zk_leader_run::core::guard_messages::ChildStatus;
 use zk_leader_run::zookeeper::Settings;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 

@@ -2,7 +2,7 @@
 
 use zk_leader_run::core::action::Conditions;
 use zk_leader_run::core::event::{Denial, Event, Place, View};
-use zk_leader_run::core::order::Slot;
+use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::zookeeper::Settings;
 
 use crate::host::{BASE, ELECTION, FIRST, Host, No, SESSION_TIMEOUT, settings};

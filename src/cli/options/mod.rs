@@ -3,11 +3,11 @@
 #![allow(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "these comments are the text of --help")]
 
 mod access;
+mod acl;
 mod auxiliary;
 mod configuration;
 mod leaders;
 mod monitoring;
-mod protection;
 mod run_once;
 mod service;
 
@@ -18,10 +18,10 @@ use clap::{ArgAction, Parser, ValueHint};
 pub use self::access::AccessOptions;
 use self::configuration::ConfigurationOptions;
 use self::configuration::LOG;
+use acl::AclOptions;
 use auxiliary::{FenceOptions, HealthOptions, HookOptions, StepOptions};
 use leaders::LeaderOptions;
 use monitoring::MonitoringOptions;
-use protection::AclOptions;
 use run_once::RunOptions;
 use service::ServiceOptions;
 

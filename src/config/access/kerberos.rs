@@ -44,7 +44,9 @@ fn principal(setting: &Setting) -> Result<Principal, ConfigError> {
 /// Checks who may read the keytab. A name that is not a file, or has parts that only the library can expand, is not
 /// checked. An unreadable keytab gives only a notice, because the library ignores it and tickets may be enough.
 fn keytab(layers: &Layers) -> Result<Option<String>, ConfigError> {
-    let Some(name) = layers.surroundings.variable(KEYTAB).and_then(|name| name.to_str()) else { return Ok(None) };
+    let Some(name) = layers.process_environment.variable(KEYTAB).and_then(|name| name.to_str()) else {
+        return Ok(None);
+    };
     let path = name.strip_prefix("FILE:").unwrap_or(name);
     if !path.starts_with('/') || path.contains("%{") {
         return Ok(None);

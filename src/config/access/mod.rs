@@ -8,8 +8,8 @@ mod secret_file;
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
+use crate::config::source::process_environment::SECRET_VARIABLE;
 use crate::config::source::setting::{Origin, Setting};
-use crate::config::source::surroundings::SECRET_VARIABLE;
 use crate::zookeeper::client::connect::Access;
 
 /// The credentials, and notices.
@@ -38,7 +38,7 @@ pub fn read(layers: &Layers, uses_tls: bool) -> Result<Credentials, ConfigError>
 
 fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<Access, ConfigError> {
     let file = layers.given("auth-file")?;
-    let variable = layers.surroundings.variable(SECRET_VARIABLE).filter(|value| !value.is_empty());
+    let variable = layers.process_environment.variable(SECRET_VARIABLE).filter(|value| !value.is_empty());
     match (file, variable) {
         (None, None) => Ok(Access::default()),
         (Some(file), Some(_)) if matches!(file.origin, Origin::Environment(_)) => {

@@ -10,10 +10,10 @@ use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
 
 use crate::config::error::{ConfigError, quoted};
+use crate::config::source::file_permissions::{Holder, Trust};
 use crate::config::source::file_settings::{FileSettings, Key};
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
-use crate::config::source::trust::{Holder, Trust};
 
 /// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
@@ -28,7 +28,7 @@ pub struct ConfigFile {
 
 /// Reads the file that was named, else the usual one.
 pub fn read(layers: &Layers, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
-    let usual = &layers.surroundings.usual_file;
+    let usual = &layers.process_environment.usual_file;
     match layers.given("config")? {
         Some(setting) => {
             let file = File::open(&setting.text).map_err(|error| cannot_be_read(&setting, &error))?;

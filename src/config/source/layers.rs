@@ -9,13 +9,13 @@ use clap::parser::ValueSource;
 use crate::cli::{self, ENVIRONMENT_PREFIX, environment_variable, reference};
 use crate::config::error::{ConfigError, misspelt, quoted};
 use crate::config::source::file_settings::{FileSettings, Location};
+use crate::config::source::process_environment::{ProcessEnvironment, SECRET_VARIABLE};
 use crate::config::source::setting::{Origin, Setting};
-use crate::config::source::surroundings::{SECRET_VARIABLE, Surroundings};
 
 /// The layers of one command line.
 pub struct Layers<'a> {
     pub matches: &'a ArgMatches,
-    pub surroundings: &'a Surroundings,
+    pub process_environment: &'a ProcessEnvironment,
     pub file: &'a FileSettings,
 }
 
@@ -93,13 +93,13 @@ impl Layers<'_> {
     }
 
     fn credential(&self, option: &str) -> Option<&OsStr> {
-        let mut known = self.surroundings.credentials.iter();
+        let mut known = self.process_environment.credentials.iter();
         known.find(|(known, _)| *known == option).map(|(_, path)| path.as_os_str())
     }
 
     /// An empty variable counts as not set.
     fn variable(&self, option: &str) -> Option<&OsStr> {
-        self.surroundings.variable(&environment_variable(option)).filter(|value| !value.is_empty())
+        self.process_environment.variable(&environment_variable(option)).filter(|value| !value.is_empty())
     }
 
     /// The parser's value, defaults included. Not every grammar has every option that is asked for.
@@ -112,12 +112,12 @@ impl Layers<'_> {
 
 /// Refuses a misspelt variable, because the intended setting would be missing. Any other unknown variable gives only a
 /// notice (Kubernetes sets `ZK_LEADER_RUN_SERVICE_HOST` for a service of that name).
-pub fn check_variables(surroundings: &Surroundings) -> Result<Vec<String>, ConfigError> {
+pub fn check_variables(process_environment: &ProcessEnvironment) -> Result<Vec<String>, ConfigError> {
     let command = cli::command();
     let options = command.get_arguments().filter(|argument| reference::has_variable(argument));
     let options = options.filter_map(|argument| argument.get_long());
     let known: Vec<String> = options.map(environment_variable).chain([SECRET_VARIABLE.to_owned()]).collect();
-    let set = surroundings.variables.iter().filter(|(_, value)| !value.is_empty());
+    let set = process_environment.variables.iter().filter(|(_, value)| !value.is_empty());
     let names = set.map(|(name, _)| name.to_string_lossy());
     let unknown = names.filter(|name| name.starts_with(ENVIRONMENT_PREFIX) && !known.iter().any(|known| known == name));
     let unknown = unknown.map(|name| {

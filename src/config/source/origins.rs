@@ -98,15 +98,16 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::source::file_settings::FileSettings;
-    use crate::config::source::surroundings::Surroundings;
+    use crate::config::source::process_environment::ProcessEnvironment;
 
     #[test]
     fn a_secret_is_masked_wherever_it_came_from() {
         let secret = Arg::new("password").long("password").hide_env_values(true);
         let command = Command::new("x").arg(secret.value_parser(clap::value_parser!(OsString)));
         let matches = command.clone().get_matches_from(["x", "--password", "hunter2"]);
-        let surroundings = Surroundings::default();
-        let layers = Layers { matches: &matches, surroundings: &surroundings, file: &FileSettings::default() };
+        let process_environment = ProcessEnvironment::default();
+        let layers =
+            Layers { matches: &matches, process_environment: &process_environment, file: &FileSettings::default() };
         let page = page(&command, &layers, None);
         assert!(page.contains("password = \"********\"") && !page.contains("hunter2"), "{page}");
     }

@@ -6,7 +6,7 @@ use super::Machine;
 use super::phase::{After, Departure, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::{Denial, Grounds, Place, Request};
-use crate::core::order::{Cause, ChildStatus, Order, RunId};
+use crate::core::guard_messages::{Cause, ChildStatus, Order, RunId};
 use crate::core::restart::{Ending, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};

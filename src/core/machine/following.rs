@@ -9,8 +9,8 @@ use super::phase::{After, Departure, Link, Phase};
 use super::term::{HeldTerm, Sending};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
+use crate::core::guard_messages::{Grant, Slot, Takeover};
 use crate::core::lease::{Timing, wait_over_at};
-use crate::core::order::{Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// Our place in the queue.

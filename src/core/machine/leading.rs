@@ -8,7 +8,7 @@ use super::phase::{Link, Phase};
 use super::term::HeldTerm;
 use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
-use crate::core::order::{Order, RunId};
+use crate::core::guard_messages::{Order, RunId};
 use crate::core::settings::OnPause;
 use crate::core::time::{Now, Timestamp};
 

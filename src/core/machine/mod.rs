@@ -5,7 +5,6 @@
 
 mod ending;
 mod following;
-mod handover;
 mod ineligibility;
 mod leading;
 mod phase;
@@ -15,6 +14,7 @@ mod snapshot;
 mod standstill;
 mod steps;
 mod term;
+mod upgrade;
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ use serde::{Deserialize, Serialize};
 use super::action::{Action, PhaseName, Transition, Why};
 use super::backoff::{self, Backoff};
 use super::event::{Candidacy, Event, Nonce, Request, SessionNumber};
+use super::guard_messages::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::lease::{Timing, Wishes};
-use super::order::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use super::time::{Now, Timestamp};
 
-pub use handover::{HandedOver, Misfit, NotNow};
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
+pub use upgrade::{HandedOver, Misfit, NotNow};
 
 use following::Standing;
 use phase::{After, Departure, Link, Phase, Step};
@@ -68,9 +68,9 @@ pub struct Settings {
 pub struct Machine {
     #[serde(skip)]
     settings: Settings,
-    #[serde(with = "handover::quiet_phase")]
+    #[serde(with = "upgrade::quiet_phase")]
     phase: Phase,
-    #[serde(skip, default = "handover::no_link")]
+    #[serde(skip, default = "upgrade::no_link")]
     link: Link,
     session: SessionNumber,
     candidacy: Candidacy,
@@ -86,15 +86,15 @@ pub struct Machine {
     #[serde(skip)]
     step: Option<LiveStep>,
     /// When the guard must have reported that it took the start order. It would refuse the order later.
-    #[serde(skip, default = "handover::never")]
+    #[serde(skip, default = "upgrade::never")]
     start_by: Timestamp,
     /// When `--timeout` ends that run.
     run_until: Timestamp,
     /// When the tree must be dead, by the guard's orders. Processes that live on survive SIGKILL.
-    #[serde(skip, default = "handover::never")]
+    #[serde(skip, default = "upgrade::never")]
     dead_by: Timestamp,
     /// Why the present stop began.
-    #[serde(skip, default = "handover::no_stop")]
+    #[serde(skip, default = "upgrade::no_stop")]
     stops_for: Why,
     /// The last run that `--timeout` ended.
     timed_out: Option<RunId>,
@@ -119,7 +119,7 @@ pub struct Machine {
     standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
-    #[serde(skip, default = "handover::never")]
+    #[serde(skip, default = "upgrade::never")]
     connect_by: Timestamp,
     backoff: Backoff,
     /// Between the tries to open a session.
@@ -148,7 +148,7 @@ impl Machine {
             start_by: Timestamp::NEVER,
             run_until: Timestamp::NEVER,
             dead_by: Timestamp::NEVER,
-            stops_for: handover::no_stop(),
+            stops_for: upgrade::no_stop(),
             timed_out: None,
             history: History::default(),
             rest_until: Timestamp::ZERO,
@@ -375,7 +375,7 @@ impl Machine {
         }
         self.phase = phase;
         if !matches!(phase, Phase::Stopping { .. }) {
-            self.stops_for = handover::no_stop();
+            self.stops_for = upgrade::no_stop();
         }
         self.actions.push(Action::Announce(Transition {
             from,

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::event::Record;
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 use crate::core::time::Sighting;
 
 /// More than the renewals of two leases.

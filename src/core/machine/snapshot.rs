@@ -3,8 +3,8 @@
 use super::{After, Machine, Phase};
 use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::event::{SessionNumber, View};
+use crate::core::guard_messages::{Deadlines, Grant, RunId};
 use crate::core::lease::Timing;
-use crate::core::order::{Deadlines, Grant, RunId};
 use crate::core::settings::OnPause;
 
 /// See the module page.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Machine;
 use super::phase::{After, Phase};
 use crate::core::action::{Action, ExitReason, Why};
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
 

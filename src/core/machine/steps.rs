@@ -11,7 +11,7 @@ use super::Machine;
 use super::phase::{After, Phase, Step};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::StepOutcome;
-use crate::core::order::Deadlines;
+use crate::core::guard_messages::Deadlines;
 use crate::core::settings::StepKind;
 use crate::core::time::{Now, Timestamp};
 

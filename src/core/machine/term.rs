@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::Nonce;
+use crate::core::guard_messages::{Deadlines, Grant, Slot, Takeover};
 use crate::core::lease::Timing;
-use crate::core::order::{Deadlines, Grant, Slot, Takeover};
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// A take-over that was sent. Its reply, or the record if the reply was lost, is judged by the instants of this

@@ -6,7 +6,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::core::order::{Grant, Takeover};
+use crate::core::guard_messages::{Grant, Takeover};
 
 /// The values that stay the same from term to term.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,7 +109,7 @@ fn is_passed_on(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::order::{CandidateName, Slot};
+    use crate::core::guard_messages::{CandidateName, Slot};
 
     fn passed(names: &[&str]) -> Vec<String> {
         let variables = names.iter().map(|name| (OsString::from(name), OsString::from("x")));

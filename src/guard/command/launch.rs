@@ -12,7 +12,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, execvpe, getpid, getppid, pipe2, read, setpgid, setsid, write};
 
-use crate::core::order::Grant;
+use crate::core::guard_messages::Grant;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::directory::Directory;
 use crate::guard::command::environment::{self, Identity};
@@ -45,7 +45,7 @@ pub struct Foreground {
 
 /// The values that change from start to start.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct ProcessEnvironment {
     /// A cleaned copy of our environment, and the term's variables.
     environment: Vec<CString>,
     takes_terminal: bool,
@@ -95,32 +95,34 @@ impl Launch {
     }
 
     /// Call this before the fork: in a PID namespace our group has no number.
-    pub fn surroundings(&self, grant: &Grant) -> Surroundings {
+    pub fn process_environment(&self, grant: &Grant) -> ProcessEnvironment {
         if let Some(Briefing { variables, stdin }) = &self.briefing {
             let environment = environment::told(variables, &self.passed_on);
-            return Surroundings { environment, takes_terminal: false, stdin: Some(stdin.clone()) };
+            return ProcessEnvironment { environment, takes_terminal: false, stdin: Some(stdin.clone()) };
         }
         let mut environment = environment::of_term(&self.identity, grant);
         environment.extend(self.lease_file.as_deref().and_then(environment::of_lease_file));
         environment.extend_from_slice(&self.passed_on);
         let terminal = self.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
-        Surroundings { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand), stdin: None }
+        ProcessEnvironment { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand), stdin: None }
     }
 
     /// Turns the calling process into the command, looked up as by `execvp(3)`. Returns only on an error.
-    pub fn become_command(&self, surroundings: &Surroundings) -> Errno {
-        if let Err(errno) = self.directory.enter().and_then(|()| self.leave_our_group(surroundings.takes_terminal)) {
+    pub fn become_command(&self, process_environment: &ProcessEnvironment) -> Errno {
+        if let Err(errno) =
+            self.directory.enter().and_then(|()| self.leave_our_group(process_environment.takes_terminal))
+        {
             return errno;
         }
         sys::default_every_signal();
         if let Err(errno) = SigSet::empty().thread_set_mask() {
             return errno;
         }
-        if let Some(Err(errno)) = surroundings.stdin.as_deref().map(streams::redirect) {
+        if let Some(Err(errno)) = process_environment.stdin.as_deref().map(streams::redirect) {
             return errno;
         }
         let Some(program) = self.arguments.first() else { return Errno::ENOENT };
-        match execvpe(program, &self.arguments, &surroundings.environment) {
+        match execvpe(program, &self.arguments, &process_environment.environment) {
             Err(errno) => errno,
         }
     }

@@ -13,7 +13,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, 
 use nix::unistd::ForkResult;
 
 use super::PidNamespace;
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 use crate::guard::command::launch::{self, ExecPipe, ExecResult};
 use crate::guard::sys::{self, Child};
 

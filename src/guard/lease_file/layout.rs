@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use crate::core::order::Deadlines;
+use crate::core::guard_messages::Deadlines;
 use crate::core::time::Timestamp;
 use crate::guard::protocol::{Reader, Writer};
 

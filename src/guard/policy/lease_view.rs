@@ -1,7 +1,7 @@
 //! The lease as the guard's machine sees it, for the lease file: never longer than the deadlines that it keeps.
 
 use super::{Life, Phase, Policy};
-use crate::core::order::Deadlines;
+use crate::core::guard_messages::Deadlines;
 use crate::guard::lease_file::layout::{LeaseState, LeaseView};
 
 impl Policy {

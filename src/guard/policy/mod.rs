@@ -12,17 +12,17 @@
 //! Deadlines are checked before the input: after a pause of the guard, the first steps are those that are overdue. The
 //! cause of an ending is the event that began it. The machine does no I/O, reads no clock and does not allocate.
 
+mod actions;
 mod lease_view;
-mod steps;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use crate::core::order::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
+use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
 use crate::core::time::Timestamp;
 
-pub use steps::Steps;
+pub use actions::GuardActions;
 
 /// The guard checks the clock at least this often while a tree lives: its timer runs on BOOTTIME, which is slewed.
 const SLICE: Duration = Duration::from_millis(250);
@@ -67,7 +67,7 @@ pub enum Input {
 
 /// A step for the guard to carry out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum GuardAction {
     Spawn(Grant),
     Signal(CommandSignal),
     /// The stop signal to every process that the command left behind.
@@ -138,8 +138,8 @@ impl Policy {
         Self::default()
     }
 
-    pub fn handle(&mut self, now: Timestamp, input: Input) -> Steps {
-        let mut steps = Steps::default();
+    pub fn handle(&mut self, now: Timestamp, input: Input) -> GuardActions {
+        let mut steps = GuardActions::default();
         self.pass_time(now, &mut steps);
         self.take(now, input, &mut steps);
         self.pass_time(now, &mut steps);
@@ -176,26 +176,26 @@ impl Policy {
     }
 
     /// Handles the deadlines that have passed.
-    fn pass_time(&mut self, now: Timestamp, steps: &mut Steps) {
+    fn pass_time(&mut self, now: Timestamp, steps: &mut GuardActions) {
         let Some(life) = self.life.as_mut() else { return };
         match life.phase {
             Phase::Running if now >= life.deadlines.kill_at => life.kill(now, Cause::Deadline, steps),
             Phase::Running if now >= life.deadlines.stop_at => {
                 life.stop(Timestamp::NEVER, true, Cause::Deadline, steps);
-                steps.push(Step::Report(Report::Stopping { run: life.run }));
+                steps.push(GuardAction::Report(Report::Stopping { run: life.run }));
             }
             Phase::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
                 life.kill(now, Cause::Deadline, steps);
             }
             Phase::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
                 life.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
-                steps.push(Step::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
+                steps.push(GuardAction::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
             }
             Phase::Running | Phase::Stopping { .. } | Phase::Killing { .. } => {}
         }
     }
 
-    fn take(&mut self, now: Timestamp, input: Input, steps: &mut Steps) {
+    fn take(&mut self, now: Timestamp, input: Input, steps: &mut GuardActions) {
         match input {
             Input::Ticked => {}
             Input::ClockJumped => self.kill(now, Cause::Deadline, steps),
@@ -203,7 +203,7 @@ impl Policy {
             Input::Ordered(order) => self.ordered(now, order, steps),
             Input::Executed { pid } => {
                 if let Some(life) = &self.life {
-                    steps.push(Step::Report(Report::Started { run: life.run, pid }));
+                    steps.push(GuardAction::Report(Report::Started { run: life.run, pid }));
                 }
             }
             Input::NotExecuted { errno } => {
@@ -228,7 +228,7 @@ impl Policy {
         }
     }
 
-    fn ordered(&mut self, now: Timestamp, order: Order, steps: &mut Steps) {
+    fn ordered(&mut self, now: Timestamp, order: Order, steps: &mut GuardActions) {
         if let Order::Start { run, deadlines, grant } = order {
             return self.start(now, run, deadlines, grant, steps);
         }
@@ -248,11 +248,11 @@ impl Policy {
                 life.kill(now, Cause::Ordered, steps);
             }
             (Order::Signal { signal, .. }, Phase::Running | Phase::Stopping { .. }) => {
-                steps.push(Step::Signal(CommandSignal::Forwarded(signal)));
+                steps.push(GuardAction::Signal(CommandSignal::Forwarded(signal)));
             }
             (Order::Freeze { .. }, Phase::Running) if !life.frozen => {
                 life.frozen = true;
-                steps.push(Step::Freeze);
+                steps.push(GuardAction::Freeze);
             }
             (Order::Thaw { .. }, _) => life.thaw(steps),
             (Order::Pause { .. }, _) => life.paused = true,
@@ -272,7 +272,7 @@ impl Policy {
         }
     }
 
-    fn start(&mut self, now: Timestamp, run: RunId, deadlines: Deadlines, grant: Grant, steps: &mut Steps) {
+    fn start(&mut self, now: Timestamp, run: RunId, deadlines: Deadlines, grant: Grant, steps: &mut GuardActions) {
         // One tree per supervisor (I3), and each run once (I6). No report: it would claim that a tree is gone.
         if self.life.is_some() || self.is_supervisor_gone || self.last_run.is_some_and(|last| run <= last) {
             return;
@@ -281,7 +281,7 @@ impl Policy {
         self.rests = None;
         if now >= deadlines.stop_at.min(deadlines.kill_at) {
             let status = ChildStatus::NotExecuted(ETIME);
-            return steps.push(Step::Report(Report::TreeEnded { run, status, cause: Cause::Deadline }));
+            return steps.push(GuardAction::Report(Report::TreeEnded { run, status, cause: Cause::Deadline }));
         }
         self.life = Some(Life {
             run,
@@ -296,46 +296,46 @@ impl Policy {
             status: None,
             survivors: 0,
         });
-        steps.push(Step::Report(Report::Taken { run }));
-        steps.push(Step::Spawn(grant));
+        steps.push(GuardAction::Report(Report::Taken { run }));
+        steps.push(GuardAction::Spawn(grant));
     }
 
-    fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut Steps) {
+    fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut GuardActions) {
         if let Some(life) = self.life.as_mut() {
             life.kill(now, cause, steps);
         }
     }
 
-    fn command_ended(&mut self, now: Timestamp, status: ChildStatus, steps: &mut Steps) {
+    fn command_ended(&mut self, now: Timestamp, status: ChildStatus, steps: &mut GuardActions) {
         let Some(life) = self.life.as_mut().filter(|life| life.status.is_none()) else { return };
         let status = life.not_executed.map_or(status, ChildStatus::NotExecuted);
         life.status = Some(status);
         match life.phase {
-            Phase::Stopping { lapsed: false, .. } => steps.push(Step::StopRest),
+            Phase::Stopping { lapsed: false, .. } => steps.push(GuardAction::StopRest),
             _ => life.kill(now, Cause::ItsOwn, steps),
         }
-        steps.push(Step::Report(Report::CommandEnded { run: life.run, status }));
+        steps.push(GuardAction::Report(Report::CommandEnded { run: life.run, status }));
     }
 
-    fn tree_empty(&mut self, steps: &mut Steps) {
+    fn tree_empty(&mut self, steps: &mut GuardActions) {
         let Some(life) = self.life.take() else { return };
         let status = life.status.or(life.not_executed.map(ChildStatus::NotExecuted));
         let status = status.unwrap_or(ChildStatus::Signaled(SIGKILL));
         let cause = life.cause.unwrap_or(Cause::ItsOwn);
-        steps.push(Step::Report(Report::TreeEnded { run: life.run, status, cause }));
+        steps.push(GuardAction::Report(Report::TreeEnded { run: life.run, status, cause }));
         self.rests = Some(life.grant);
         if self.is_supervisor_gone {
-            steps.push(Step::Quit { release: self.rests });
+            steps.push(GuardAction::Quit { release: self.rests });
         }
     }
 
-    fn supervisor_gone(&mut self, now: Timestamp, steps: &mut Steps) {
+    fn supervisor_gone(&mut self, now: Timestamp, steps: &mut GuardActions) {
         if std::mem::replace(&mut self.is_supervisor_gone, true) {
             return;
         }
         match self.life.as_mut() {
             Some(life) => life.kill(now, Cause::SupervisorGone, steps),
-            None => steps.push(Step::Quit { release: self.rests }),
+            None => steps.push(GuardAction::Quit { release: self.rests }),
         }
     }
 }
@@ -363,24 +363,24 @@ impl Life {
         }
     }
 
-    fn stop(&mut self, by: Timestamp, lapsed: bool, cause: Cause, steps: &mut Steps) {
+    fn stop(&mut self, by: Timestamp, lapsed: bool, cause: Cause, steps: &mut GuardActions) {
         self.cause.get_or_insert(cause);
         self.phase = Phase::Stopping { by, lapsed };
         self.thaw(steps);
-        steps.push(Step::Signal(CommandSignal::Stop));
+        steps.push(GuardAction::Signal(CommandSignal::Stop));
     }
 
-    fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut Steps) {
+    fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut GuardActions) {
         self.cause.get_or_insert(cause);
         if !matches!(self.phase, Phase::Killing { .. }) {
             self.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
-            steps.push(Step::KillTree);
+            steps.push(GuardAction::KillTree);
         }
     }
 
-    fn thaw(&mut self, steps: &mut Steps) {
+    fn thaw(&mut self, steps: &mut GuardActions) {
         if std::mem::take(&mut self.frozen) && !matches!(self.phase, Phase::Killing { .. }) {
-            steps.push(Step::Thaw);
+            steps.push(GuardAction::Thaw);
         }
     }
 }

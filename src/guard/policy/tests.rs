@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::core::order::{CandidateName, Slot, Takeover};
+use crate::core::guard_messages::{CandidateName, Slot, Takeover};
 use crate::guard::lease_file::layout::{LeaseState, LeaseView};
 
 const RUN: RunId = RunId(7);
@@ -20,24 +20,24 @@ impl Guard {
     fn started() -> Self {
         let mut guard = Self(Policy::new());
         let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
-        assert_eq!(guard.order(1_000, start), [report(Report::Taken { run: RUN }), Step::Spawn(GRANT)]);
+        assert_eq!(guard.order(1_000, start), [report(Report::Taken { run: RUN }), GuardAction::Spawn(GRANT)]);
         assert_eq!(guard.at(1_001, Input::Executed { pid: 42 }), [report(Report::Started { run: RUN, pid: 42 })]);
         guard
     }
 
-    fn at(&mut self, millis: u64, input: Input) -> Vec<Step> {
+    fn at(&mut self, millis: u64, input: Input) -> Vec<GuardAction> {
         self.0.handle(at(millis), input).into_iter().collect()
     }
 
-    fn order(&mut self, millis: u64, order: Order) -> Vec<Step> {
+    fn order(&mut self, millis: u64, order: Order) -> Vec<GuardAction> {
         self.at(millis, Input::Ordered(order))
     }
 
-    fn extend(&mut self, millis: u64, stop: u64, kill: u64) -> Vec<Step> {
+    fn extend(&mut self, millis: u64, stop: u64, kill: u64) -> Vec<GuardAction> {
         self.order(millis, Order::Extend { run: RUN, deadlines: Deadlines { stop_at: at(stop), kill_at: at(kill) } })
     }
 
-    fn tick(&mut self, millis: u64) -> Vec<Step> {
+    fn tick(&mut self, millis: u64) -> Vec<GuardAction> {
         self.at(millis, Input::Ticked)
     }
 
@@ -48,14 +48,14 @@ impl Guard {
     }
 }
 
-const fn report(report: Report) -> Step {
-    Step::Report(report)
+const fn report(report: Report) -> GuardAction {
+    GuardAction::Report(report)
 }
 
-const STOP: Step = Step::Signal(CommandSignal::Stop);
-const NOTHING: [Step; 0] = [];
+const STOP: GuardAction = GuardAction::Signal(CommandSignal::Stop);
+const NOTHING: [GuardAction; 0] = [];
 
-fn tree_ended(status: ChildStatus, cause: Cause) -> Step {
+fn tree_ended(status: ChildStatus, cause: Cause) -> GuardAction {
     report(Report::TreeEnded { run: RUN, status, cause })
 }
 
@@ -65,7 +65,7 @@ fn an_unmoved_lease_is_stopped_at_stop_at_and_killed_at_kill_at() {
     assert_eq!(guard.tick(2_999), NOTHING);
     assert_eq!(guard.tick(3_000), [STOP, report(Report::Stopping { run: RUN })]);
     assert_eq!(guard.tick(3_999), NOTHING);
-    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    assert_eq!(guard.tick(4_000), [GuardAction::KillTree]);
     let killed = ChildStatus::Signaled(9);
     assert_eq!(
         guard.at(4_001, Input::CommandEnded(killed)),
@@ -78,7 +78,7 @@ fn an_unmoved_lease_is_stopped_at_stop_at_and_killed_at_kill_at() {
 #[test]
 fn a_guard_that_slept_through_both_deadlines_kills_at_once() {
     let mut guard = Guard::started();
-    assert_eq!(guard.tick(9_000), [Step::KillTree]);
+    assert_eq!(guard.tick(9_000), [GuardAction::KillTree]);
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn a_renewal_moves_the_deadlines_and_only_to_a_later_time() {
     assert_eq!(guard.extend(2_000, 1_000, 2_500), NOTHING);
     assert_eq!(guard.0.next_deadline(), Some(at(5_000)));
     assert_eq!(guard.tick(4_999), NOTHING);
-    assert_eq!(guard.tick(6_000), [Step::KillTree]);
+    assert_eq!(guard.tick(6_000), [GuardAction::KillTree]);
 }
 
 #[test]
 fn i5_a_renewal_that_is_read_after_kill_at_counts_for_nothing() {
     let mut guard = Guard::started();
-    assert_eq!(guard.extend(4_000, 8_000, 9_000), [Step::KillTree]);
+    assert_eq!(guard.extend(4_000, 8_000, 9_000), [GuardAction::KillTree]);
     assert_eq!(guard.tick(9_000), [report(Report::Stuck { run: RUN, survivors: 0 })]);
 }
 
@@ -103,7 +103,7 @@ fn i5_a_stop_for_lack_of_a_lease_is_never_taken_back() {
     let mut guard = Guard::started();
     assert_eq!(guard.extend(3_000, 8_000, 9_000), [STOP, report(Report::Stopping { run: RUN })]);
     assert_eq!(guard.extend(3_100, 8_000, 9_000), NOTHING);
-    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    assert_eq!(guard.tick(4_000), [GuardAction::KillTree]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_ordered_stop_goes_on_being_covered_by_renewals_until_its_own_end() {
     assert_eq!(guard.tick(4_000), NOTHING);
     assert_eq!(guard.extend(7_500, 11_000, 12_000), NOTHING);
     assert_eq!(guard.tick(9_999), NOTHING);
-    assert_eq!(guard.tick(10_000), [Step::KillTree]);
+    assert_eq!(guard.tick(10_000), [GuardAction::KillTree]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn an_ordered_stop_ends_at_kill_at_if_the_lease_is_not_renewed() {
     let mut guard = Guard::started();
     assert_eq!(guard.order(2_000, Order::Stop { run: RUN, by: at(10_000) }), [STOP]);
     assert_eq!(guard.tick(3_500), NOTHING);
-    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    assert_eq!(guard.tick(4_000), [GuardAction::KillTree]);
     assert_eq!(
         guard.at(4_001, Input::TreeEmpty),
         [tree_ended(ChildStatus::Signaled(9), Cause::Ordered)],
@@ -136,20 +136,20 @@ fn the_stop_signal_is_sent_once_and_a_later_stop_only_brings_the_end_closer() {
     assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(2_000) }), [STOP]);
     assert_eq!(guard.order(1_200, Order::Stop { run: RUN, by: at(2_500) }), NOTHING);
     assert_eq!(guard.order(1_300, Order::Stop { run: RUN, by: at(1_500) }), NOTHING);
-    assert_eq!(guard.order(1_400, Order::Stop { run: RUN, by: at(1_400) }), [Step::KillTree]);
+    assert_eq!(guard.order(1_400, Order::Stop { run: RUN, by: at(1_400) }), [GuardAction::KillTree]);
     assert_eq!(guard.order(1_500, Order::Kill { run: RUN }), NOTHING);
 }
 
 #[test]
 fn what_is_left_in_an_ordered_stop_is_told_too_and_given_the_rest_of_the_time() {
     let ended = Input::CommandEnded(ChildStatus::Signaled(15));
-    let told = [Step::StopRest, report(Report::CommandEnded { run: RUN, status: ChildStatus::Signaled(15) })];
+    let told = [GuardAction::StopRest, report(Report::CommandEnded { run: RUN, status: ChildStatus::Signaled(15) })];
     for (end, cause) in [(8_000, Cause::Ordered), (3_500, Cause::Ordered)] {
         let mut guard = Guard::started();
         assert_eq!(guard.order(2_000, Order::Stop { run: RUN, by: at(end) }), [STOP]);
         assert_eq!(guard.at(2_100, ended), told);
         assert_eq!(guard.tick(end.min(4_000) - 1), NOTHING);
-        assert_eq!(guard.tick(end.min(4_000)), [Step::KillTree], "at its own end, or at kill_at");
+        assert_eq!(guard.tick(end.min(4_000)), [GuardAction::KillTree], "at its own end, or at kill_at");
         assert_eq!(guard.at(4_001, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(15), cause)]);
     }
     let mut guard = Guard::started();
@@ -164,14 +164,14 @@ fn what_is_left_when_the_lease_lapses_is_killed_with_the_commands_end() {
     let mut guard = Guard::started();
     assert_eq!(guard.tick(3_000).len(), 2);
     let status = ChildStatus::Signaled(15);
-    let ended = [Step::KillTree, report(Report::CommandEnded { run: RUN, status })];
+    let ended = [GuardAction::KillTree, report(Report::CommandEnded { run: RUN, status })];
     assert_eq!(guard.at(3_100, Input::CommandEnded(status)), ended);
 }
 
 #[test]
 fn a_stop_whose_end_has_passed_kills_at_once() {
     let mut guard = Guard::started();
-    assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(0) }), [STOP, Step::KillTree]);
+    assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(0) }), [STOP, GuardAction::KillTree]);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_stop_after_a_lapse_can_bring_the_end_closer() {
     let mut guard = Guard::started();
     assert_eq!(guard.tick(3_000).len(), 2);
     assert_eq!(guard.order(3_100, Order::Stop { run: RUN, by: at(3_200) }), NOTHING);
-    assert_eq!(guard.tick(3_200), [Step::KillTree]);
+    assert_eq!(guard.tick(3_200), [GuardAction::KillTree]);
     assert_eq!(guard.at(3_201, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(9), Cause::Deadline)]);
 }
 
@@ -189,7 +189,7 @@ fn what_the_command_left_behind_is_killed_when_it_ends_by_itself() {
     let done = ChildStatus::Exited(37);
     assert_eq!(
         guard.at(1_500, Input::CommandEnded(done)),
-        [Step::KillTree, report(Report::CommandEnded { run: RUN, status: done })]
+        [GuardAction::KillTree, report(Report::CommandEnded { run: RUN, status: done })]
     );
     assert_eq!(guard.at(1_501, Input::Surviving { survivors: 3 }), NOTHING);
     assert_eq!(guard.at(1_502, Input::TreeEmpty), [tree_ended(done, Cause::ItsOwn)]);
@@ -222,11 +222,11 @@ fn i6_an_order_for_another_run_changes_nothing() {
 #[test]
 fn i6_a_run_is_started_once_even_if_its_start_is_read_again() {
     let mut guard = Guard::started();
-    assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [Step::KillTree]);
+    assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [GuardAction::KillTree]);
     assert_eq!(guard.at(1_101, Input::TreeEmpty).len(), 1);
     assert_eq!(guard.order(1_102, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
     let next = Order::Start { run: RunId(8), deadlines: LEASE, grant: GRANT };
-    assert_eq!(guard.order(1_103, next), [report(Report::Taken { run: RunId(8) }), Step::Spawn(GRANT)]);
+    assert_eq!(guard.order(1_103, next), [report(Report::Taken { run: RunId(8) }), GuardAction::Spawn(GRANT)]);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_command_that_cannot_be_executed_says_why() {
     let status = ChildStatus::NotExecuted(2);
     assert_eq!(
         guard.at(1_003, Input::CommandEnded(ChildStatus::Exited(127))),
-        [Step::KillTree, report(Report::CommandEnded { run: RUN, status })]
+        [GuardAction::KillTree, report(Report::CommandEnded { run: RUN, status })]
     );
     assert_eq!(guard.at(1_004, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)]);
 
@@ -257,20 +257,20 @@ fn a_command_that_cannot_be_executed_says_why() {
 #[test]
 fn a_jump_of_the_clock_kills_at_once() {
     let mut guard = Guard::started();
-    assert_eq!(guard.at(1_100, Input::ClockJumped), [Step::KillTree]);
+    assert_eq!(guard.at(1_100, Input::ClockJumped), [GuardAction::KillTree]);
     assert_eq!(guard.at(1_101, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(9), Cause::Deadline)]);
 }
 
 #[test]
 fn without_a_supervisor_the_tree_is_killed_and_then_the_guard_quits() {
     let mut guard = Guard::started();
-    assert_eq!(guard.at(1_100, Input::SupervisorGone), [Step::KillTree]);
+    assert_eq!(guard.at(1_100, Input::SupervisorGone), [GuardAction::KillTree]);
     assert_eq!(guard.at(1_100, Input::SupervisorGone), NOTHING);
     let ended = tree_ended(ChildStatus::Signaled(9), Cause::SupervisorGone);
-    assert_eq!(guard.at(1_101, Input::TreeEmpty), [ended, Step::Quit { release: Some(GRANT) }]);
+    assert_eq!(guard.at(1_101, Input::TreeEmpty), [ended, GuardAction::Quit { release: Some(GRANT) }]);
 
     let mut guard = Guard(Policy::new());
-    assert_eq!(guard.at(1_100, Input::SupervisorGone), [Step::Quit { release: None }]);
+    assert_eq!(guard.at(1_100, Input::SupervisorGone), [GuardAction::Quit { release: None }]);
     assert_eq!(guard.order(1_101, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
 }
 
@@ -284,21 +284,21 @@ fn a_supervisor_that_dies_after_its_tree_leaves_a_term_to_be_released_unless_it_
         if let Some(run) = retired {
             assert_eq!(guard.order(1_102, Order::Retire { run }), NOTHING);
         }
-        assert_eq!(guard.at(1_200, Input::SupervisorGone), [Step::Quit { release }], "{retired:?}");
+        assert_eq!(guard.at(1_200, Input::SupervisorGone), [GuardAction::Quit { release }], "{retired:?}");
     }
 }
 
 #[test]
 fn a_frozen_tree_is_thawed_before_it_is_told_to_stop() {
     let mut guard = Guard::started();
-    assert_eq!(guard.order(1_100, Order::Freeze { run: RUN }), [Step::Freeze]);
+    assert_eq!(guard.order(1_100, Order::Freeze { run: RUN }), [GuardAction::Freeze]);
     assert_eq!(guard.order(1_200, Order::Freeze { run: RUN }), NOTHING);
-    assert_eq!(guard.order(1_300, Order::Thaw { run: RUN }), [Step::Thaw]);
+    assert_eq!(guard.order(1_300, Order::Thaw { run: RUN }), [GuardAction::Thaw]);
     assert_eq!(guard.order(1_300, Order::Thaw { run: RUN }), NOTHING);
-    assert_eq!(guard.order(1_400, Order::Freeze { run: RUN }), [Step::Freeze]);
-    assert_eq!(guard.order(1_500, Order::Stop { run: RUN, by: at(2_500) }), [Step::Thaw, STOP]);
+    assert_eq!(guard.order(1_400, Order::Freeze { run: RUN }), [GuardAction::Freeze]);
+    assert_eq!(guard.order(1_500, Order::Stop { run: RUN, by: at(2_500) }), [GuardAction::Thaw, STOP]);
     assert_eq!(guard.order(1_600, Order::Freeze { run: RUN }), NOTHING);
-    assert_eq!(guard.tick(2_500), [Step::KillTree]);
+    assert_eq!(guard.tick(2_500), [GuardAction::KillTree]);
     assert_eq!(guard.order(2_600, Order::Thaw { run: RUN }), NOTHING);
 }
 
@@ -306,18 +306,18 @@ fn a_frozen_tree_is_thawed_before_it_is_told_to_stop() {
 fn a_signal_is_passed_on_until_the_tree_is_being_killed() {
     let mut guard = Guard::started();
     let signal = Order::Signal { run: RUN, signal: 10 };
-    let passed_on = [Step::Signal(CommandSignal::Forwarded(10))];
+    let passed_on = [GuardAction::Signal(CommandSignal::Forwarded(10))];
     assert_eq!(guard.order(1_100, signal), passed_on);
     assert_eq!(guard.order(1_200, Order::Stop { run: RUN, by: at(2_500) }), [STOP]);
     assert_eq!(guard.order(1_300, signal), passed_on);
-    assert_eq!(guard.tick(2_500), [Step::KillTree]);
+    assert_eq!(guard.tick(2_500), [GuardAction::KillTree]);
     assert_eq!(guard.order(2_600, signal), NOTHING);
 }
 
 #[test]
 fn survivors_of_sigkill_are_reported_again_and_again() {
     let mut guard = Guard::started();
-    assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [Step::KillTree]);
+    assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [GuardAction::KillTree]);
     assert_eq!(guard.at(1_200, Input::Surviving { survivors: 2 }), NOTHING);
     for seen in [6_100, 11_100, 16_100] {
         assert_eq!(guard.tick(seen - 1), NOTHING);
@@ -342,7 +342,7 @@ fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
 #[test]
 fn a_guard_that_stops_in_the_middle_of_killing_is_killed_itself() {
     let mut guard = Guard::started();
-    assert_eq!(guard.tick(4_000), [Step::KillTree]);
+    assert_eq!(guard.tick(4_000), [GuardAction::KillTree]);
     let step_longest = KILLING_STEP_LONGEST * 9 / 10;
     assert_eq!(guard.0.lethal_in(at(4_000)), Some(step_longest));
     assert_eq!(guard.0.lethal_in(at(60_000)), Some(step_longest));
@@ -439,19 +439,21 @@ impl Observer {
         }
     }
 
-    fn sees_step(&mut self, step: Step) {
+    fn sees_step(&mut self, step: GuardAction) {
         match step {
-            Step::Spawn(_) => {
+            GuardAction::Spawn(_) => {
                 assert!(self.alive.is_none(), "I3: one tree at a time");
                 (self.is_killed, self.rest_is_stopped, self.stops) = (false, false, 0);
             }
-            Step::KillTree => self.is_killed = true,
-            Step::Signal(_) | Step::StopRest | Step::Freeze | Step::Thaw if self.is_killed => {
+            GuardAction::KillTree => self.is_killed = true,
+            GuardAction::Signal(_) | GuardAction::StopRest | GuardAction::Freeze | GuardAction::Thaw
+                if self.is_killed =>
+            {
                 panic!("{step:?} for a killed tree")
             }
-            Step::Signal(CommandSignal::Stop) => self.stops += 1,
-            Step::StopRest => self.rest_is_stopped = true,
-            Step::Report(Report::TreeEnded { run, .. }) => {
+            GuardAction::Signal(CommandSignal::Stop) => self.stops += 1,
+            GuardAction::StopRest => self.rest_is_stopped = true,
+            GuardAction::Report(Report::TreeEnded { run, .. }) => {
                 assert!(self.alive.is_none_or(|alive| alive == run));
             }
             _ => {}

@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::read;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 use crate::guard::contain::Containment;
 use crate::guard::processes::children::Children;
 use crate::guard::sys;

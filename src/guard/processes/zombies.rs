@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 use crate::guard::processes::children::Children;
 use crate::guard::sys::{self, Child};
 

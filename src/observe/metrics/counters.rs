@@ -9,7 +9,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::core::action::{Action, Transition};
 use crate::core::event::{Event, Request};
-use crate::core::order::{Cause, Order, Report};
+use crate::core::guard_messages::{Cause, Order, Report};
 use crate::core::time::Now;
 use crate::observe::words;
 

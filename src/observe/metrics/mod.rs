@@ -76,8 +76,8 @@ mod tests {
     use super::*;
     use crate::core::action::{PhaseName, Transition, Why};
     use crate::core::event::{Candidacy, Request, SessionNumber};
+    use crate::core::guard_messages::{Cause, ChildStatus, Order, Report, RunId};
     use crate::core::machine::Held;
-    use crate::core::order::{Cause, ChildStatus, Order, Report, RunId};
     use crate::observe::status::tests::{at, leading};
 
     const NOW: Duration = Duration::from_secs(100);

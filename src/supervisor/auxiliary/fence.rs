@@ -9,7 +9,7 @@ use super::runner::{Outcome, Runner, complaint};
 use super::variable;
 use crate::clock;
 use crate::core::event::Event;
-use crate::core::order::Grant;
+use crate::core::guard_messages::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::environment::{self, Identity};

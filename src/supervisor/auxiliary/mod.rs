@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use crate::core::action::{Transition, Why};
 use crate::core::event::Event;
+use crate::core::guard_messages::{Deadlines, Grant, Report};
 use crate::core::health::Settings as HealthSettings;
-use crate::core::order::{Deadlines, Grant, Report};
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
 use crate::guard::handle::{self, Spawned};
 use crate::observe::metrics::Metrics;
-use crate::supervisor::guard::Guard;
+use crate::supervisor::guard_interface::Guard;
 use crate::zookeeper::schema::lease::PendingFence;
 
 use eligibility::Eligibility;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock;
-use crate::core::order::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
+use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
-use crate::supervisor::guard::Guard;
+use crate::supervisor::guard_interface::Guard;
 
 /// SIGTERM comes this long before SIGKILL, but at most a tenth of the whole time.
 const NOTICE_LONGEST: Duration = Duration::from_secs(1);

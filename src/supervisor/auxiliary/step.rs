@@ -7,7 +7,7 @@ use super::runner::{Outcome, Runner, complaint};
 use super::variable;
 use crate::core::action::Why;
 use crate::core::event::{Event, StepOutcome};
-use crate::core::order::{Deadlines, Grant};
+use crate::core::guard_messages::{Deadlines, Grant};
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;

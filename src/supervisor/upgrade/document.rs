@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::machine::{self, Machine, Misfit, Settings};
 use crate::core::operator_orders::OperatorOrders;
-use crate::guard::handle::handover as guard;
+use crate::guard::handle::upgrade as guard;
 use crate::supervisor::reporter;
-use crate::zookeeper::handover as zookeeper;
+use crate::zookeeper::upgrade as zookeeper;
 
 /// Increase it with every change of the layout, or of the meaning of a field.
 const VERSION: u32 = 1;

@@ -15,7 +15,7 @@ use crate::zookeeper::client::acl::{Acl, Entry};
 use crate::zookeeper::client::connect::{Access, Pace};
 use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
-use crate::zookeeper::client::error::{self, Part, Refusal, RequestError, Right, Step};
+use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right};
 
 /// The ensemble, and how long to try.
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ impl AdminClient {
         let path = self.full(path);
         let mut multi = self.client.multi();
         multi.check(&path, version);
-        self.commit(multi, &[Step(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
+        self.commit(multi, &[PathAccess(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
     }
 
     /// Writes a znode if `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
@@ -247,13 +247,13 @@ impl AdminClient {
         multi.check(&guarding, guard.1);
         let written = if let Before::There(version) = before {
             multi.set(&path, data, version);
-            Step(Part::Other, Right::Write, &path)
+            PathAccess(Part::Other, Right::Write, &path)
         } else {
             let Some(acl) = self.acl_for_a_child(&guarding).await? else { return Ok(Written::Conflict) };
             multi.create(&path, data, &acl.persistent());
-            Step(Part::Other, Right::Create, parent(&path))
+            PathAccess(Part::Other, Right::Create, parent(&path))
         };
-        self.commit(multi, &[Step(Part::Other, Right::Read, &guarding), written]).await
+        self.commit(multi, &[PathAccess(Part::Other, Right::Read, &guarding), written]).await
     }
 
     /// The ACL of a znode, for a new child; `None`: the znode does not exist.
@@ -273,7 +273,7 @@ impl AdminClient {
         }
     }
 
-    async fn commit(&self, multi: Multi<'_>, steps: &[Step<'_>]) -> Result<Written, AdminError> {
+    async fn commit(&self, multi: Multi<'_>, steps: &[PathAccess<'_>]) -> Result<Written, AdminError> {
         let sent = multi.commit();
         let answer = match timeout(self.limit, AssertUnwindSafe(sent).catch_unwind()).await {
             Ok(Ok(answer)) => answer,

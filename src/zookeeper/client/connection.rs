@@ -5,7 +5,7 @@
 //! ([`super::error::RequestError::Unknown`]).
 //!
 //! There are two implementations: the `zookeeper-client` crate, and any implementation of
-//! [`super::ensemble::Ensemble`], with which the tests run this program against an ensemble in memory, in virtual time.
+//! [`super::requests::Ensemble`], with which the tests run this program against an ensemble in memory, in virtual time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use zookeeper_client::{SessionState, StateWatcher};
 
 use super::acl::{Create, Entry};
-pub use super::ensemble::{Error, EventType, MultiError, MultiResult, PendingMulti, Stat, State, Watcher};
-use super::ensemble::{Link, Operation, Pending, Reply, Request, Sequence, SessionToken, Simulated};
+pub use super::requests::{Error, EventType, MultiError, MultiResult, PendingMulti, Stat, State, Watcher};
+use super::requests::{Link, Operation, Pending, Reply, Request, Sequence, SessionToken, Simulated};
 use super::task::Task;
 use crate::core::lease::silence_limit;
 

@@ -31,7 +31,7 @@ pub(crate) enum Part {
 
 /// One operation of a multi: its subject, the right that it needs, and the znode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Step<'a>(pub Part, pub Right, pub &'a str);
+pub(crate) struct PathAccess<'a>(pub Part, pub Right, pub &'a str);
 
 /// A right that `ZooKeeper` knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,15 +102,15 @@ impl RequestError {
     }
 
     /// For a multi of these steps.
-    pub(crate) fn of_multi(error: &MultiError, steps: &[Step]) -> Self {
+    pub(crate) fn of_multi(error: &MultiError, steps: &[PathAccess]) -> Self {
         let (index, source) = match error {
             MultiError::RequestFailed { source } => return Self::from(source),
             MultiError::OperationFailed { index, source } => (index, source),
         };
         match (steps.get(*index), source) {
-            (Some(Step(Part::Candidate, ..)), Error::NoNode) => Self::CANDIDATE_GONE,
-            (Some(Step(Part::Term | Part::Record, ..)), Error::NoNode | Error::BadVersion) => Self::CONFLICT,
-            (Some(Step(_, right, path)), _) => Self::from(source).without(*right, path),
+            (Some(PathAccess(Part::Candidate, ..)), Error::NoNode) => Self::CANDIDATE_GONE,
+            (Some(PathAccess(Part::Term | Part::Record, ..)), Error::NoNode | Error::BadVersion) => Self::CONFLICT,
+            (Some(PathAccess(_, right, path)), _) => Self::from(source).without(*right, path),
             (None, _) => Self::from(source),
         }
     }
@@ -156,10 +156,10 @@ impl From<Error> for RequestError {
 mod tests {
     use super::*;
 
-    const STEPS: [Step; 3] = [
-        Step(Part::Candidate, Right::Read, "/c"),
-        Step(Part::Term, Right::Read, "/t"),
-        Step(Part::Record, Right::Write, "/r"),
+    const STEPS: [PathAccess; 3] = [
+        PathAccess(Part::Candidate, Right::Read, "/c"),
+        PathAccess(Part::Term, Right::Read, "/t"),
+        PathAccess(Part::Record, Right::Write, "/r"),
     ];
 
     fn failed(index: usize, source: Error) -> RequestError {

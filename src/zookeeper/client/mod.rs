@@ -6,13 +6,13 @@ pub mod address;
 pub mod connect;
 pub(crate) mod connection;
 pub(crate) mod diagnose;
-pub mod ensemble;
 pub(crate) mod ensure_path;
 pub(crate) mod error;
 pub mod four_letter;
 #[cfg_attr(not(feature = "kerberos"), path = "kerberos/absent.rs")]
 pub mod kerberos;
 pub(crate) mod outage;
+pub mod requests;
 mod resolve;
 pub mod session_key;
 mod socket;

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::background;
-use crate::zookeeper::client::ensemble::{Link, State};
+use crate::zookeeper::client::requests::{Link, State};
 
 /// Keeps one connection alive: a task of the client library, or a simulated link.
 #[derive(Clone, Debug)]

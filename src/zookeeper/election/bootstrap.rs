@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use crate::core::guard_messages::Slot;
 use crate::core::lease::LEASE_LONGEST;
-use crate::core::order::Slot;
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
-use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::paths::{Paths, SlotPaths};
 use crate::zookeeper::schema::settings::Settings;
@@ -226,12 +226,12 @@ async fn create(client: &Connection, settings: &Settings, found: &Found, all: &[
     for slot in [&found.plain].into_iter().chain(&found.slots) {
         if let (Some(version), None) = (slot.term_version, &slot.lease) {
             multi.check(&slot.paths.term, version);
-            steps.push(Step(Part::Other, Right::Read, &slot.paths.term));
+            steps.push(PathAccess(Part::Other, Right::Read, &slot.paths.term));
         }
     }
     for (_, path, data) in all {
         multi.create(path, data, &settings.acl.persistent());
-        steps.push(Step(Part::Other, Right::Create, parent(path)));
+        steps.push(PathAccess(Part::Other, Right::Create, parent(path)));
     }
     match multi.commit().await {
         Ok(_) => {

@@ -78,7 +78,7 @@ impl PendingFences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::order::Slot;
+    use crate::core::guard_messages::Slot;
 
     const US: u64 = 0xabc;
 

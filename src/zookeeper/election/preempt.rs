@@ -9,9 +9,9 @@ use crate::zookeeper::client::connection::{Error, MultiError};
 use serde::{Deserialize, Serialize};
 
 use crate::core::action::Conditions;
-use crate::core::order::Slot;
-use crate::zookeeper::client::ensemble::ANY_VERSION;
-use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
+use crate::core::guard_messages::Slot;
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{self, ROUNDS};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
@@ -53,7 +53,8 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), RequestError> {
             Err(error) => {
                 let candidate = contact.shared.paths.candidate(&name);
                 let term = contact.shared.paths.of(conditions.slot).term;
-                let steps = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &term)];
+                let steps =
+                    [PathAccess(Part::Candidate, Right::Read, &candidate), PathAccess(Part::Term, Right::Read, &term)];
                 return Err(RequestError::of_multi(&error, &steps).without(Right::Create, &contact.shared.paths.base));
             }
         }

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Denial, Event, Place, Record};
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::bootstrap;
 use crate::zookeeper::election::session::contact::Contact;

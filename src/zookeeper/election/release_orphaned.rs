@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::shared::Shared;

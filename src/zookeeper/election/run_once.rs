@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use crate::background;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Event};
-use crate::zookeeper::client::ensemble::ANY_VERSION;
-use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{Answer, ROUNDS, too_many_rounds};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::once::{Once, Per};
@@ -166,7 +166,8 @@ async fn write(
     let paths = &contact.shared.paths;
     let candidate = contact.shared.znode(contact.number, candidacy)?;
     let candidate = paths.candidate(&candidate.name);
-    let conditional = [Step(Part::Candidate, Right::Read, &candidate), Step(Part::Term, Right::Read, &paths.term)];
+    let conditional =
+        [PathAccess(Part::Candidate, Right::Read, &candidate), PathAccess(Part::Term, Right::Read, &paths.term)];
     let mut multi = contact.client.multi();
     multi.check(&candidate, ANY_VERSION);
     multi.check(&paths.term, conditions.term);

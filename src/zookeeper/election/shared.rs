@@ -1,7 +1,7 @@
 //! The state that all sessions share: the settings, the channel to the supervisor, and our candidate. No lock is held
 //! over an await.
 
-mod handover;
+mod upgrade;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
+use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::Orders;
-use crate::core::order::{ChildStatus, Slot};
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
@@ -27,7 +27,7 @@ use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
 
-pub use handover::Kept;
+pub use upgrade::Kept;
 
 #[derive(Debug)]
 pub(crate) struct Shared {

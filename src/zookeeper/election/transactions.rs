@@ -12,10 +12,10 @@ use crate::zookeeper::client::connection::{Multi, MultiResult, Stat};
 use crate::clock;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Denial, Event};
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 use crate::core::settings::Recipe;
 use crate::core::time::Timestamp;
-use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
 use crate::zookeeper::election::session::contact::Contact;
@@ -48,9 +48,9 @@ pub(crate) async fn take_over(
     let record = lease::held(&entry, &name, unfenced, settings);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
-        Step(Part::Candidate, Right::Read, &candidate),
-        Step(Part::Term, Right::Write, &of_slot.term),
-        Step(Part::Record, Right::Write, &of_slot.lease),
+        PathAccess(Part::Candidate, Right::Read, &candidate),
+        PathAccess(Part::Term, Right::Write, &of_slot.term),
+        PathAccess(Part::Record, Right::Write, &of_slot.lease),
     ];
     let (sent_at, results) = send(multi, &steps).await?;
     let [_, MultiResult::SetData { stat: term }, MultiResult::SetData { stat: record }] = results.as_slice() else {
@@ -80,9 +80,9 @@ pub(crate) async fn renew(
     let record = lease::held(&entry, &name, unfenced, settings);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
-        Step(Part::Candidate, Right::Read, &candidate),
-        Step(Part::Term, Right::Read, &of_slot.term),
-        Step(Part::Record, Right::Write, &of_slot.lease),
+        PathAccess(Part::Candidate, Right::Read, &candidate),
+        PathAccess(Part::Term, Right::Read, &of_slot.term),
+        PathAccess(Part::Record, Right::Write, &of_slot.lease),
     ];
     let (sent_at, results) = send(multi, &steps).await?;
     let [_, _, MultiResult::SetData { stat: Stat { version, .. } }] = results.as_slice() else {
@@ -147,20 +147,20 @@ pub(crate) async fn free(
         None => String::new(),
     };
     let mut multi = contact.client.multi();
-    let mut steps = vec![Step(Part::Term, Right::Read, &of_slot.term)];
+    let mut steps = vec![PathAccess(Part::Term, Right::Read, &of_slot.term)];
     multi.check(&of_slot.term, conditions.term);
     match candidate {
         None => {}
         Some(Leaving::Deleted(_)) => {
-            steps.push(Step(Part::Candidate, Right::Delete, &paths.election));
+            steps.push(PathAccess(Part::Candidate, Right::Delete, &paths.election));
             multi.delete(&own, None);
         }
         Some(Leaving::Touched(_)) => {
-            steps.push(Step(Part::Candidate, Right::Write, &own));
+            steps.push(PathAccess(Part::Candidate, Right::Write, &own));
             multi.set(&own, settings.id.as_bytes(), None);
         }
     }
-    steps.push(Step(Part::Record, Right::Write, &of_slot.lease));
+    steps.push(PathAccess(Part::Record, Right::Write, &of_slot.lease));
     multi.set(&of_slot.lease, &lease::released(entry, settings), Some(conditions.record));
     send(multi, &steps).await.map(drop)
 }
@@ -188,7 +188,7 @@ async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result
 }
 
 /// The lease counts from here: the clock is read just before the request leaves.
-async fn send(multi: Multi<'_>, steps: &[Step<'_>]) -> Result<(Timestamp, Vec<MultiResult>), RequestError> {
+async fn send(multi: Multi<'_>, steps: &[PathAccess<'_>]) -> Result<(Timestamp, Vec<MultiResult>), RequestError> {
     let sent_at = clock::now().lease;
     match multi.commit().await {
         Ok(results) => Ok((sent_at, results)),

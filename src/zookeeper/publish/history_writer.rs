@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::zookeeper::client::connection::{Error, MultiError};
-use crate::zookeeper::client::ensemble::ANY_VERSION;
+use crate::zookeeper::client::requests::ANY_VERSION;
 
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;

@@ -7,13 +7,13 @@
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, MultiError};
-use crate::zookeeper::client::ensemble::ANY_VERSION;
+use crate::zookeeper::client::requests::ANY_VERSION;
 
 use crate::clock;
 use crate::core::event::Event;
 use crate::core::time::Timestamp;
 use crate::zookeeper::client::ensure_path::parent;
-use crate::zookeeper::client::error::{Part, RequestError, Right, Step};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
@@ -67,7 +67,10 @@ async fn directory(contact: &Contact) -> Result<(), RequestError> {
     match multi.commit().await {
         Ok(_) | Err(MultiError::OperationFailed { source: Error::NodeExists, .. }) => Ok(()),
         Err(error) => {
-            let steps = [Step(Part::Other, Right::Read, &paths.term), Step(Part::Other, Right::Create, &paths.base)];
+            let steps = [
+                PathAccess(Part::Other, Right::Read, &paths.term),
+                PathAccess(Part::Other, Right::Create, &paths.base),
+            ];
             Err(RequestError::of_multi(&error, &steps))
         }
     }

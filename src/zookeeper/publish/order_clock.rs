@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use crate::zookeeper::client::connection::{MultiResult, Stat, Watcher};
-use crate::zookeeper::client::ensemble::ANY_VERSION;
 use crate::zookeeper::client::error::RequestError;
+use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 

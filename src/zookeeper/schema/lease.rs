@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::action::Entry;
 use crate::core::event::{LastRun, Nonce, Record};
+use crate::core::guard_messages::Slot;
 use crate::core::lease::LEASE_LONGEST;
-use crate::core::order::Slot;
 use crate::core::settings::Guarantee;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::recipe;

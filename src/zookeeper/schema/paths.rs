@@ -1,6 +1,6 @@
 //! Full paths of our znodes: chroot, base and the rest.
 
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::settings::Settings;
 

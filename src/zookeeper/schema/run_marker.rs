@@ -13,7 +13,7 @@ use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
 
 use crate::core::event::Nonce;
-use crate::core::order::ChildStatus;
+use crate::core::guard_messages::ChildStatus;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::lease::nonce_text;
 use crate::zookeeper::schema::once::{Once, Per};

@@ -2,12 +2,12 @@
 //! (`kerberos(7)`: `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`).
 //!
 //! That library blocks: it asks a key distribution centre, for 18 s and more if that is silent. Every call that may
-//! reach it runs on a thread of its own (`apart`), so the supervisor's loop, its signals and deadlines are not delayed.
+//! reach it runs on a thread of its own (`blocking_thread`), so the supervisor's loop, its signals and deadlines are not delayed.
 
-mod apart;
-mod fresh;
+mod blocking_thread;
 mod mechanism;
 mod principal;
+mod ticket_renewal;
 
 use std::future::Future;
 use std::time::Duration;
@@ -33,7 +33,7 @@ where
     O: Future<Output = Result<Client, zookeeper_client::Error>>,
 {
     let hosts = servers.split(',').map(|server| Address::of(server).host.to_owned()).collect();
-    apart::open(opening, fresh::keep(principal.clone(), hosts)).await
+    blocking_thread::open(opening, ticket_renewal::keep(principal.clone(), hosts)).await
 }
 
 /// The client library's options for a login by Kerberos.
@@ -53,7 +53,7 @@ pub(crate) fn options(servers: &Principal) -> Result<SaslOptions, zookeeper_clie
 /// Tries the first step of a login to this server. `None`: it works.
 pub async fn complaint(servers: &Principal, host: &str, patience: Duration) -> Option<Complaint> {
     let (service, host) = (servers.service.clone(), servers.host_or(host).to_owned());
-    let trial = apart::call(move || {
+    let trial = blocking_thread::call(move || {
         let began = mechanism::context(&service, &host).and_then(|mut context| context.step(None, None).map(drop));
         began.err().map(|error| judge(&service, &host, error))
     });
@@ -71,7 +71,7 @@ pub async fn complaint(servers: &Principal, host: &str, patience: Duration) -> O
 ///
 /// There is neither a ticket nor a key to get one with; or no answer in time.
 pub async fn ourselves(patience: Duration) -> Result<Ourselves, String> {
-    let asked = apart::call(|| {
+    let asked = blocking_thread::call(|| {
         let info = credentials().and_then(|credentials| credentials.info()).map_err(words)?;
         Ok(Ourselves { name: info.name.to_string(), lifetime: info.lifetime })
     });

@@ -8,7 +8,7 @@ use crate::zookeeper::client::connection::{Error, Stat};
 use futures_util::future::join_all;
 
 use crate::core::event::{Candidacy, Event, View};
-use crate::core::order::CandidateName;
+use crate::core::guard_messages::CandidateName;
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::read::{self, Answer, ROUNDS, SlotState, Watching};

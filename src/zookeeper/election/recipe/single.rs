@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::core::event::{Candidacy, Event, Place, Record, View};
-use crate::core::order::CandidateName;
+use crate::core::guard_messages::CandidateName;
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::read::{self, Answer, ROUNDS, Watching};
 use crate::zookeeper::election::session::contact::Contact;

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::background;
 use crate::core::event::{Candidacy, Event};
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::preempt;

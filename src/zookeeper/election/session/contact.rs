@@ -11,7 +11,7 @@ use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::connection::{Connection, Error, State};
 use crate::zookeeper::client::task::Task;
-use crate::zookeeper::election::session::unanswered::UnansweredSince;
+use crate::zookeeper::election::session::time_without_answer::UnansweredSince;
 use crate::zookeeper::election::session::watches::Watches;
 use crate::zookeeper::election::shared::Shared;
 

@@ -8,7 +8,7 @@ pub(crate) mod arm;
 pub(crate) mod companion;
 pub(crate) mod contact;
 mod resume;
-mod unanswered;
+mod time_without_answer;
 pub(crate) mod watches;
 
 use std::convert::Infallible;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 
 use crate::core::event::Candidacy;
-use crate::core::order::Slot;
+use crate::core::guard_messages::Slot;
 
 /// The target of a watch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -16,7 +16,7 @@ pub const CREDENTIALS: [(&str, &str); 4] = [
 ];
 
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct ProcessEnvironment {
     pub variables: Vec<(OsString, OsString)>,
     pub host: String,
     pub pid: u32,
@@ -28,7 +28,7 @@ pub struct Surroundings {
 
 const USUAL_FILE: &str = "/etc/zk-leader-run/config.toml";
 
-impl Surroundings {
+impl ProcessEnvironment {
     pub fn of_this_process() -> Self {
         Self {
             variables: env::vars_os().collect(),

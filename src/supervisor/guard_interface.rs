@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 
-use crate::core::order::{Order, Report};
+use crate::core::guard_messages::{Order, Report};
 use crate::guard::briefing::AuxiliaryCommand;
 use crate::guard::handle::Handle;
-use crate::guard::handle::handover::HandedOver;
+use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::Prober;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;

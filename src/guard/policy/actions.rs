@@ -1,18 +1,18 @@
 //! A short list on the stack: the kill path does not allocate. One input causes at most six steps.
 
-use super::Step;
+use super::GuardAction;
 
 /// The steps for one input, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Steps {
-    steps: [Option<Step>; Self::CAPACITY],
+pub struct GuardActions {
+    steps: [Option<GuardAction>; Self::CAPACITY],
     length: usize,
 }
 
-impl Steps {
+impl GuardActions {
     pub const CAPACITY: usize = 8;
 
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: GuardAction) {
         debug_assert!(self.length < Self::CAPACITY, "no room for {step:?}");
         if let Some(place) = self.steps.get_mut(self.length) {
             *place = Some(step);
@@ -21,9 +21,9 @@ impl Steps {
     }
 }
 
-impl IntoIterator for Steps {
-    type Item = Step;
-    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Step>, { Steps::CAPACITY }>>;
+impl IntoIterator for GuardActions {
+    type Item = GuardAction;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<GuardAction>, { GuardActions::CAPACITY }>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.steps.into_iter().flatten()
