@@ -1,30 +1,56 @@
 #!/usr/bin/env bash
 # All checks and tests. Every step runs to its end; a table at the end says which failed. Installs what is missing (as root on
 # Debian), needs no running ZooKeeper: the tests start their own servers on loopback, in temporary directories that they remove.
+#
+# Most tests wait for ZooKeeper, leases and deadlines; others, and the checks, compute. They run beside one another.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/prerequisites.sh
 . tests/prerequisites.sh
 # shellcheck source=tests/steps.sh
 . tests/steps.sh
+# shellcheck source=tests/seed_build.sh
+. tests/seed_build.sh
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
+
+install_prerequisites() {
+    need_zookeeper
+    need_peers
+    need_kerberos
+    need_packages curl # for the documents' commands
+    need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
+}
+
+kerberos() { # takes a build with the feature; in a folder of its own, since the programs of the other build are in use
+    seed_build target/kerberos
+    CARGO_TARGET_DIR=target/kerberos cargo test --no-fail-fast --features kerberos --test kerberos
+}
+
+checks() {
+    step "Clippy, warnings are errors" cargo clippy --all-targets --quiet -- -D warnings
+    step "Clippy with Kerberos" cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
+    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+    step "Examples in the documentation" cargo test --doc --quiet
+    step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
+    step "Kerberos" kerberos
+    step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity
+}
 
 need_rust
-need_zookeeper
-need_peers
-need_kerberos
-need_packages curl # for the documents' commands
-need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
-
-export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
+# Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
+step "Build of the tests" cargo test --no-run --quiet &
+step "Installing what is missing" install_prerequisites
 step "Format" cargo fmt --check
-step "Clippy, warnings are errors" cargo clippy --all-targets --quiet -- -D warnings
-step "Clippy with Kerberos" cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
-step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
-step "Build of the tests" cargo test --no-run --quiet
-# Most tests wait for ZooKeeper, leases and deadlines rather than compute: more of them at once than there are cores.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
-step "Unit, property, simulation, guard, server and CLI tests" cargo test --no-fail-fast
-step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
-step "Kerberos, which takes a build with the feature" cargo test --no-fail-fast --features kerberos --test kerberos
-step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity
+wait
+
+computing=(model shell simulation machine_properties)
+waiting=(access election endurance guard hostile_peer zookeeper_layer)
+mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
+    grep -vxF -f <(printf '%s\n' kerberos "${computing[@]}" "${waiting[@]}"))
+# More of them at once than there are cores.
+threads=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
+RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
+tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
+checks
 finish

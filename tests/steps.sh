@@ -1,21 +1,39 @@
-# Sourced by tests/run.sh: runs every step, whatever became of those before it, and says at the end what did.
+# Sourced by tests/run.sh: steps that run beside one another. Each runs to its end, whatever becomes of the others; what it
+# printed is shown when it ends, and a table at the end says how each ended.
 
-rows=() failed=()
+steps=$(mktemp -d)
+trap 'rm -rf "$steps"' EXIT
+
+printed_by() { echo "$steps/${1//[^A-Za-z]/-}"; }
 
 step() { # step NAME COMMAND...
-    local name=$1 begun=$SECONDS verdict=ok; shift
+    local name=$1 begun=$SECONDS verdict=ok printed; shift
+    printed=$(printed_by "$name")
     say "$name"
-    "$@" || verdict=FAILED
-    [ $verdict = ok ] || failed+=("$name")
-    rows+=("$(printf '%-58s %5d s   %s' "$name" $((SECONDS - begun)) $verdict)")
+    "$@" >"$printed" 2>&1 || verdict=FAILED
+    {
+        flock 9
+        cat "$printed"
+        say "$name: $verdict, $((SECONDS - begun)) s"
+        printf '%-76s %5d s   %s\n' "$name" $((SECONDS - begun)) $verdict >>"$steps/table"
+    } 9>"$steps/lock"
+}
+
+# step, in the background; returns when cargo lets others build again: when it has built the tests, or cannot.
+tests_beside() { # tests_beside NAME CARGO-TEST-ARGUMENT...
+    step "$1" cargo test --no-fail-fast "${@:2}" &
+    until grep -qsE 'Running|error' "$(printed_by "$1")"; do sleep 0.2; done
 }
 
 finish() { # the table; fails if a step did
+    local failures
+    wait
     printf '\n'
-    printf '%s\n' "${rows[@]}"
-    printf '%-58s %5d s\n' Total $SECONDS
-    if [ ${#failed[@]} -gt 0 ]; then
-        say "FAILED: ${#failed[@]} of ${#rows[@]} steps"
+    cat "$steps/table"
+    printf '%-76s %5d s\n' Total $SECONDS
+    failures=$(grep -c ' FAILED$' "$steps/table" || true)
+    if [ "$failures" != 0 ]; then
+        say "FAILED: $failures of $(wc -l <"$steps/table") steps"
         return 1
     fi
     say "All tests passed"
