@@ -45,6 +45,30 @@ pub enum Move {
     Recreate(usize),
 }
 
+/// One of each kind, but for `ReadTerm`, which only a mistake takes.
+pub const KINDS: [Move; 20] = [
+    Move::Tick([1; HOSTS]),
+    Move::Look(0),
+    Move::LookBack(0),
+    Move::TakeOver(0),
+    Move::Renew(0),
+    Move::Apply { host: 0, round: false },
+    Move::ApplyLate { late: 0, round: false },
+    Move::Answer(0),
+    Move::GiveUp(0),
+    Move::Adopt(0),
+    Move::AdoptFormer(0),
+    Move::Start(0),
+    Move::End(0),
+    Move::BeginRelease(0),
+    Move::SendRelease(0),
+    Move::Leave { host: 0, remembers: false },
+    Move::Lose(0),
+    Move::Crash(0),
+    Move::Delete,
+    Move::Recreate(0),
+];
+
 /// Appends every move that is possible.
 pub fn moves(rules: &Rules, world: &World, moves: &mut Vec<Move>) {
     ticks(rules, moves);

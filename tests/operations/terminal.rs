@@ -149,7 +149,7 @@ fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_cont
         // The shell says at once what becomes of its jobs.
         enters(&terminal, "set -b");
         enters(&terminal, "sh job &");
-        until_started(&terminal);
+        // It may stand still before it can log the start.
         terminal.until_shown("Stopped");
         let guard = wait::for_some("there is a guard", || guard_of(&election.name));
         let before = sleeps(guard);

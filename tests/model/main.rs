@@ -2,39 +2,22 @@
 //! planted mistake is found. `docs/verification/model.md` says what is modelled. `MODEL_SIZE=n` cuts the bounded ones at n million.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "model/canon.rs"]
 mod canon;
-#[path = "model/check.rs"]
 mod check;
-#[path = "model/clock.rs"]
 mod clock;
-#[path = "model/ensemble.rs"]
 mod ensemble;
-#[path = "model/host.rs"]
 mod host;
-#[path = "model/liveness.rs"]
 mod liveness;
-#[path = "model/mistakes.rs"]
 mod mistakes;
-#[path = "model/moves.rs"]
 mod moves;
-#[path = "model/properties.rs"]
 mod properties;
-#[path = "model/reach.rs"]
 mod reach;
-#[path = "model/replay.rs"]
 mod replay;
-#[path = "model/rules.rs"]
 mod rules;
-#[path = "model/symmetry.rs"]
 mod symmetry;
-#[path = "model/trace.rs"]
 mod trace;
-#[path = "model/verdict.rs"]
 mod verdict;
-#[path = "model/waiting.rs"]
 mod waiting;
-#[path = "model/world.rs"]
 mod world;
 
 use rules::Rules;
