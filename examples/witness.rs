@@ -3,12 +3,16 @@
 //! `witness DIARY [OPTION...]`. It takes the lock `DIARY.lock` without waiting, keeps it until its last descendant is gone (the
 //! descriptor is inherited), and appends lines `BOOTTIME-ns EVENT pid=N token=N id=ID`: `start`, `alive` (every 5 ms),
 //! `signal=N`, `end`, and `OVERLAP` if the lock was taken. The line of a start ends with what it was told of its term:
-//! `TERM TAKEOVER CANDIDATE SESSION`. Options:
+//! `TERM TAKEOVER CANDIDATE SESSION`; that of an `alive` with `until=BOOTTIME-ns`, if the lease file says yes. Options:
 //!
 //! * `ignore-term`: SIGTERM is noted and ignored
 //! * `linger=MS`: so long from SIGTERM to the end
 //! * `exit-after=MS`, `status=N`: ends by itself
 //! * `daemonise`: leaves a daemon (`setsid`, double fork, ignores SIGTERM) that stamps `alive` too; `orphan`: is that daemon
+
+#[path = "lease/main.rs"]
+#[allow(dead_code, reason = "its main function, and other ways to open a file")]
+mod lease;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,6 +20,7 @@ use std::os::fd::AsFd;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use lease::Lease;
 use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
 use nix::time::{ClockId, clock_gettime};
 use signal_hook::consts as sig;
@@ -26,6 +31,7 @@ const STEP: Duration = Duration::from_millis(5);
 struct Diary {
     file: File,
     tail: String,
+    lease: Option<Lease>,
 }
 
 impl Diary {
@@ -34,14 +40,26 @@ impl Diary {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let tail =
             format!("pid={} token={} id={}", std::process::id(), value("ZK_LEADER_TOKEN"), value("ZK_LEADER_ID"));
-        Ok(Self { file, tail })
+        Ok(Self { file, tail, lease: Lease::of_this_command().ok() })
     }
 
     fn note(&mut self, event: &str) -> io::Result<()> {
-        let now = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
+        let tail = self.tail.clone();
+        self.note_with(now()?, event, &tail)
+    }
+
+    fn note_with(&mut self, now: Duration, event: &str, tail: &str) -> io::Result<()> {
         // Begins with a newline: what a killed writer has left half written must not spoil this line.
-        let line = format!("\n{} {event} {}\n", Duration::from(now).as_nanos(), self.tail);
-        self.file.write_all(line.as_bytes())
+        self.file.write_all(format!("\n{} {event} {tail}\n", now.as_nanos()).as_bytes())
+    }
+
+    fn note_life(&mut self) -> io::Result<()> {
+        // In this order a pause between the two makes the lease shorter.
+        let now = now()?;
+        let left = self.lease.as_ref().map(Lease::left).filter(|left| !left.is_zero());
+        let until = left.map(|left| format!(" until={}", (now + left).as_nanos())).unwrap_or_default();
+        let tail = format!("{}{until}", self.tail);
+        self.note_with(now, "alive", &tail)
     }
 
     /// The start, with what we were told of our term.
@@ -49,10 +67,7 @@ impl Diary {
         let value = |name| std::env::var(name).unwrap_or_else(|_| "-".to_owned());
         let told = ["ZK_LEADER_TERM", "ZK_LEADER_TAKEOVER", "ZK_LEADER_CANDIDATE", "ZK_LEADER_SESSION"].map(value);
         let tail = format!("{} {}", self.tail, told.join(" "));
-        let plain = std::mem::replace(&mut self.tail, tail);
-        let noted = self.note("start");
-        self.tail = plain;
-        noted
+        self.note_with(now()?, "start", &tail)
     }
 }
 
@@ -92,7 +107,7 @@ fn main() -> io::Result<ExitCode> {
             diary.note("end")?;
             return Ok(ExitCode::from(u8::try_from(number("status").unwrap_or(0)).unwrap_or(255)));
         }
-        diary.note("alive")?;
+        diary.note_life()?;
         pass(STEP.min(left.unwrap_or(STEP)));
         left = left.map(|left| left.saturating_sub(STEP));
     }
@@ -105,6 +120,10 @@ fn take_lock(path: &str, diary: &mut Diary) -> io::Result<()> {
     fcntl(lock.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
     std::mem::forget(lock);
     Ok(())
+}
+
+fn now() -> io::Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_BOOTTIME)?.into())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it only passes time")]

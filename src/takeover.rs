@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use tokio::runtime::Builder;
 
 use crate::config::{Config, Monitoring, fixed};
+use crate::core::machine::Misfit;
 use crate::exit::Status;
 use crate::guard::handle::Spawned;
 use crate::guard::handle::upgrade::take_descriptor;
-use crate::observe::log;
+use crate::observe::{log, words};
 use crate::supervisor::auxiliary::{self, Guards};
 use crate::supervisor::upgrade::YES;
-use crate::supervisor::upgrade::document::Document;
+use crate::supervisor::upgrade::document::{Document, Unfit};
 use crate::wiring;
 
 /// Tells the program that asks, in one line on standard output, whether this one could go on with the trial document on
@@ -29,11 +30,28 @@ pub fn answer(config: &Config) -> ExitCode {
 
 fn rehearse(config: &Config) -> Result<(), String> {
     let document = Document::read(stdin())?;
-    document.check(&wiring::machine(config, wiring::instance()), &fixed::of(config))?;
+    check(&document, config)?;
     let silent = Config { monitoring: Monitoring { http: None, ..config.monitoring.clone() }, ..config.clone() };
     wiring::observers(&silent, false).map_err(|refusal| refusal.sentence)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(document.election.rehearse()).map_err(|error| format!("the session cannot be resumed: {error}"))
+}
+
+fn check(document: &Document, config: &Config) -> Result<(), String> {
+    let checked = document.check(&wiring::machine(config, wiring::instance()), &fixed::of(config));
+    checked.map_err(|unfit| sentence(&unfit))
+}
+
+fn sentence(unfit: &Unfit) -> String {
+    match unfit {
+        Unfit::Changed(options) => format!("{options} has changed; a restart applies it"),
+        Unfit::State(Misfit::Version(version)) => format!("the state is of version {version}"),
+        Unfit::State(Misfit::Timing(error)) => format!("the timings do not fit the session: {}", words::misfit(error)),
+        Unfit::State(Misfit::Lease(lease)) => {
+            format!("the lease in force lasts {}, and would get another length", words::length(*lease))
+        }
+        Unfit::State(Misfit::Incomplete) => "the state is not complete".to_owned(),
+    }
 }
 
 /// Goes on where the program before this one, in the same process, has stopped. If that fails, this process ends, and the
@@ -46,7 +64,7 @@ pub fn take_over(
     wiring::keep_secrets(&config.access);
     wiring::keep_name();
     let taken = read(descriptor).and_then(|document| {
-        document.check(&wiring::machine(config, wiring::instance()), &fixed::of(config))?;
+        check(&document, config)?;
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
         let guards =
             auxiliary::fork_beside(command, &wiring::auxiliary_commands(config)).map_err(|error| error.to_string())?;
@@ -68,4 +86,22 @@ pub fn take_over(
 fn read(descriptor: i32) -> Result<Document, String> {
     let file = take_descriptor(descriptor).map_err(|error| format!("no document: {error}"))?;
     Document::read(File::from(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::lease::TimingError;
+
+    #[test]
+    fn a_refusal_is_a_sentence() {
+        let (grace, longest) = (Duration::from_secs(9), Duration::from_secs(7));
+        let timing = Unfit::State(Misfit::Timing(TimingError::GraceTooLong { grace, longest }));
+        let words = "the timings do not fit the session: a grace of 9s is longer than the lease allows, 7s";
+        assert_eq!(sentence(&timing), words);
+        let lease = Unfit::State(Misfit::Lease(Duration::from_secs(3)));
+        assert_eq!(sentence(&lease), "the lease in force lasts 3s, and would get another length");
+    }
 }

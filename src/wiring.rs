@@ -1,11 +1,11 @@
 //! Passes each part its settings from a [`Config`]. Checks and defaults are in `config`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::iter::once;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -123,6 +123,9 @@ pub fn upgrade(config: &Config) -> upgrade::Settings {
 
 /// As we were called, if that is a path: it may be a link that an upgrade of the package changes.
 fn own_path() -> io::Result<PathBuf> {
+    if let Some(path) = path_of_rejoined() {
+        return Ok(path);
+    }
     let executed = std::env::current_exe()?;
     let called = std::env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
     let called = called.and_then(|name| std::path::absolute(name).ok());
@@ -132,12 +135,20 @@ fn own_path() -> io::Result<PathBuf> {
 
 /// Whether this process id has led before, and lost leadership together with its guard.
 pub fn has_rejoined() -> bool {
-    std::env::args_os().next().is_some_and(|name| name == REJOINED)
+    path_of_rejoined().is_some()
 }
 
-/// Executes this program again in this process, with the same arguments. Returns only on failure.
-pub fn start_anew() -> io::Error {
-    Command::new("/proc/self/exe").arg0(REJOINED).args(std::env::args_os().skip(1)).exec()
+fn path_of_rejoined() -> Option<PathBuf> {
+    let name = std::env::args_os().next()?;
+    let path = name.as_bytes().strip_prefix(REJOINED.as_bytes())?;
+    Some(OsStr::from_bytes(path).into())
+}
+
+/// Executes this program again in this process, with the same arguments. Returns only on failure. Newer versions are
+/// looked for at `path`: the kernel tells it no longer once the file was replaced.
+pub fn start_anew(path: &Path) -> io::Error {
+    let name = [OsStr::new(REJOINED), path.as_os_str()].join(OsStr::new(""));
+    Command::new("/proc/self/exe").arg0(name).args(std::env::args_os().skip(1)).exec()
 }
 
 /// Replaces `exe`, the name that `/proc/self/exe` gives the process.

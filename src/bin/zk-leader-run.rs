@@ -65,10 +65,12 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
     if let Some(lack) = guards.command.lease_file_lack() {
         tracing::info!("The command gets no lease file: {lack}");
     }
-    match supervise(config, guards, observers, before) {
+    let upgrade = Plan::new(wiring::upgrade(config), before);
+    let path = upgrade.path();
+    match supervise(config, guards, observers, upgrade) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
-            tracing::error!("The program cannot restart itself: {}", wiring::start_anew());
+            tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path));
             ExitCode::from(Status::Software.code())
         }
         Ok(reason) => {
@@ -86,18 +88,12 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
     }
 }
 
-fn supervise(
-    config: &Config,
-    guards: Guards,
-    observers: Observers,
-    before: Option<Box<Document>>,
-) -> io::Result<ExitReason> {
+fn supervise(config: &Config, guards: Guards, observers: Observers, upgrade: Plan) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
     let preempt_after = config.leaders.preempt_after;
-    let upgrade = Some(Plan::new(wiring::upgrade(config), before));
     let auxiliary = wiring::auxiliary_commands(config);
-    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, upgrade };
+    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, upgrade: Some(upgrade) };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.

@@ -58,13 +58,19 @@ impl Election {
         Some(session_key::of(session, negotiated))
     }
 
-    /// `None`: this is not the moment. No session with this key is connected, our candidate is not known to exist, or an
-    /// earlier session is being closed.
-    pub fn hand_over(&self, key: &SessionKey) -> Option<HandedOver> {
-        let contact = self.session.as_ref().and_then(Session::open_contact)?;
-        let others_are_closed = self.closing.iter().all(Task::is_over);
-        let kept = self.shared.hand_over(contact.number).filter(|_| others_are_closed && contact.id() == key.id)?;
-        Some(HandedOver { key: key.clone(), kept, unwritten: self.publisher.unwritten() })
+    /// # Errors
+    /// Why this is not the moment.
+    pub fn hand_over(&self, key: &SessionKey) -> Result<HandedOver, &'static str> {
+        let contact = self.session.as_ref().and_then(Session::open_contact);
+        let contact = contact.ok_or("there is no contact with ZooKeeper")?;
+        if contact.id() != key.id {
+            return Err("the session is a new one");
+        }
+        if !self.closing.iter().all(Task::is_over) {
+            return Err("an earlier session is being closed");
+        }
+        let kept = self.shared.hand_over(contact.number).ok_or("our candidate is not known to exist")?;
+        Ok(HandedOver { key: key.clone(), kept, unwritten: self.publisher.unwritten() })
     }
 
     /// Goes on with what an earlier program has handed over. The session is being resumed.

@@ -14,29 +14,29 @@ use crate::support::pki::{Authority, Issued};
 use crate::support::{Admin, Election, Ensemble, Proxy, Running, Subject, diary, wait};
 
 /// Servers with certificates that can be replaced, behind a link that can be broken.
-struct Worn {
-    renewal: Renewal,
+pub(super) struct Worn {
+    pub renewal: Renewal,
     link: Proxy,
 }
 
 impl Worn {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let renewal = Renewal::new();
         let link = Proxy::blind_to(renewal.site.secure.address());
         Self { renewal, link }
     }
 
-    fn host(&self, election: &Election, id: &str) -> Subject {
+    pub fn host(&self, election: &Election, id: &str) -> Subject {
         let servers = format!("tcp+tls://localhost:{}", self.link.address().port());
         self.renewal.host(election, id).option("--connect", &servers)
     }
 
     /// Our own certificate and key, in the place of those before.
-    fn publish(&self, ours: &Issued) {
+    pub fn publish(&self, ours: &Issued) {
         self.renewal.publish(&self.renewal.site.authority, ours);
     }
 
-    fn renew(&self) {
+    pub fn renew(&self) {
         self.publish(&self.renewal.site.authority.issue("ours", "DNS:client"));
     }
 }
@@ -50,7 +50,7 @@ fn is_ended_in_time(election: &Election, host: &mut Running, since: Duration) {
     assert!(!host.has_exited(), "{}", host.log());
 }
 
-fn has_expired(certificate: &str) -> bool {
+pub(super) fn has_expired(certificate: &str) -> bool {
     let check = Command::new("openssl").args(["x509", "-checkend", "0", "-noout", "-in", certificate]).output();
     !check.expect("apt-get install openssl").status.success()
 }
@@ -191,7 +191,7 @@ fn a_password_that_the_servers_change_ends_the_term_in_time_and_the_host_with_77
 }
 
 /// Bob's password from the next start of the server on.
-fn permit(file: &Path, password: &str) {
+pub(super) fn permit(file: &Path, password: &str) {
     let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
     let text = format!("Server {{ {module} required user_bob=\"{password}\" user_admin=\"admin\"; }};\n");
     std::fs::write(file, text).unwrap();

@@ -16,6 +16,9 @@ mod credentials;
 mod dumps;
 #[cfg(all(feature = "tls", feature = "sasl-digest"))]
 mod eavesdropping;
+#[path = "../upgrade_in_place/package.rs"]
+#[allow(dead_code, reason = "another suite uses more of it")]
+mod package;
 mod refusals;
 #[cfg(feature = "sasl-digest")]
 mod sasl;
@@ -23,6 +26,8 @@ mod secrets;
 #[cfg(feature = "tls")]
 mod tls;
 mod unauthorized_access;
+#[cfg(all(feature = "tls", feature = "sasl-digest"))]
+mod upgrades;
 
 use support::election::LEASE;
 use support::standalone::{election, link, server};

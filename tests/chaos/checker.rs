@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::calm::{self, Calm};
 use super::fault::Kind;
 use super::nemesis::Strike;
 use super::world::{History, View};
@@ -18,6 +19,7 @@ pub struct Evidence<'a> {
     pub jobs: &'a [(String, i64)],
     pub strikes: &'a [Strike],
     pub history: &'a History,
+    pub calms: &'a [Calm],
     /// Of the host whose lease is the longest.
     pub longest_lease: Duration,
     pub began: Duration,
@@ -34,6 +36,8 @@ pub struct Run {
     /// The command's own last stamp, and the last one of any process of its tree.
     pub ended: Duration,
     pub tree_ended: Duration,
+    /// The command was not told to.
+    pub ended_by_itself: bool,
 }
 
 /// Two trees that lived at once.
@@ -58,6 +62,12 @@ pub struct Findings {
     pub token_disorder: Vec<(i64, i64)>,
     /// Jobs that were started twice.
     pub repeated: Vec<String>,
+    /// Lease files that said yes too late, or for too long.
+    pub overlong: Vec<String>,
+    /// How often one said yes.
+    pub yes: usize,
+    /// What upgrades alone have ended.
+    pub lost: Vec<String>,
     pub watched: Duration,
     /// While a quorum and a whole host connected to it were there.
     pub possible: Duration,
@@ -92,7 +102,8 @@ impl Findings {
         let orphans = self.orphans.iter().map(|(host, pid, length)| format!("orphan {pid} on {host} for {length:?}"));
         let tokens = self.token_disorder.iter().map(|(one, other)| format!("token {other} came after {one}"));
         let repeated = self.repeated.iter().map(|key| format!("job {key} was started twice"));
-        overlaps.chain(orphans).chain(tokens).chain(repeated).collect()
+        let others = self.overlong.iter().chain(&self.lost).cloned();
+        overlaps.chain(orphans).chain(tokens).chain(repeated).chain(others).collect()
     }
 }
 
@@ -110,6 +121,9 @@ pub fn judge(evidence: &Evidence) -> Findings {
         orphans: orphans(evidence),
         token_disorder: slots.iter().flat_map(|trees| token_disorder(trees)).collect(),
         repeated: repeated(&runs, evidence),
+        overlong: slots.iter().flat_map(|trees| overlong(trees, evidence)).collect(),
+        yes: slots.iter().flatten().map(|tree| tree.leases.len()).sum(),
+        lost: calm::losses(evidence.calms, &runs),
         watched: evidence.ended.saturating_sub(evidence.began),
         possible: length(&possible),
         running: length(&alive),
@@ -125,6 +139,21 @@ struct Tree {
     run: Run,
     stamps: Vec<Duration>,
     found_lock_taken: bool,
+    is_signalled: bool,
+    /// It was told that it takes over from somebody who has not released.
+    is_unclean: bool,
+    /// When the lease file said yes, and until when.
+    leases: Vec<Span>,
+}
+
+impl Tree {
+    /// With nothing but its place.
+    fn of(slot: usize, first: &Entry) -> Self {
+        let (token, host, at) = (first.token, first.id.clone(), first.at);
+        let run = Run { slot, token, host, began: at, ended: at, tree_ended: at, ended_by_itself: false };
+        let (found_lock_taken, is_signalled, is_unclean) = (false, false, false);
+        Self { run, stamps: Vec::new(), found_lock_taken, is_signalled, is_unclean, leases: Vec::new() }
+    }
 }
 
 /// A tree is known by its token and its host: two hosts with one token have two trees.
@@ -136,24 +165,17 @@ fn trees(slot: usize, entries: &[Entry]) -> Vec<Tree> {
         if entry.event == "orphan" {
             daemons.insert(process);
         }
-        let tree = trees.entry((entry.token, entry.id.as_str())).or_insert_with(|| Tree {
-            run: Run {
-                slot,
-                token: entry.token,
-                host: entry.id.clone(),
-                began: entry.at,
-                ended: entry.at,
-                tree_ended: entry.at,
-            },
-            stamps: Vec::new(),
-            found_lock_taken: false,
-        });
+        let tree = trees.entry((entry.token, entry.id.as_str())).or_insert_with(|| Tree::of(slot, entry));
         tree.stamps.push(entry.at);
+        tree.is_unclean |= entry.event == "start" && entry.told.get(1).is_some_and(|how| how == "unclean");
+        tree.leases.extend(entry.lease_until().map(|until| (entry.at, until)));
         tree.found_lock_taken |= entry.event == "OVERLAP";
         tree.run.began = tree.run.began.min(entry.at);
         tree.run.tree_ended = tree.run.tree_ended.max(entry.at);
         if !daemons.contains(&process) {
             tree.run.ended = tree.run.ended.max(entry.at);
+            tree.is_signalled |= entry.event.starts_with("signal=");
+            tree.run.ended_by_itself |= entry.event == "end" && !tree.is_signalled;
         }
     }
     let mut trees: Vec<Tree> = trees.into_values().collect();
@@ -207,8 +229,7 @@ fn stated_limit(earlier: &Run, later: &Run, evidence: &Evidence) -> Option<&'sta
     };
     let deleted = |strike: &Strike| {
         let killed_with_its_lease = earlier.tree_ended <= strike.ended + evidence.longest_lease + THAW;
-        let on_the_new_base = later.began < strike.ended + 2 * evidence.longest_lease;
-        strike.involves(|kind| kind == Kind::DeleteBase) && killed_with_its_lease && on_the_new_base
+        killed_with_its_lease && is_on_a_new_base(later, strike, evidence)
     };
     let mut strikes = evidence.strikes.iter().filter(befell);
     strikes.find_map(|strike| match strike {
@@ -216,6 +237,34 @@ fn stated_limit(earlier: &Run, later: &Run, evidence: &Evidence) -> Option<&'sta
         _ if deleted(strike) => Some("whole base deleted"),
         _ => None,
     })
+}
+
+fn is_on_a_new_base(later: &Run, strike: &Strike, evidence: &Evidence) -> bool {
+    let is_soon = later.began < strike.ended + 2 * evidence.longest_lease;
+    strike.involves(|kind| kind == Kind::DeleteBase) && strike.began <= later.began && is_soon
+}
+
+/// A lease file says yes only until `kill_at`, whatever sleeps: never when the next one has started, and, if that one had
+/// to wait for the lease, never for longer than until its start.
+fn overlong(trees: &[Tree], evidence: &Evidence) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, later) in trees.iter().enumerate() {
+        let start = later.run.began;
+        if evidence.strikes.iter().any(|strike| is_on_a_new_base(&later.run, strike, evidence)) {
+            continue;
+        }
+        for earlier in &trees[..index] {
+            let is_wrong = |(said, until): &&Span| *said >= start || later.is_unclean && *until > start;
+            if let Some((said, until)) = earlier.leases.iter().find(is_wrong) {
+                let (run, next) = (&earlier.run, &later.run);
+                found.push(format!(
+                    "the lease of token {} on {} said at {said:?} that it lasts until {until:?}; token {} started on {} at {start:?}",
+                    run.token, run.host, next.token, next.host
+                ));
+            }
+        }
+    }
+    found
 }
 
 fn orphans(evidence: &Evidence) -> Vec<(String, i32, Duration)> {

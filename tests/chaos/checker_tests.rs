@@ -1,6 +1,7 @@
 //! Histories that must be accepted, and the same ones tampered with, which must not.
 
 use super::*;
+use crate::calm::Seat;
 use crate::ensemble::Mode;
 use crate::fault::Kind;
 
@@ -28,7 +29,7 @@ fn judged(entries: &[Entry], strikes: &[Strike], history: &History) -> Findings 
 
 fn judged_slots(diaries: &[Vec<Entry>], jobs: &[(String, i64)], strikes: &[Strike], history: &History) -> Findings {
     let (longest_lease, began, ended) = (LEASE, ms(0), ms(20_000));
-    judge(&Evidence { diaries, jobs, strikes, history, longest_lease, began, ended })
+    judge(&Evidence { diaries, jobs, strikes, history, calms: &[], longest_lease, began, ended })
 }
 
 fn strike(kind: Kind, host: &str, began: u64, ended: u64) -> Strike {
@@ -161,6 +162,69 @@ fn slots_are_judged_one_by_one() {
     let within = judged_slots(&[vec![], [one, other].concat()], &[], &[], &History::default());
     assert_eq!(within.violations().len(), 1);
     assert_eq!(within.overlaps[0].later.slot, 1);
+}
+
+/// The lease that `run` has at this time, as its witness notes it.
+fn with_lease(mut entries: Vec<Entry>, at: u64, until: u64) -> Vec<Entry> {
+    entries.push(Entry { at: ms(at), told: vec![format!("until={}", ms(until).as_nanos())], ..entries[1].clone() });
+    entries
+}
+
+fn taken_over(mut entries: Vec<Entry>, how: &str) -> Vec<Entry> {
+    entries[0].told = vec!["1".to_owned(), how.to_owned()];
+    entries
+}
+
+#[test]
+fn a_lease_file_that_says_yes_for_too_long_is_a_violation() {
+    let strikes = [strike(Kind::FreezeHost, "h0", 100, 3490)];
+    let found = |first: Vec<Entry>, how: &str, strikes: &[Strike]| {
+        let later = taken_over(run("h1", 2, 2200, 4000), how);
+        judged(&[first, later].concat(), strikes, &History::default()).overlong.len()
+    };
+    let dies = run("h0", 1, 0, 100);
+    assert_eq!(found(with_lease(dies.clone(), 100, 2100), "unclean", &[]), 0);
+    assert_eq!(found(with_lease(dies.clone(), 100, 2300), "unclean", &[]), 1, "the next one started before");
+    assert_eq!(found(with_lease(dies.clone(), 100, 2300), "clean", &[]), 0, "it was given back");
+    let deleted = [strike(Kind::DeleteBase, "h0", 1000, 1100)];
+    assert_eq!(found(with_lease(dies.clone(), 100, 2300), "unclean", &deleted), 0, "a stated limit");
+    let wakes = [dies, run("h0", 1, 3500, 3510)].concat();
+    assert_eq!(found(wakes.clone(), "unclean", &strikes), 0, "it says no when it wakes");
+    assert_eq!(found(with_lease(wakes, 3505, 3600), "clean", &strikes), 1, "not even a suspended one may say yes");
+}
+
+#[test]
+fn a_command_that_ends_in_a_calm_time_is_a_violation_unless_it_ends_by_itself() {
+    let seat = |token, pid, session| Seat {
+        token,
+        pid,
+        host: "h0".to_owned(),
+        candidates: vec![("candidate".to_owned(), session)],
+    };
+    let lost = |entries: &[Entry], after: Seat| {
+        let calms = [Calm { began: ms(1000), ended: ms(5000), seats: [vec![seat(1, 1, 7)], vec![after]] }];
+        let (diaries, history) = ([entries.to_vec()], History::default());
+        let evidence = Evidence {
+            diaries: &diaries,
+            jobs: &[],
+            strikes: &[],
+            history: &history,
+            calms: &calms,
+            longest_lease: LEASE,
+            began: ms(0),
+            ended: ms(20_000),
+        };
+        judge(&evidence).violations().len()
+    };
+    let lasts = run("h0", 1, 0, 6000);
+    assert_eq!(lost(&lasts, seat(1, 1, 7)), 0);
+    assert_eq!(lost(&lasts, seat(1, 2, 7)), 1, "started anew");
+    assert_eq!(lost(&lasts, seat(1, 1, 8)), 1, "another session");
+    let ends = run("h0", 1, 0, 2000);
+    let with = |event: &str| [ends.clone(), vec![Entry { event: event.to_owned(), ..ends[400].clone() }]].concat();
+    assert_eq!(lost(&ends, seat(2, 3, 9)), 1, "killed");
+    assert_eq!(lost(&with("end"), seat(2, 3, 9)), 0);
+    assert_eq!(lost(&[with("signal=15"), with("end")].concat(), seat(2, 3, 9)), 1, "told to end");
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub enum Kind {
     FreezeHost,
     Terminate,
     TerminateTwice,
+    Upgrade,
     KillTaker,
     DeleteCandidate,
     DeleteElection,
@@ -51,12 +52,12 @@ use Kind::{
     DeleteCandidate, DeleteElection, DeleteLease, FreezeHost, KillAllServers, KillBoth, KillGuard, KillItsServer,
     KillItsServerAndCut, KillLeader, KillSupervisor, KillTaker, LoseReplies, LossyHost, LossyServers, MuteHost,
     PauseAllServers, PauseBoth, PauseGuard, PauseHost, PauseItsServer, PauseLeader, PauseSupervisor, ResetHost,
-    SlowHost, Split, Terminate, TerminateTwice,
+    SlowHost, Split, Terminate, TerminateTwice, Upgrade,
 };
 
 /// One deck of faults, each as often as it is written here. Those that take a holder by surprise while another may take
 /// over come first in number.
-const DECK: [(Kind, u8); 36] = [
+const DECK: [(Kind, u8); 37] = [
     (CutHost, 3),
     (CutHostFromItsServer, 2),
     (DeafHost, 2),
@@ -88,6 +89,7 @@ const DECK: [(Kind, u8); 36] = [
     (FreezeHost, 2),
     (Terminate, 2),
     (TerminateTwice, 1),
+    (Upgrade, 3),
     (KillTaker, 2),
     (DeleteCandidate, 3),
     (DeleteElection, 2),
@@ -135,6 +137,7 @@ impl Kind {
             FreezeHost => "freeze whole host",
             Terminate => "SIGTERM",
             TerminateTwice => "SIGTERM twice",
+            Upgrade => "upgrade",
             KillTaker => "kill taker while it waits",
             DeleteCandidate => "delete candidate",
             DeleteElection => "delete election/",
@@ -153,6 +156,7 @@ impl Kind {
                 | KillTaker
                 | Terminate
                 | TerminateTwice
+                | Upgrade
                 | DeleteCandidate
                 | DeleteElection
                 | DeleteLease

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,13 +15,17 @@ use nix::unistd::Pid;
 use super::dice::Dice;
 use super::lab::Node;
 use super::settings::{Election, HostDraw};
+use super::upgrade::{self, Programs, Upgrade};
 use crate::support::diary::now;
 use crate::support::subject::{guards_of, is_alive};
+use crate::support::wait;
 
 /// How every supervisor is started.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    pub program: PathBuf,
+    pub programs: Programs,
+    /// Where each host has a program of its own.
+    pub installed: PathBuf,
     pub witness: PathBuf,
     pub diary: PathBuf,
     pub logs: PathBuf,
@@ -41,6 +45,9 @@ impl Setup {
         PathBuf::from(format!("{}.{slot}", self.diary.display()))
     }
 }
+
+/// An upgrade that is not done by then is refused: it waits for contact as long as a lease lasts, and for an answer for 5 s.
+const PATIENCE: Duration = Duration::from_secs(12);
 
 /// Calls within so long are for one job.
 const JOB: Duration = Duration::from_secs(4);
@@ -123,6 +130,7 @@ impl std::fmt::Display for Shape {
 
 impl Host {
     pub fn new(node: Node, connect: String, setup: Setup, dice: Dice) -> Self {
+        setup.programs.install(&setup.installed.join(&node.name));
         let state =
             State { dice, runs: 0, current: None, start_at: Some(Duration::ZERO), stopped: false, journal: Vec::new() };
         Self { node, connect, setup, state: Mutex::new(state) }
@@ -174,6 +182,23 @@ impl Host {
     pub fn signal_guard(&self, signal: Signal) {
         let guard = self.state.lock().unwrap().current.as_ref().and_then(|run| run.guard);
         self.signal(guard.filter(|&guard| self.is_subject(guard)), signal);
+    }
+
+    /// Installs another program and asks the supervisor to execute it: who was asked, and the program.
+    pub fn ask_for_upgrade(&self) -> Option<(i32, PathBuf)> {
+        let supervisor = self.state.lock().unwrap().current.as_ref().map(Run::pid)?;
+        let program = self.setup.programs.upgrade(supervisor, &self.program())?;
+        Some((supervisor, program.to_owned()))
+    }
+
+    /// The same, and waits until it is done, or will not be.
+    pub fn upgrade(&self, at_holder: bool) -> Option<Upgrade> {
+        let asked = now();
+        let (supervisor, program) = self.ask_for_upgrade()?;
+        let is_over = || upgrade::executes(supervisor, &program) || !self.is_up() || !is_alive(supervisor);
+        wait::held_within(PATIENCE, is_over);
+        let done = upgrade::executes(supervisor, &program).then(now);
+        Some(Upgrade { at_holder, asked, done })
     }
 
     /// SIGSTOP to everything in here, however it is related.
@@ -235,7 +260,7 @@ impl Host {
         if shape.needs_one_keeper() && state.dice.percent(60) {
             shape.contain = "pid-namespace";
         }
-        let mut command = self.node.command(&self.setup.program);
+        let mut command = self.node.command(&self.program());
         self.arguments(&mut command, &shape);
         let log =
             File::options().create(true).append(true).open(self.setup.logs.join(format!("{}.log", self.node.name)));
@@ -287,7 +312,11 @@ impl Host {
     }
 
     fn is_subject(&self, pid: i32) -> bool {
-        fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| is_the_same(&exe, &self.setup.program))
+        self.setup.programs.are_executed_by(pid)
+    }
+
+    fn program(&self) -> PathBuf {
+        self.setup.installed.join(&self.node.name)
     }
 
     fn signal(&self, pid: Option<i32>, signal: Signal) {
@@ -332,8 +361,4 @@ fn established_server(line: &str) -> Option<std::net::Ipv4Addr> {
     let established = words.next()? == "01" && u16::from_str_radix(port, 16).ok()? == super::network::CLIENT_PORT;
     let address = u32::from_str_radix(address, 16).ok()?;
     established.then(|| std::net::Ipv4Addr::from(address.to_ne_bytes()))
-}
-
-fn is_the_same(one: &Path, other: &Path) -> bool {
-    one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
 }

@@ -5,6 +5,7 @@
 //! `CHAOS_PROGRAM` puts another build to the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+mod calm;
 mod checker;
 mod dice;
 mod ensemble;
@@ -20,13 +21,16 @@ mod settings;
 mod support;
 mod tail;
 mod timeline;
+mod upgrade;
 mod world;
 
 use std::fs;
 use std::time::Duration;
 
+use calm::Calm;
 use checker::{Evidence, Findings};
 use dice::Dice;
+use fault::Fault;
 use host::{Host, Life};
 use nemesis::{Nemesis, Strike};
 use operator::Leftovers;
@@ -35,6 +39,7 @@ use settings::Settings;
 use support::diary::{self, now};
 use support::wait;
 use timeline::Timeline;
+use upgrade::Upgrade;
 use world::{History, World};
 
 /// Everything that is known about one run when it is over.
@@ -43,6 +48,8 @@ struct Story {
     strikes: Vec<Strike>,
     rescues: usize,
     leftovers: Leftovers,
+    calms: Vec<Calm>,
+    upgrades: Vec<Upgrade>,
     history: History,
     lives: Vec<Life>,
     began: Duration,
@@ -61,6 +68,9 @@ fn no_two_commands_ever_run_at_once_whatever_breaks() {
         violations.extend(
             story.leftovers.candidates.iter().map(|name| format!("CHAOS_SEEDS={}: left {name}", settings.seed)),
         );
+        if story.findings.yes == 0 {
+            violations.push(format!("CHAOS_SEEDS={}: no lease file ever said yes", settings.seed));
+        }
         sabotage = settings.control;
     }
     match sabotage {
@@ -81,9 +91,7 @@ fn run(settings: &Settings) -> Story {
     let mut dice = Dice::new(settings.seed);
     let plan = fault::plan(settings.seed, &mut dice, settings.faults, settings.session_timeout);
     let mut nemesis = Nemesis::new(world, dice);
-    for fault in &plan {
-        nemesis.strike(fault);
-    }
+    let calms = strike_out(&mut nemesis, &plan, world, settings.upgrades);
     let recovered = nemesis.makes_peace();
     let (strikes, rescues) = nemesis.account();
     let ended = now();
@@ -95,11 +103,32 @@ fn run(settings: &Settings) -> Story {
     let history = std::mem::take(&mut *world.history.lock().unwrap());
     let longest_lease = world.hosts.iter().map(Host::lease).max().unwrap();
     let (diaries, jobs, strikes_seen, history_seen) = (diaries.as_slice(), jobs.as_slice(), &strikes, &history);
-    let evidence =
-        Evidence { diaries, jobs, strikes: strikes_seen, history: history_seen, longest_lease, began, ended };
+    let evidence = Evidence {
+        diaries,
+        jobs,
+        strikes: strikes_seen,
+        history: history_seen,
+        calms: &calms,
+        longest_lease,
+        began,
+        ended,
+    };
     let findings = checker::judge(&evidence);
     let lives = world.hosts.iter().flat_map(Host::journal).collect();
-    Story { findings, strikes, rescues, leftovers, history, lives, began, ended }
+    let upgrades = world.upgrades.lock().unwrap().clone();
+    Story { findings, strikes, rescues, leftovers, calms, upgrades, history, lives, began, ended }
+}
+
+/// One fault after the other; between them a calm time, if there are upgrades.
+fn strike_out(nemesis: &mut Nemesis, plan: &[Fault], world: &World, upgrades: usize) -> Vec<Calm> {
+    let mut calms = Vec::new();
+    for (number, fault) in (1..).zip(plan) {
+        nemesis.strike(fault);
+        if upgrades > 0 {
+            calms.extend(calm::calm(world, upgrades * number / plan.len()));
+        }
+    }
+    calms
 }
 
 /// Everyone is asked to stop; what is there after that should not be.
@@ -120,8 +149,9 @@ fn bring_to_an_end(world: &World) -> Leftovers {
 }
 
 fn tell(settings: &Settings, story: &Story) {
-    let Story { findings, strikes, rescues, lives, leftovers, .. } = story;
-    let report = Report { settings, findings, strikes, rescues: *rescues, lives, leftovers };
+    let Story { findings, strikes, rescues, lives, leftovers, upgrades, calms, .. } = story;
+    let rescues = *rescues;
+    let report = Report { settings, findings, strikes, rescues, lives, leftovers, upgrades, calms };
     report.print();
     let json = serde_json::to_string_pretty(&report.json()).unwrap();
     fs::write(settings.report.with_extension("json"), json).unwrap();

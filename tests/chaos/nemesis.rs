@@ -263,6 +263,7 @@ impl<'a> Nemesis<'a> {
             Kind::PauseBoth => both(Signal::SIGSTOP),
             Kind::PauseHost => host.stop_everything(),
             Kind::FreezeHost => return host.freeze(),
+            Kind::Upgrade => return host.ask_for_upgrade().is_some(),
             Kind::TerminateTwice => {
                 host.signal_supervisor(Signal::SIGTERM);
                 wait::pass(Duration::from_millis(20));

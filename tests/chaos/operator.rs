@@ -115,6 +115,19 @@ impl Operator {
         })
     }
 
+    /// Of all candidates the id, the name and the session.
+    pub fn candidates(&self) -> Option<Vec<(String, String, i64)>> {
+        let election = format!("{}/election", self.base);
+        self.errand(|client| async move {
+            let mut candidates = Vec::new();
+            for name in sorted(client.list_children(&election).await?) {
+                let (data, stat) = client.get_data(&format!("{election}/{name}")).await?;
+                candidates.push((String::from_utf8_lossy(&data).into_owned(), name, stat.ephemeral_owner));
+            }
+            Ok(candidates)
+        })
+    }
+
     /// Writes again and again in one session, until a write fails or `goes_on` says no after one.
     pub fn write_on(&self, mut goes_on: impl FnMut() -> bool + Send) {
         self.errand_within(Duration::MAX, |client| async move {

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::calm::Calm;
 use super::checker::{Findings, Overlap};
 use super::host::Life;
 use super::nemesis::Strike;
 use super::operator::Leftovers;
 use super::settings::Settings;
+use super::upgrade::Upgrade;
 
 /// One run, told.
 pub struct Report<'a> {
@@ -23,6 +25,8 @@ pub struct Report<'a> {
     pub rescues: usize,
     pub lives: &'a [Life],
     pub leftovers: &'a Leftovers,
+    pub upgrades: &'a [Upgrade],
+    pub calms: &'a [Calm],
 }
 
 impl Report<'_> {
@@ -38,6 +42,12 @@ impl Report<'_> {
         line("faults", format!("{} ({} % at the holder or its server)", self.strikes.len(), self.percent_at_holder()));
         let missed = self.strikes.iter().filter(|strike| strike.missed).count();
         line("  that could not be done", missed.to_string());
+        if self.settings.upgrades > 0 {
+            let [all, of_leaders, in_calm] = self.upgrades_done();
+            line("upgrades done", format!("{all} of {} asked for; {of_leaders} of leaders", self.upgrades.len()));
+            line("  while no fault was about", format!("{in_calm}, in {} calm times", self.calms.len()));
+            line("  commands lost or started anew", findings.lost.len().to_string());
+        }
         line("stuck ensembles helped on", self.rescues.to_string());
         line("starts of the command", findings.runs.len().to_string());
         line("overlaps", told(&self.overlaps(None)));
@@ -45,6 +55,7 @@ impl Report<'_> {
             line(&format!("  apart: {limit}"), told(&self.overlaps(Some(limit))));
         }
         line("orphans", findings.orphans.len().to_string());
+        line("leases that said yes too long", format!("{}, of {} looks", findings.overlong.len(), findings.yes));
         line("jobs started twice", findings.repeated.len().to_string());
         line("tokens out of order", findings.token_disorder.len().to_string());
         line("candidates left behind", self.leftovers.candidates.len().to_string());
@@ -72,11 +83,15 @@ impl Report<'_> {
             "faults_by_kind": self.by_kind(),
             "missed": self.strikes.iter().filter(|strike| strike.missed).count(),
             "rescues": self.rescues,
+            "upgrades_asked": self.upgrades.len(),
+            "upgrades_done": self.upgrades_done(),
+            "calms": self.calms.len(),
             "starts": findings.runs.len(),
             "violations": findings.violations(),
             "overlaps": findings.overlaps.iter().filter(|overlap| overlap.apart.is_none()).map(overlap).collect::<Vec<_>>(),
             "overlaps_apart": findings.overlaps.iter().filter(|overlap| overlap.apart.is_some()).map(overlap).collect::<Vec<_>>(),
             "orphans": findings.orphans.iter().map(|(host, pid, length)| json!({"host": host, "pid": pid, "ms": milliseconds(*length)})).collect::<Vec<_>>(),
+            "lease_file_yes": findings.yes,
             "candidates_left": self.leftovers.candidates,
             "record_left": self.leftovers.record,
             "watched_ms": milliseconds(findings.watched),
@@ -97,6 +112,16 @@ impl Report<'_> {
     fn overlaps(&self, apart: Option<&str>) -> Vec<Duration> {
         let overlaps = self.findings.overlaps.iter().filter(|overlap| overlap.apart == apart);
         overlaps.map(|overlap| overlap.length).collect()
+    }
+
+    /// All, those of leaders, and those of leaders in calm times.
+    fn upgrades_done(&self) -> [usize; 3] {
+        let done = || self.upgrades.iter().filter(|upgrade| upgrade.done.is_some());
+        let is_calm = |upgrade: &&Upgrade| {
+            let done = upgrade.done.unwrap_or_default();
+            upgrade.at_holder && self.calms.iter().any(|calm| calm.began <= upgrade.asked && done <= calm.ended)
+        };
+        [done().count(), done().filter(|upgrade| upgrade.at_holder).count(), done().filter(is_calm).count()]
     }
 
     fn percent_at_holder(&self) -> usize {

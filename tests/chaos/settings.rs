@@ -12,6 +12,8 @@ use super::fault::WEEK;
 pub struct Settings {
     pub seed: u64,
     pub faults: usize,
+    /// So many upgrades beside the faults, and calm times between these; or none.
+    pub upgrades: usize,
     pub hosts: usize,
     /// The shortest of them.
     pub session_timeout: Duration,
@@ -65,6 +67,11 @@ impl Election {
         drawn
     }
 
+    /// Beside upgrades nobody gives way without a fault.
+    fn fit_for(self, upgrades: usize) -> Self {
+        if upgrades == 0 { self } else { Self { preempts: false, runs_once: false, ..self } }
+    }
+
     /// In a few words.
     pub fn told(&self) -> String {
         let mut words = vec![self.recipe.to_owned()];
@@ -96,17 +103,18 @@ impl Settings {
         let label = control.as_ref().map(|name| format!("{name}-")).unwrap_or_default();
         let beside = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("chaos");
         let reports = std::env::var_os("CHAOS_REPORTS").map_or(beside, PathBuf::from);
-        let hosts = number("CHAOS_HOSTS", "5");
+        let (hosts, upgrades) = (number("CHAOS_HOSTS", "5"), number("CHAOS_UPGRADES", "0"));
         let session_timeout = Duration::from_millis(text("CHAOS_T", "2000").parse().expect("milliseconds"));
         let run = |seed: u64| Self {
             seed,
             faults: number("CHAOS_FAULTS", "20"),
+            upgrades,
             hosts,
             session_timeout,
             election: if control.is_some() {
                 Election::plain(hosts, session_timeout)
             } else {
-                Election::draw(seed, hosts, session_timeout)
+                Election::draw(seed, hosts, session_timeout).fit_for(upgrades)
             },
             program: std::fs::canonicalize(&program).unwrap_or_else(|error| panic!("{program}: {error}")),
             control: control.clone(),

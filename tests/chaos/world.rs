@@ -3,12 +3,14 @@
 //! Never: a fault.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::calm::Seat;
 use super::dice::Dice;
 use super::ensemble::{Ensemble, Mode};
 use super::host::{Host, Setup};
@@ -17,7 +19,8 @@ use super::network::{CLIENT_PORT, Network};
 use super::operator::Operator;
 use super::settings::Settings;
 use super::tail::Tail;
-use crate::support::diary::now;
+use super::upgrade::{Programs, Upgrade};
+use crate::support::diary::{Entry, now};
 use crate::support::{subject, wait};
 
 pub const SERVERS: usize = 3;
@@ -33,6 +36,7 @@ pub struct World {
     /// One for each slot.
     pub tails: Vec<Tail>,
     pub history: Mutex<History>,
+    pub upgrades: Mutex<Vec<Upgrade>>,
     /// When the ensemble last took a write of ours.
     last_write: Mutex<Duration>,
     finished: AtomicBool,
@@ -74,7 +78,7 @@ impl World {
         let lab = Lab::build(&names);
         let network = Network::of(lab.nodes.clone());
         let ensemble = Ensemble::start(&lab.nodes[..SERVERS], lab.directory(), &settings.report);
-        let setup = setup(settings, lab.directory().join("diary"));
+        let setup = setup(settings, lab.directory());
         let mut dice = Dice::new(settings.seed ^ 0x0051_7A7E);
         let addresses: Vec<String> =
             lab.nodes[..SERVERS].iter().map(|node| format!("{}:{CLIENT_PORT}", node.address)).collect();
@@ -96,11 +100,12 @@ impl World {
             operator,
             tails: (0..settings.election.leaders).map(|slot| Tail::of(setup.diary(slot))).collect(),
             history: Mutex::default(),
+            upgrades: Mutex::default(),
             last_write: Mutex::new(now()),
             finished: AtomicBool::new(false),
             lab,
         };
-        Running::keep(Arc::new(world))
+        Running::keep(Arc::new(world), (settings.upgrades > 0).then(|| dice.for_the()))
     }
 
     /// `ZooKeeper`'s own leader, if a quorum follows it.
@@ -193,6 +198,35 @@ impl World {
         }
     }
 
+    /// Upgrades one host after the other, mostly a leader.
+    fn keep_upgrading(&self, mut dice: Dice) {
+        while !self.finished.load(Ordering::Relaxed) {
+            let holder = self.holder().filter(|_| dice.percent(70));
+            let host = holder.unwrap_or_else(|| dice.below(self.hosts.len()));
+            if self.hosts[host].is_up() {
+                let upgrade = self.hosts[host].upgrade(self.holder() == Some(host));
+                self.upgrades.lock().unwrap().extend(upgrade);
+            }
+            wait::pass(dice.between(Duration::ZERO, Duration::from_millis(100)));
+        }
+    }
+
+    pub fn upgrades_done(&self) -> usize {
+        self.upgrades.lock().unwrap().iter().filter(|upgrade| upgrade.done.is_some()).count()
+    }
+
+    /// Whoever leads, with what must not change.
+    pub fn seats(&self) -> Option<Vec<Seat>> {
+        let candidates = self.operator.candidates()?;
+        let leaders = self.tails.iter().filter_map(Tail::running);
+        let seat = |entry: Entry| {
+            let own = candidates.iter().filter(|(id, ..)| *id == entry.id);
+            let candidates = own.map(|(_, name, session)| (name.clone(), *session)).collect();
+            Seat { token: entry.token, pid: entry.pid, host: entry.id, candidates }
+        };
+        Some(leaders.map(seat).collect())
+    }
+
     /// How long no write has succeeded.
     pub fn writes_silent_for(&self) -> Duration {
         now().saturating_sub(*self.last_write.lock().unwrap())
@@ -224,12 +258,16 @@ impl World {
 }
 
 impl Running {
-    fn keep(world: Arc<World>) -> Self {
+    fn keep(world: Arc<World>, upgrades: Option<Dice>) -> Self {
+        let fourth = upgrades.map(|dice| {
+            let world = Arc::clone(&world);
+            std::thread::spawn(move || world.keep_upgrading(dice))
+        });
         let threads = [World::keep_hosts, World::watch_servers, World::try_writes].map(|work: fn(&World)| {
             let world = Arc::clone(&world);
             std::thread::spawn(move || work(&world))
         });
-        Self { world, threads: threads.into() }
+        Self { world, threads: threads.into_iter().chain(fourth).collect() }
     }
 }
 
@@ -247,13 +285,16 @@ fn reach(host: usize) -> std::ops::Range<usize> {
     if host < SERVERS { host..host + 1 } else { 0..SERVERS }
 }
 
-fn setup(settings: &Settings, diary: PathBuf) -> Setup {
+fn setup(settings: &Settings, directory: &Path) -> Setup {
     let witness = subject::example("witness");
     assert!(witness.exists(), "the witness is not built: cargo build --example witness");
+    let installed = directory.join("installed");
+    fs::create_dir(&installed).unwrap();
     Setup {
-        program: settings.program.clone(),
+        programs: Programs::of(&settings.program, directory),
+        installed,
         witness,
-        diary,
+        diary: directory.join("diary"),
         logs: settings.report.clone(),
         session_timeout: settings.session_timeout,
         priority: 0,

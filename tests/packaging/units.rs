@@ -92,14 +92,18 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     let process = systemd.property(A, "MainPID");
     systemd.must("test -e /usr/share/man/man1/zk-leader-run.1.gz");
 
-    // An upgrade leaves alone what runs, and a file that was changed.
+    // An upgrade of the package leaves alone a file that was changed, and puts the new program into the place of what runs. The
+    // command does not notice.
     systemd.must("echo 'stop-timeout = \"1m\"' >>/etc/zk-leader-run/config.toml");
     systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb");
+    let upgraded = |times| systemd.run(&["journalctl", "-o", "cat", "-u", A]).matches("Upgraded from").count() == times;
+    wait::until("the supervisor is upgraded", || upgraded(1));
+    systemd.must(&format!("test /proc/{process}/exe -ef /usr/bin/zk-leader-run"));
     assert_eq!(systemd.property(A, "MainPID"), process);
     assert!(systemd.must("cat /etc/zk-leader-run/config.toml").contains("\"1m\""));
-    // A reload puts the new program into its place, and the command does not notice.
+    // And so does a reload.
     systemd.ctl("reload", &[A]);
-    wait::until("the supervisor is upgraded", || systemd.journal().contains("Upgraded from version"));
+    wait::until("the supervisor is upgraded again", || upgraded(2));
     systemd.until_state(A, "active running");
     assert_eq!(systemd.property(A, "MainPID"), process);
     election.diary.until_alive();
@@ -124,6 +128,22 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     ];
     assert_eq!(left.lines().collect::<Vec<_>>(), operators);
     assert_eq!(systemd.must("ls /etc/zk-leader-run"), "a.env\nb.env");
+}
+
+/// It would pass the request on to its command.
+#[test]
+fn an_upgrade_of_the_package_leaves_alone_a_program_that_does_not_know_the_request() {
+    let election = election();
+    let systemd = Files::of_two_hosts(&election, IMPOSTOR, "").install(&election);
+    systemd.must(
+        "cp /bin/sleep /usr/bin/fresh && mv /usr/bin/fresh /usr/bin/zk-leader-run\n\
+         systemd-run --unit older /usr/bin/zk-leader-run 1000\n\
+         until readlink /proc/$(systemctl show --value -p MainPID older)/exe | grep zk-leader-run; do sleep 0.1; done",
+    );
+    let process = systemd.property("older", "MainPID");
+    let said = systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb");
+    assert!(said.contains(&format!("process {process} is of a version that only a restart replaces")), "{said}");
+    assert_eq!(systemd.state("older"), "active running");
 }
 
 #[test]

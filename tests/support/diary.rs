@@ -31,8 +31,15 @@ pub struct Entry {
     pub pid: i32,
     pub token: i64,
     pub id: String,
-    /// What a start was told: `ZK_LEADER_TERM`, `_TAKEOVER`, `_CANDIDATE`, `_SESSION`.
+    /// What a start was told: `ZK_LEADER_TERM`, `_TAKEOVER`, `_CANDIDATE`, `_SESSION`. Of a sign of life: `until=…`.
     pub told: Vec<String>,
+}
+
+impl Entry {
+    /// Until when the lease file said yes, if it did.
+    pub fn lease_until(&self) -> Option<Duration> {
+        self.told.first()?.strip_prefix("until=")?.parse().ok().map(Duration::from_nanos)
+    }
 }
 
 /// Now, by the diaries' clock.

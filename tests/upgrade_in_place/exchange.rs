@@ -47,6 +47,27 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
     election.diary.assert_no_overlap();
 }
 
+/// Its standbys have no candidate of their own.
+#[test]
+fn both_hosts_of_the_single_recipe_are_upgraded() {
+    let (election, package) = (election(), Package::new());
+    let host = |id| package.on(election.host(id).option("--recipe", "single")).spawn();
+    let leader = host("a");
+    let start = election.diary.until_started(1);
+    let standby = host("b");
+    standby.until_logged("Session was opened");
+    let before = znodes(&election);
+    for host in [&leader, &standby, &leader, &standby] {
+        package.upgrade(host);
+    }
+    election.diary.until_alive();
+    assert_eq!(znodes(&election), before);
+    assert_eq!(election.diary.starts(), [start]);
+    leader.kill();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+}
+
 #[test]
 fn after_upgrades_a_requested_stop_is_as_before() {
     let (election, package) = (election(), Package::new());

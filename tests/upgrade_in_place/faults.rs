@@ -5,6 +5,7 @@ use nix::sys::signal::Signal;
 use crate::election;
 use crate::package::{Package, REFUSED, UPGRADED, ask};
 use crate::refusals::{Pipe, leader_with_pipe};
+use crate::support::subject::is_alive;
 use crate::support::{Notified, wait};
 
 #[test]
@@ -106,6 +107,25 @@ fn two_requests_are_as_good_as_one_or_two() {
     wait::until("it renews", || election.record_version() > version + 4);
     assert!(!leader.log().contains(REFUSED), "{}", leader.log());
     assert_eq!(election.diary.starts(), [start]);
+}
+
+/// It executes itself again, when the file that it was started from is no longer there.
+#[test]
+fn a_host_that_stood_still_after_a_new_program_was_installed_can_be_upgraded() {
+    let (election, package) = (election(), Package::new());
+    let host = package.on(election.host("a")).spawn();
+    election.diary.until_started(1);
+    package.install();
+    let guard = host.guard_pid();
+    host.signal(Signal::SIGSTOP);
+    host.signal_guard(Signal::SIGSTOP);
+    wait::until("the guard was killed by the kernel", || !is_alive(guard));
+    host.signal(Signal::SIGCONT);
+    host.until_logged("rejoining");
+    let start = election.diary.until_started(2);
+    package.upgrade(&host);
+    election.diary.until_alive();
+    assert_eq!(election.diary.last_start(), start);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::supervisor::reporter;
 use crate::zookeeper::upgrade as zookeeper;
 
 /// Increase it with every change of the layout, or of the meaning of a field.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Longer ones are not ours.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -40,6 +40,14 @@ pub struct Document {
     pub reporter: reporter::HandedOver,
     /// The command, as the guard's child.
     pub command: Option<i32>,
+}
+
+/// Why a program cannot go on.
+#[derive(Debug)]
+pub enum Unfit {
+    /// These settings may not change.
+    Changed(String),
+    State(Misfit),
 }
 
 /// The part that is read first.
@@ -87,25 +95,15 @@ impl Document {
     /// Checks all that can be checked without taking over.
     ///
     /// # Errors
-    /// Why a program with these settings cannot go on, as a sentence.
-    pub fn check(&self, settings: &Settings, fixed: &BTreeMap<String, String>) -> Result<(), String> {
+    /// Why a program with these settings cannot go on.
+    pub fn check(&self, settings: &Settings, fixed: &BTreeMap<String, String>) -> Result<(), Unfit> {
         let options = self.fixed.keys().chain(fixed.keys());
         let changed: BTreeSet<_> = options.filter(|option| self.fixed.get(*option) != fixed.get(*option)).collect();
         if !changed.is_empty() {
             let changed: Vec<_> = changed.into_iter().map(String::as_str).collect();
-            return Err(format!("{} has changed; a restart applies it", changed.join(", ")));
+            return Err(Unfit::Changed(changed.join(", ")));
         }
         let copy = Machine::take_up(settings, self.election.negotiated(), self.machine.clone());
-        copy.map(drop).map_err(explained)
-    }
-}
-
-/// A sentence about a machine that cannot go on.
-pub fn explained(misfit: Misfit) -> String {
-    match misfit {
-        Misfit::Version(version) => format!("the state is of version {version}"),
-        Misfit::Timing(error) => format!("the settings do not fit the session: {error:?}"),
-        Misfit::Lease(lease) => format!("the lease in force is {lease:?}, and would be another"),
-        Misfit::Incomplete => "the state is not complete".to_owned(),
+        copy.map(drop).map_err(Unfit::State)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::document::{Document, explained};
+use super::document::Document;
 use super::{Need, Upgrade};
 use crate::clock;
 use crate::core::event::Event;
@@ -57,8 +57,7 @@ impl Supervisor {
         if !self.effects.auxiliary.is_idle() {
             return Err("a hook or a check runs".to_owned());
         }
-        let election = self.effects.election.hand_over(key);
-        let election = election.ok_or("there is no contact with ZooKeeper, or an earlier session is being closed")?;
+        let election = self.effects.election.hand_over(key)?;
         let (guard, descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
         let rest = (self.orders, self.reporter.hand_over(), self.publisher.command());
         let document = Document::new(upgrade.constants(), (machine, election, guard), rest);
@@ -90,7 +89,8 @@ pub async fn begin(
     let now = clock::now();
     let Some(before) = before else { return Ok((Machine::new(*settings, now), Election::new(ensemble, sender))) };
     let machine = Machine::take_up(settings, before.election.negotiated(), before.machine.clone());
-    let mut machine = machine.map_err(|misfit| io::Error::other(explained(misfit)))?;
+    // It was checked.
+    let mut machine = machine.map_err(|misfit| io::Error::other(format!("{misfit:?}")))?;
     // As soon as there is contact.
     machine.renew_now(now);
     let ensemble = zookeeper::Settings { instance: machine.instance(), ..ensemble };

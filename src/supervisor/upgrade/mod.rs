@@ -45,6 +45,12 @@ pub struct Settings {
     pub fixed: BTreeMap<String, String>,
 }
 
+impl Settings {
+    fn path(&self) -> PathBuf {
+        self.program.as_ref().map_or_else(|_| PathBuf::new(), PathBuf::clone)
+    }
+}
+
 /// For this process, whether it was upgraded before or not.
 #[derive(Debug)]
 pub struct Plan {
@@ -61,6 +67,11 @@ impl Plan {
         let path = before.as_ref().map(|before| Ok(before.path.clone()));
         let settings = Settings { program: path.unwrap_or(settings.program), ..settings };
         Self { settings, before, limit: None }
+    }
+
+    /// Where newer versions are looked for; empty if that is not known.
+    pub fn path(&self) -> PathBuf {
+        self.settings.path()
     }
 
     pub(super) fn split(self) -> (Upgrade, Option<Box<Document>>) {
@@ -112,8 +123,7 @@ impl Upgrade {
 
     /// The path of the program, and the settings that may not change.
     pub fn constants(&self) -> (PathBuf, BTreeMap<String, String>) {
-        let path = self.settings.program.as_ref().map_or_else(|_| PathBuf::new(), PathBuf::clone);
-        (path, self.settings.fixed.clone())
+        (self.settings.path(), self.settings.fixed.clone())
     }
 
     /// An upgrade is asked for. It waits at most for `patience` for each quiet moment.

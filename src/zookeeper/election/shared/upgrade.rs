@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{Candidate, Shared, Znode};
 use crate::core::event::{Candidacy, Nonce, SessionNumber};
 use crate::core::operator_orders::Orders;
+use crate::core::settings::Recipe;
 use crate::zookeeper::schema::lease::PendingFence;
 use crate::zookeeper::schema::run_marker::OpenRun;
 
@@ -18,7 +19,8 @@ pub struct Kept {
     pub(crate) session: SessionNumber,
     pub(crate) candidacy: Candidacy,
     uuid: String,
-    znode: Znode,
+    /// A standby of the single recipe has none.
+    znode: Option<Znode>,
     former: Vec<String>,
     joined_ms: Option<i64>,
     run: Option<OpenRun>,
@@ -27,15 +29,18 @@ pub struct Kept {
 }
 
 impl Shared {
-    /// `None`: no candidate of ours is known to exist in this session.
+    /// `None`: no candidate of ours is known to exist in this session, though there should be one.
     pub fn hand_over(&self, session: SessionNumber) -> Option<Kept> {
         let known = self.lock().clone().filter(|known| known.session == session)?;
         let Candidate { candidacy, session, uuid, tried: _, znode, former } = known;
+        if znode.is_none() && self.settings.recipe != Recipe::Single {
+            return None;
+        }
         Some(Kept {
             session,
             candidacy,
             uuid: uuid.to_string(),
-            znode: znode?,
+            znode,
             former: former.iter().map(ToString::to_string).collect(),
             joined_ms: self.joined_ms.get().copied(),
             run: self.lock_run().clone(),
@@ -50,7 +55,7 @@ impl Shared {
         let Kept { session, candidacy, uuid, znode, former, joined_ms, run, carried, orders } = kept;
         let former = former.iter().map(|uuid| uuid.parse()).collect::<Result<Vec<Uuid>, _>>()?;
         let uuid = uuid.parse()?;
-        *self.lock() = Some(Candidate { candidacy, session, uuid, tried: true, znode: Some(znode), former });
+        *self.lock() = Some(Candidate { candidacy, session, uuid, tried: true, znode, former });
         if let Some(joined_ms) = joined_ms {
             self.joined_ms.get_or_init(|| joined_ms);
         }
