@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::mail::{Envelope, Input, Mail};
+use super::mail::{Envelope, Input, Mail, Order};
 use super::protocol::{ConnectionId, Message, Request, SessionId, Xid};
 use super::rng::Rng;
 use super::server::{Phase, Server};
@@ -195,6 +195,14 @@ impl Ensemble {
     pub fn lag(&mut self, server: usize, lag: Duration, now: Time) {
         self.run_until(now);
         self.servers[server].lag = lag;
+    }
+
+    /// The leader, if there is one, ends a session before its time, as after a pause of its own.
+    pub fn end_session(&mut self, session: SessionId, now: Time) {
+        self.run_until(now);
+        if let Some(leader) = self.leader() {
+            self.decide(leader, None, session, &[], Order::Request(Request::Close));
+        }
     }
 
     /// Sets a server's clock wrong by so many milliseconds.

@@ -4,13 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::task::yield_now;
 
 use crate::host::Running;
-use crate::memory::Time;
 use crate::memory::network::{Direction, Network};
+use crate::memory::{Ensemble, SessionId, Time};
 use crate::process::Process;
-use crate::script::Fault;
+use crate::script::{BASE, Fault};
 use crate::world::World;
 
 /// Ends a fault.
@@ -20,6 +21,14 @@ impl World {
     /// How long it lasts, and how it is ended.
     pub fn begin(self: &Rc<Self>, fault: &Fault) -> Option<(Duration, Undo)> {
         match *fault {
+            Fault::Delete { host } => {
+                let candidates = self.network(|network, _| candidates_of(&network.ensemble, host));
+                let world = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    join_all(candidates.into_iter().map(|(path, _)| world.delete(path))).await;
+                });
+                None
+            }
             Fault::Operator(act) => {
                 let world = Rc::clone(self);
                 let acting = tokio::task::spawn_local(async move { world.act(act).await });
@@ -134,6 +143,11 @@ impl World {
                 (0..servers).for_each(|server| network.reset(host, server, now));
                 None
             }
+            Fault::Expire { host } => {
+                let sessions = candidates_of(&network.ensemble, host).into_iter().map(|(_, session)| session);
+                sessions.for_each(|session| network.ensemble.end_session(session, now));
+                None
+            }
             Fault::Lose { host, way } => {
                 (0..servers).for_each(|server| network.lose_next(host, server, way, now));
                 None
@@ -174,6 +188,15 @@ impl World {
     pub fn network<T>(&self, act: impl FnOnce(&mut Network, Time) -> T) -> T {
         self.wires.with(|inner, now| act(&mut inner.network, now))
     }
+}
+
+/// Paths and owners, as far as the servers' leader knows.
+fn candidates_of(ensemble: &Ensemble, host: usize) -> Vec<(String, SessionId)> {
+    let Some(leader) = ensemble.leader() else { return Vec::new() };
+    let (tree, directory, id) = (ensemble.tree(leader), format!("{BASE}/election/"), format!("host{host}:"));
+    let nodes = tree.paths().filter(|path| path.starts_with(&directory)).map(|path| (path, tree.node(path).unwrap()));
+    let ours = nodes.filter(|(_, node)| String::from_utf8_lossy(&node.data).contains(&id));
+    ours.map(|(path, node)| (path.clone(), node.owner)).collect()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the other faults")]

@@ -376,7 +376,7 @@ impl Hand {
         self.is_stubborn = self.rng.chance(self.temper.ignores_stop);
         let is_slow = self.rng.chance(self.temper.starts_slowly);
         self.soon(if is_slow { 3_000 } else { 2 }, Input::Executed { pid: 1_000 });
-        if self.rng.chance(self.temper.ends) {
+        if self.rng.chance(self.temper.ends) && !self.body.oracle.is_calm() {
             let status = ChildStatus::Exited(u8::from(self.rng.chance(50)));
             self.soon(8_000, Input::CommandEnded(status));
         }

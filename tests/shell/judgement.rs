@@ -7,40 +7,55 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use zk_leader_run::config::ctl::Question;
 
-use crate::script::STAND_BACK;
+use crate::script::{BASE, STAND_BACK};
 use crate::time;
 use crate::world::World;
 
 /// From the end of a tree that was stopped to the start of the next.
 const HANDOVER: Duration = Duration::from_secs(1);
+/// From when the servers serve again to the start of a command.
+const BACK: Duration = Duration::from_secs(1);
 /// What is published is up to date after this time.
 const PUBLISHED: Duration = Duration::from_secs(2);
 
+/// How long it took when all faults were over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Measured {
+    /// From the end of the faults until somebody led.
+    pub healed_in: Duration,
+    /// From the end of one tree until the next one started, after an orderly stop.
+    pub handed_over_in: Duration,
+    /// From when servers that were all down serve again until somebody led.
+    pub back_in: Duration,
+}
+
 impl World {
-    /// From the end of the faults until somebody led; from the end of one tree until the next one started.
-    pub async fn last_judgement(&self, faults: Vec<AbortHandle>) -> (Duration, Duration) {
-        let (mut healed_in, mut handed_over_in) = (Duration::ZERO, Duration::ZERO);
+    pub async fn last_judgement(&self, strikes: Vec<AbortHandle>) -> Measured {
+        let mut measured = Measured::default();
         let (oracle, healed_at) = (&self.oracle, self.script.healed_at);
         oracle.watches(healed_at).await;
-        faults.iter().for_each(AbortHandle::abort);
+        strikes.iter().for_each(AbortHandle::abort);
         self.heal();
         if !self.script.is_cron {
             self.enable().await;
-            healed_in = self.somebody_leads(healed_at).await;
+            measured.healed_in = self.somebody_leads(healed_at).await;
             oracle.watches(time::elapsed() + self.script.heal_limit()).await;
             oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await;
             if oracle.violation().is_none() {
                 self.check_what_is_published().await;
             }
             if let (None, Some(leader)) = (oracle.violation(), oracle.leader()) {
-                handed_over_in = self.change_leaders(leader).await;
+                self.change_leaders(leader, &mut measured).await;
             }
         }
         oracle.watches(time::elapsed() + self.script.heal_limit()).await;
+        if self.stays() {
+            oracle.fail("an order to hand over stays after its time");
+        }
         if oracle.violation().is_none() {
             self.stop_all().await;
         }
-        (healed_in, handed_over_in)
+        measured
     }
 
     async fn enable(&self) {
@@ -66,19 +81,33 @@ impl World {
         time::elapsed().saturating_sub(healed_at)
     }
 
-    async fn change_leaders(&self, leader: usize) -> Duration {
-        match self.script.seed % 3 {
-            _ if self.script.leaders > 1 => self.hand_over(leader).await,
-            0 => {
-                self.ordered_handover().await;
-                Duration::ZERO
-            }
-            1 => {
-                self.disabled_for_a_while().await;
-                Duration::ZERO
-            }
-            _ => self.hand_over(leader).await,
+    async fn change_leaders(&self, leader: usize, measured: &mut Measured) {
+        match self.script.seed % 4 {
+            0 => measured.back_in = self.outage().await,
+            _ if self.script.leaders > 1 => measured.handed_over_in = self.hand_over(leader).await,
+            1 => self.ordered_handover().await,
+            2 => self.disabled_for_a_while().await,
+            _ => measured.handed_over_in = self.hand_over(leader).await,
         }
+    }
+
+    /// All servers are down for a while: their sessions live on, and somebody leads as soon as they serve again.
+    async fn outage(&self) -> Duration {
+        let (oracle, servers) = (&self.oracle, self.script.servers);
+        let length = self.script.session_timeout * (1 + (self.script.seed / 4 % 6) as u32) / 2;
+        self.wires.note(|| format!("all servers are down for {length:?}"));
+        self.network(|network, now| (0..servers).for_each(|server| network.ensemble.kill(server, now)));
+        oracle.watches(time::elapsed() + length).await;
+        self.network(|network, now| (0..servers).for_each(|server| network.ensemble.start(server, now)));
+        let serves = || self.network(|network, _| network.ensemble.leader().is_some());
+        oracle.reaches(time::elapsed() + self.script.heal_limit(), serves).await;
+        let since = time::elapsed();
+        self.wires.note(|| "the servers serve again".to_owned());
+        let limit = BACK + 30 * self.script.latency[1];
+        if !oracle.reaches(since + limit, || oracle.leader().is_some()).await {
+            oracle.fail(&format!("nobody leads {limit:?} after the servers serve again"));
+        }
+        time::elapsed() - since
     }
 
     /// The leader is asked to stop: another host leads soon.
@@ -100,22 +129,50 @@ impl World {
         oracle.started_at().saturating_sub(ended)
     }
 
-    /// `handover --wait` is done when a new term has begun.
+    /// `handover --wait` is done when a new term has begun. Each order ends one term, and does not stay.
     async fn ordered_handover(&self) {
         let (oracle, starts) = (&self.oracle, self.oracle.starts());
-        let within = Duration::from_secs(30);
-        let (status, text) = self.ask(Question::Handover { to: None, wait: true, within }).await;
-        if status == 0 && oracle.starts() == starts {
+        let wait = self.script.seed % 8 == 1;
+        let within = Duration::from_secs(if wait { 30 } else { 6 });
+        let (status, text) = self.ask(Question::Handover { to: None, wait, within }).await;
+        if wait && status == 0 && oracle.starts() == starts {
             oracle.fail(&format!("`handover --wait` answers {text}, and no command was started"));
         }
-        if !oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await {
-            oracle.fail(&format!("`handover --wait` answers {status} {text}, and nobody leads"));
+        if wait && self.stays() {
+            oracle.fail(&format!("`handover --wait` answers {status} {text}, and its order stays"));
         }
+        let is_led_anew = || oracle.starts() > starts && oracle.leader().is_some();
+        if status == 0 && !oracle.reaches(time::elapsed() + self.script.heal_limit(), is_led_anew).await {
+            oracle.fail(&format!("`handover` answers {status} {text}, and nobody leads anew"));
+        }
+        let starts = oracle.starts();
+        oracle.watches(time::elapsed() + within.min(Duration::from_secs(6)) + PUBLISHED).await;
+        if status == 0 && (oracle.starts() != starts || oracle.leader().is_none()) {
+            oracle
+                .fail(&format!("after one `handover` ({text}) the next leader has to go, too: {:?}", oracle.leaders()));
+        }
+    }
+
+    /// Whether the servers know an order to hand over.
+    fn stays(&self) -> bool {
+        self.network(|network, _| {
+            let leader = network.ensemble.leader();
+            let tree = leader.map(|leader| network.ensemble.tree(leader));
+            let control = tree.and_then(|tree| tree.node(&format!("{BASE}/control")).ok());
+            control.is_some_and(|control| String::from_utf8_lossy(&control.data).contains("\"handover\""))
+        })
     }
 
     /// `disable --wait` is done when no command runs, none is started until `enable`, and then one is.
     async fn disabled_for_a_while(&self) {
         let (oracle, wait) = (&self.oracle, Some(Duration::from_secs(30)));
+        let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait: None };
+        let is_disabled = self.ask(disable).await.0 == 0;
+        let within = Duration::from_secs(30);
+        let (status, text) = self.ask(Question::Handover { to: None, wait: false, within }).await;
+        if is_disabled && status == 0 {
+            oracle.fail(&format!("`handover` answers {text} while disabled"));
+        }
         let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait };
         let (status, text) = self.ask(disable).await;
         let starts = oracle.starts();

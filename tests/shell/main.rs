@@ -95,11 +95,12 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     let verdicts = judge_all(first..first + count);
     let most = |what: fn(&Verdict) -> Duration| verdicts.iter().map(|(seed, verdict)| (what(verdict), *seed)).max();
     println!(
-        "{count} scripts, {} starts; (most, seed): requests {:?}, healed {:?}, handed over {:?}",
+        "{count} scripts, {} starts; (most, seed): requests {:?}, healed {:?}, handed over {:?}, back {:?}",
         verdicts.iter().map(|(_, verdict)| verdict.starts).sum::<u64>(),
         verdicts.iter().map(|(seed, verdict)| (verdict.busiest, *seed)).max(),
-        most(|verdict| verdict.healed_in),
-        most(|verdict| verdict.handed_over_in),
+        most(|verdict| verdict.measured.healed_in),
+        most(|verdict| verdict.measured.handed_over_in),
+        most(|verdict| verdict.measured.back_in),
     );
     let failed: Vec<_> =
         verdicts.iter().filter_map(|(seed, verdict)| verdict.violation.as_ref().map(|why| (*seed, why))).collect();

@@ -7,15 +7,15 @@ use crate::world::judge;
 pub fn minimise(script: &Script) -> Script {
     let mut least = script.clone();
     loop {
-        let before = least.faults.len();
-        for index in (0..least.faults.len()).rev() {
+        let before = least.strikes.len();
+        for index in (0..least.strikes.len()).rev() {
             let mut fewer = least.clone();
-            fewer.faults.remove(index);
+            fewer.strikes.remove(index);
             if judge(&fewer, false).violation.is_some() {
                 least = fewer;
             }
         }
-        if least.faults.len() == before {
+        if least.strikes.len() == before {
             return least;
         }
     }

@@ -1,16 +1,21 @@
 //! An operator: the real `zk-leaderctl` on a host of its own.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use serde_json::Value;
 use zk_leader_run::commands;
 use zk_leader_run::config::ctl::{self, Asked, Question};
 use zk_leader_run::config::source::process_environment::ProcessEnvironment;
+use zk_leader_run::zookeeper::client::requests::{Ensemble as _, Request};
 
 use crate::link::Life;
 use crate::process::{Clock, Process};
 use crate::script::{Act, BASE};
 use crate::world::World;
+
+/// Of somebody who deletes a znode.
+const SESSION: Duration = Duration::from_secs(4);
 
 fn typed() -> Asked {
     let words =
@@ -35,6 +40,15 @@ impl World {
 
     pub async fn asks_json(&self, question: Question) -> Option<Value> {
         serde_json::from_str(&self.ask(question).await.1).ok()
+    }
+
+    /// As with `zkCli.sh`.
+    pub async fn delete(&self, path: String) {
+        let process = Process::new(self.script.hosts.len(), self.next_instance(), &Clock::new(0), &self.oracle);
+        let life = Life::new(&self.wires, &process);
+        if let Ok(link) = life.open(SESSION, None).await {
+            drop(link.send(Request::Delete { path, version: None }).await);
+        }
     }
 
     pub async fn act(&self, act: Act) {

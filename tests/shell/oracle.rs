@@ -64,6 +64,7 @@ struct State {
     runs: BTreeMap<String, Instance>,
     /// By when an instance that was asked to stop must have ended.
     stops: BTreeMap<Instance, Duration>,
+    is_calm: bool,
 }
 
 impl State {
@@ -102,6 +103,15 @@ impl Oracle {
 
     pub fn starts(&self) -> u64 {
         self.lock().starts
+    }
+
+    /// From now on no command ends by itself.
+    pub fn calm(&self) {
+        self.lock().is_calm = true;
+    }
+
+    pub fn is_calm(&self) -> bool {
+        self.lock().is_calm
     }
 
     /// A host whose tree lives.

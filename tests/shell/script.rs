@@ -28,7 +28,7 @@ pub struct Script {
     /// Each command runs once in each slot of 15 s, as by cron.
     pub is_cron: bool,
     pub latency: [Duration; 2],
-    pub faults: Vec<(Duration, Fault)>,
+    pub strikes: Vec<Strike>,
     pub healed_at: Duration,
 }
 
@@ -45,7 +45,17 @@ pub struct HostPlan {
     pub kernel_rate: u32,
 }
 
+/// What happens at an instant, and after it, to one host.
 #[derive(Clone, Debug)]
+pub struct Strike {
+    pub at: Duration,
+    /// Whoever leads then, instead of the host that the faults name.
+    pub is_at_leader: bool,
+    /// Each so long after the first.
+    pub faults: Vec<(Duration, Fault)>,
+}
+
+#[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// `server` `None`: all of them. `way` `None`: both.
     Cut {
@@ -55,6 +65,14 @@ pub enum Fault {
         length: Duration,
     },
     Reset {
+        host: usize,
+    },
+    /// The servers end its sessions, as after a pause of their leader.
+    Expire {
+        host: usize,
+    },
+    /// An operator deletes its candidates.
+    Delete {
         host: usize,
     },
     Lose {
@@ -166,19 +184,20 @@ impl Script {
             rng.pick(&[Recipe::Sequential, Recipe::Sequential, Recipe::CuratorLock, Recipe::Kazoo, Recipe::Single]);
         let hosts: Vec<_> = (0..count).map(|_| HostPlan::draw(&mut rng)).collect();
         let healed_at = Duration::from_secs(rng.between(5, 60));
-        let mut faults: Vec<_> = (0..rng.below(16))
+        let mut strikes: Vec<_> = (0..rng.below(16))
             .map(|_| {
                 let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
-                (at, Fault::draw(&mut rng, count, servers, session_timeout))
+                let fault = Fault::draw(&mut rng, count, servers, session_timeout);
+                let after = fault.fades(&mut rng, session_timeout);
+                let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
+                Strike { at, is_at_leader: rng.chance(40), faults }
             })
             .collect();
-        let fades: Vec<_> = faults.iter().filter_map(|(at, fault)| Some((*at, fault.fades(&mut rng)?))).collect();
-        faults.extend(fades.into_iter().map(|(at, (after, fault))| (at + after, fault)));
-        faults.sort_by_key(|(at, _)| *at);
+        strikes.sort_by_key(|strike| strike.at);
         let leaders = if recipe == Recipe::Sequential { rng.pick(&[1, 1, 1, 2]) } else { 1 };
         let is_cron = rng.chance(8);
         let latency = [Duration::from_micros(200), Duration::from_millis(rng.pick(&[1, 5, 20, 60]))];
-        Self { seed, servers, hosts, session_timeout, recipe, leaders, is_cron, latency, faults, healed_at }
+        Self { seed, servers, hosts, session_timeout, recipe, leaders, is_cron, latency, strikes, healed_at }
     }
 
     pub fn ensemble(&self) -> crate::memory::Settings {
@@ -186,7 +205,7 @@ impl Script {
     }
 
     pub fn has_operator(&self) -> bool {
-        self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Operator(_)))
+        self.strikes.iter().flat_map(|strike| &strike.faults).any(|(_, fault)| matches!(fault, Fault::Operator(_)))
     }
 
     /// By then somebody leads after all faults are over: the sessions of the dead expire, and then their lease.
@@ -267,11 +286,47 @@ impl HostPlan {
 }
 
 impl Fault {
-    /// A link that has become slow may be cut before it is fast again: the last renewals were answered late.
-    fn fades(&self, rng: &mut Rng) -> Option<(Duration, Self)> {
-        let Self::Slow { host, latency, length } = *self else { return None };
-        let cut = Self::Cut { host, server: None, way: None, length: length + latency * 10 };
-        rng.chance(60).then(|| (Duration::from_micros(rng.below(length.as_micros() as u64)), cut))
+    /// A link that has become slow may be cut before it is fast again: the last renewals were answered late. Its
+    /// candidate may be gone before its lease is over.
+    fn fades(&self, rng: &mut Rng, session_timeout: Duration) -> Vec<(Duration, Self)> {
+        let Self::Slow { host, latency, length } = *self else { return Vec::new() };
+        if rng.chance(40) {
+            return Vec::new();
+        }
+        let cut = Self::Cut { host, server: None, way: None, length: length + session_timeout };
+        let cut_at = Duration::from_micros(rng.below(length.as_micros() as u64)).max(latency * 4);
+        let gone_at = cut_at + session_timeout * rng.below(100) as u32 / 100;
+        let gone = rng.pick(&[None, Some(Self::Expire { host }), Some(Self::Delete { host })]);
+        std::iter::once((cut_at, cut)).chain(gone.map(|gone| (gone_at, gone))).collect()
+    }
+
+    /// The host that it strikes.
+    pub fn host(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Cut { host, .. }
+            | Self::Reset { host }
+            | Self::Expire { host }
+            | Self::Delete { host }
+            | Self::Lose { host, .. }
+            | Self::Slow { host, .. }
+            | Self::Sigterm { host }
+            | Self::Crash { host }
+            | Self::GuardDies { host }
+            | Self::BothDie { host }
+            | Self::PowerLoss { host }
+            | Self::SupervisorStops { host, .. }
+            | Self::GuardStops { host, .. }
+            | Self::BothStop { host, .. }
+            | Self::HostStops { host, .. }
+            | Self::Suspend { host, .. }
+            | Self::Unkillable { host, .. } => Some(host),
+            Self::ServerDown { .. }
+            | Self::ServerPaused { .. }
+            | Self::ServerIsolated { .. }
+            | Self::ServerLags { .. }
+            | Self::NoQuorum { .. }
+            | Self::Operator(_) => None,
+        }
     }
 
     fn draw(rng: &mut Rng, hosts: usize, servers: usize, session_timeout: Duration) -> Self {
@@ -280,7 +335,7 @@ impl Fault {
         let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };
         let length = Duration::from_millis(length);
         let way = rng.pick(&[Direction::Up, Direction::Down]);
-        match rng.below(40) {
+        match rng.below(42) {
             0..4 => {
                 let (way, server) = (rng.pick(&[None, Some(way)]), rng.pick(&[None, Some(server)]));
                 Self::Cut { host, server, way, length }
@@ -296,6 +351,8 @@ impl Fault {
             18 | 19 => Self::Slow { host, latency: session_timeout * rng.pick(&[10, 20, 30]) / 100, length },
             20..28 => Self::of_process(rng, host, length),
             28..34 => Self::of_host(rng, host, length),
+            34 => Self::Expire { host },
+            35 => Self::Delete { host },
             _ => Self::Operator(Act::draw(rng, hosts)),
         }
     }

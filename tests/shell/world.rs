@@ -6,18 +6,19 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until};
 use zk_leader_run::core::action::ExitReason;
 
 use crate::faults::Undo;
-use crate::guard::Temper;
 use crate::host::{self, End, Plan, Running};
+use crate::judgement::Measured;
 use crate::memory::Ensemble;
 use crate::memory::network::Network;
 use crate::oracle::{Instance, Oracle};
 use crate::process::{Clock, Process};
-use crate::script::{Fault, Script};
+use crate::script::{Fault, Script, Strike};
 use crate::time::{self, Virtual};
 use crate::wires::Wires;
 
@@ -29,10 +30,7 @@ pub struct Verdict {
     /// The most requests of one host in one second.
     pub busiest: u64,
     pub requests: u64,
-    /// From the end of the faults until somebody led.
-    pub healed_in: Duration,
-    /// From the end of one tree until the next one started, after an orderly stop.
-    pub handed_over_in: Duration,
+    pub measured: Measured,
     pub lasted: Duration,
 }
 
@@ -52,7 +50,6 @@ pub struct World {
     last_instance: Cell<Instance>,
     /// How often an operator has enabled the election.
     pub enabled: Cell<u64>,
-    pub is_healed: Cell<bool>,
     /// Processes are not started again.
     pub is_final: Cell<bool>,
 }
@@ -79,16 +76,15 @@ impl World {
             active: RefCell::default(),
             last_instance: Cell::new(script.seed << 16),
             enabled: Cell::new(0),
-            is_healed: Cell::new(false),
             is_final: Cell::new(false),
             script,
         });
         for host in 0..world.script.hosts.len() {
             tokio::task::spawn_local(Rc::clone(&world).keep(host));
         }
-        let strike = |(at, fault)| tokio::task::spawn_local(Rc::clone(&world).strike(at, fault)).abort_handle();
-        let faults = world.script.faults.iter().cloned().map(strike).collect();
-        let (healed_in, handed_over_in) = world.last_judgement(faults).await;
+        let strike = |strike| tokio::task::spawn_local(Rc::clone(&world).strike(strike)).abort_handle();
+        let strikes = world.script.strikes.iter().cloned().map(strike).collect();
+        let measured = world.last_judgement(strikes).await;
         carrier.abort();
         let hosts = world.script.hosts.len();
         let (busiest, requests) = world.wires.with(|inner, _| {
@@ -100,7 +96,7 @@ impl World {
             world.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
         let (violation, starts) = (world.oracle.violation(), world.oracle.starts());
-        Verdict { violation, starts, busiest, requests, healed_in, handed_over_in, lasted: time::elapsed() }
+        Verdict { violation, starts, busiest, requests, measured, lasted: time::elapsed() }
     }
 
     pub fn this(&self) -> Rc<Self> {
@@ -117,12 +113,11 @@ impl World {
         while !self.is_final.get() {
             self.oracle.moves(host).await;
             let (instance, plan) = (self.next_instance(), self.script.hosts[host]);
-            let temper = if self.is_healed.get() { Temper { ends: 0, ..plan.temper } } else { plan.temper };
             let plan = Plan {
                 process: Process::new(host, instance, &self.clocks[host], &self.oracle),
                 machine: self.script.machine(host, instance),
                 ensemble: self.script.zookeeper(host, instance),
-                temper,
+                temper: plan.temper,
                 kernel_rate: plan.kernel_rate,
             };
             let (running, life) = host::start(plan, &self.wires, &self.oracle);
@@ -141,22 +136,33 @@ impl World {
         }
     }
 
-    async fn strike(self: Rc<Self>, at: Duration, fault: Fault) {
+    async fn strike(self: Rc<Self>, strike: Strike) {
+        let Strike { at, is_at_leader, faults } = strike;
         sleep_until(time::instant(at)).await;
+        let leader = self.oracle.leader().filter(|_| is_at_leader);
+        let last = faults.into_iter().map(async |(after, mut fault)| {
+            sleep(after).await;
+            leader.into_iter().zip(fault.host()).for_each(|(leader, host)| *host = leader);
+            self.befall(&fault).await;
+        });
+        join_all(last).await;
+    }
+
+    async fn befall(self: &Rc<Self>, fault: &Fault) {
         self.wires.note(|| format!("FAULT {fault:?}"));
-        let Some((length, undo)) = self.begin(&fault) else { return };
+        let Some((length, undo)) = self.begin(fault) else { return };
         let number = self.next_instance();
         self.active.borrow_mut().insert(number, undo);
         sleep(length.min(Duration::from_secs(86_400))).await;
         self.wires.note(|| format!("over: {fault:?}"));
         let undo = self.active.borrow_mut().remove(&number);
         if let Some(undo) = undo {
-            undo(&self);
+            undo(self);
         }
     }
 
     pub fn heal(&self) {
-        self.is_healed.set(true);
+        self.oracle.calm();
         self.wires.note(|| "all faults are over".to_owned());
         let active = std::mem::take(&mut *self.active.borrow_mut());
         for undo in active.into_values() {
