@@ -5,6 +5,7 @@ BINARIES ?= target/release
 N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
+UPGRADES ?= 0
 
 .PHONY: build check fix test-fast test bench sim chaos chaos-controls mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
 
@@ -25,9 +26,9 @@ bench:            ## this program, its peers and the floor, side by side; ROUNDS
 sim:              ## N random fault scripts through the simulator, and a fiftieth of N through that of the whole shell
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
 	SHELL_SCRIPTS=$$(($(N) / 50)) cargo test --release --test shell
-chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170
+chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170 UPGRADES=0
 	cargo build --example witness
-	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) cargo test --test chaos -- --nocapture no_two_commands
+	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) CHAOS_UPGRADES=$(UPGRADES) cargo test --test chaos -- --nocapture no_two_commands
 chaos-controls:   ## sabotaged builds must be caught by the same chaos
 	bash tests/chaos/controls.sh
 mutants:          ## each planted mistake must turn a test red
