@@ -10,9 +10,9 @@ cd "$(dirname "$0")/.."
 need_rust
 need_zookeeper
 need_peers
-need_packages etcd-server etcd-client procps util-linux
+need_packages etcd-server etcd-client haproxy iproute2 procps util-linux
 
-export PEERS_HOME=${PEERS_HOME:-${CARGO_TARGET_DIR:-target}/peers}
+export PEERS_HOME=${PEERS_HOME:-${CARGO_TARGET_DIR:-$PWD/target}/peers}
 tests/peers/peer --prepare
 BENCH_PEERS=$(find "$PEERS_HOME" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2)
 export BENCH_PEERS

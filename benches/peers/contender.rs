@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
@@ -59,11 +60,17 @@ pub struct Stamp {
 pub struct Election<'a> {
     pub kind: Kind,
     servers: &'a Servers,
+    /// Of the programs.
+    zookeeper: String,
+    /// Of the benchmark itself, which nothing delays.
+    direct: String,
     path: String,
     session_timeout: Duration,
     stamp: PathBuf,
     diary: PathBuf,
     mode: &'static str,
+    /// The network namespace of the programs, unless it is the benchmark's own.
+    namespace: Option<File>,
 }
 
 impl<'a> Election<'a> {
@@ -75,14 +82,34 @@ impl<'a> Election<'a> {
         session_timeout: Duration,
         mode: &'static str,
     ) -> io::Result<Self> {
+        let server = &setting.servers.zookeeper.address;
+        Self::at([server, server], kind, name, setting, session_timeout, mode)
+    }
+
+    /// On another `ZooKeeper`: as the programs reach it, and as the benchmark reaches it.
+    pub fn at(
+        [zookeeper, direct]: [&str; 2],
+        kind: Kind,
+        name: &str,
+        setting: &'a Setting,
+        session_timeout: Duration,
+        mode: &'static str,
+    ) -> io::Result<Self> {
         let Setting { servers, directory, .. } = setting;
         let path = format!("/{kind:?}-{name}").to_lowercase();
         let diary = directory.join(&path[1..]);
         let stamp = directory.join("stamp");
         if kind == Kind::Floor {
-            floor::prepare(&mut Connection::open(&servers.zookeeper, session_timeout)?, &path)?;
+            floor::prepare(&mut Connection::open(direct, session_timeout)?, &path)?;
         }
-        Ok(Self { kind, servers, path, session_timeout, stamp, diary, mode })
+        let (zookeeper, direct) = (zookeeper.to_owned(), direct.to_owned());
+        Ok(Self { kind, servers, zookeeper, direct, path, session_timeout, stamp, diary, mode, namespace: None })
+    }
+
+    /// The programs run in this network namespace, the benchmark in another.
+    pub fn inside(mut self, namespace: File) -> Self {
+        self.namespace = Some(namespace);
+        self
     }
 
     /// One more host. Its process leads a group of its own.
@@ -91,13 +118,21 @@ impl<'a> Election<'a> {
         let log = File::options().append(true).create(true).open(self.diary.with_extension("log"))?;
         program.arg(&self.stamp).arg(&self.diary).args((!self.mode.is_empty()).then_some(self.mode));
         program.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        let Some(namespace) = &self.namespace else {
+            let spawned_at = monotonic();
+            return Ok(Host { process: program.spawn()?, kind: self.kind, spawned_at });
+        };
+        let own = File::open("/proc/thread-self/ns/net")?;
+        setns(namespace, CloneFlags::CLONE_NEWNET)?;
         let spawned_at = monotonic();
-        Ok(Host { process: program.spawn()?, kind: self.kind, spawned_at })
+        let process = program.spawn();
+        setns(own, CloneFlags::CLONE_NEWNET)?;
+        Ok(Host { process: process?, kind: self.kind, spawned_at })
     }
 
     /// The command line up to the command.
     fn program(&self) -> io::Result<Command> {
-        let (zookeeper, etcd) = (&self.servers.zookeeper, &self.servers.etcd);
+        let (zookeeper, etcd) = (&self.zookeeper, &self.servers.etcd);
         let seconds = self.session_timeout.as_secs();
         let mut program;
         match self.kind {
@@ -160,7 +195,7 @@ impl<'a> Election<'a> {
             return Ok(keys.lines().filter(|line| !line.is_empty()).count());
         }
         let ours = if matches!(self.kind, Kind::Floor | Kind::Ours) { "/election" } else { "" };
-        let mut connection = Connection::open(&self.servers.zookeeper, Duration::from_secs(5))?;
+        let mut connection = Connection::open(&self.direct, Duration::from_secs(5))?;
         let contenders = connection.children(&format!("{}{ours}", self.path))?.len();
         connection.close().map(|()| contenders)
     }

@@ -53,14 +53,14 @@ fn crowd(setting: &Setting, kind: Kind, contenders: usize) -> io::Result<Crowd> 
     let memory = memory(&hosts, election.until_started(1).pid);
     let (mut handover, mut packets) = (Series::default(), Series::default());
     for count in 1..=HANDOVERS {
-        let (before, background) = setting.servers.packets_in(WINDOW)?;
+        let (before, background) = setting.servers.zookeeper.packets_in(WINDOW)?;
         let command = election.until_started(count);
         let leader = leader_of(&mut hosts, command.pid);
         let ended_at = leader.terminate(command.pid);
         let started = election.until_started(count + 1);
         handover.0.push(millis(started.at.saturating_sub(ended_at)));
         wait::pass(WINDOW);
-        packets.0.push(setting.servers.packets()? - before - background);
+        packets.0.push(setting.servers.zookeeper.packets()? - before - background);
     }
     Ok(Crowd {
         kind,

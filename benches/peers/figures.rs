@@ -20,10 +20,14 @@ pub struct Spread {
 
 impl Series {
     pub fn spread(&self) -> Option<Spread> {
+        let at = |share| self.quantile(share);
+        Some(Spread { low: at(0.25)?, median: at(0.5)?, high: at(0.75)? })
+    }
+
+    pub fn quantile(&self, share: f64) -> Option<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        let at = |share| quantile(&sorted, share);
-        Some(Spread { low: at(0.25)?, median: at(0.5)?, high: at(0.75)? })
+        quantile(&sorted, share)
     }
 
     /// Round by round, so that what disturbs a round disturbs both sides.

@@ -15,6 +15,7 @@ pub mod request {
     pub const PING: i32 = 11;
     pub const CHECK: i32 = 13;
     pub const MULTI: i32 = 14;
+    pub const CREATE2: i32 = 15;
     pub const CLOSE_SESSION: i32 = -11;
 }
 

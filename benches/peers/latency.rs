@@ -72,7 +72,7 @@ fn end(command: Stamp) -> Duration {
     at
 }
 
-struct Pair<'a> {
+pub struct Pair<'a> {
     leader: Host,
     next: Host,
     starts: usize,
@@ -80,7 +80,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn new(election: Election<'a>) -> io::Result<Self> {
+    pub fn new(election: Election<'a>) -> io::Result<Self> {
         let leader = election.spawn()?;
         election.until_started(1);
         let next = election.spawn()?;
@@ -90,7 +90,7 @@ impl<'a> Pair<'a> {
 
     /// From what `end` does to the leader, to the first instruction of the next one's command. Then another one lines up,
     /// and the others' turn comes when it is done: a JVM that starts would disturb them.
-    fn hand_over(&mut self, end: impl FnOnce(&Host, Stamp) -> Duration) -> io::Result<Duration> {
+    pub fn hand_over(&mut self, end: impl FnOnce(&Host, Stamp) -> Duration) -> io::Result<Duration> {
         wait::pass(CALM);
         let command = self.election.until_started(self.starts);
         let ended_at = end(&self.leader, command);

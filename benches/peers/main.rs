@@ -1,6 +1,6 @@
 //! This program, its peers and the floor, side by side against real servers: `make bench`.
 //!
-//! `ROUNDS=20` sets how often, `CROWD=1000` among how many; `ONLY=start,handover,faults,idle,crowd` which scenarios, and then it
+//! `ROUNDS=20` sets how often, `CROWD=1000` among how many; `ONLY=start,handover,faults,idle,crowd,outage,slow,tail,distance` which scenarios, and then it
 //! only prints; `BENCH_DATA=/var/tmp` puts the servers' files on a disk; `BENCH_PROGRAM=…` puts another build to the test.
 #![allow(
     clippy::unwrap_used,
@@ -11,12 +11,15 @@
 
 mod contender;
 mod crowd;
+mod distance;
 mod faults;
 mod figures;
 mod floor;
 mod idle;
 mod jute;
 mod latency;
+mod line;
+mod outage;
 mod plot;
 #[path = "../../tests/support/ports.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
@@ -25,6 +28,8 @@ mod processes;
 mod report;
 mod servers;
 mod setting;
+mod slow;
+mod tail;
 #[path = "../../tests/support/wait.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod wait;
@@ -43,7 +48,9 @@ fn main() -> io::Result<()> {
     }
     let place = std::env::var("BENCH_DATA").unwrap_or_else(|_| "/dev/shm".to_owned());
     let directory = tempfile::Builder::new().prefix("zk-leader-run-bench-").tempdir_in(place)?;
-    build_stamp(directory.path())?;
+    for tool in ["stamp", "delay"] {
+        build(tool, directory.path())?;
+    }
     let setting = Setting {
         servers: Servers::start(directory.path())?,
         directory: directory.path().to_owned(),
@@ -65,6 +72,11 @@ pub struct Results {
     pub outcomes: Vec<faults::Outcome>,
     pub footprints: Vec<idle::Footprint>,
     pub crowds: Vec<crowd::Crowd>,
+    pub outages: Vec<outage::Outage>,
+    pub slow_commits: Vec<slow::SlowCommits>,
+    pub lost_answers: Option<slow::LostAnswers>,
+    pub tails: Vec<tail::Tail>,
+    pub distances: Vec<distance::Distance>,
 }
 
 fn measure(setting: &Setting) -> io::Result<Results> {
@@ -84,17 +96,30 @@ fn measure(setting: &Setting) -> io::Result<Results> {
     if is_wanted("crowd") {
         results.crowds = crowd::crowds(setting)?;
     }
+    if is_wanted("outage") {
+        results.outages = outage::outages(setting)?;
+    }
+    if is_wanted("slow") {
+        results.slow_commits = slow::commits(setting)?;
+        results.lost_answers = Some(slow::losses(setting)?);
+    }
+    if is_wanted("tail") {
+        results.tails = tail::tails(setting)?;
+    }
+    if is_wanted("distance") {
+        results.distances = distance::distances(setting)?;
+    }
     Ok(results)
 }
 
-/// Beside the servers' files: `stamp`.
-fn build_stamp(directory: &Path) -> io::Result<()> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/command/stamp.rs");
+/// Beside the servers' files.
+fn build(tool: &str, directory: &Path) -> io::Result<()> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/command/{tool}.rs"));
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let built = Command::new(rustc)
         .args(["--edition", "2024", "-O", "-C", "target-feature=+crt-static", "-C", "panic=abort", "-o"])
-        .arg(directory.join("stamp"))
+        .arg(directory.join(tool))
         .arg(source)
         .status()?;
-    if built.success() { Ok(()) } else { Err(io::Error::other("stamp.rs was not built")) }
+    if built.success() { Ok(()) } else { Err(io::Error::other(format!("{tool}.rs was not built"))) }
 }

@@ -12,7 +12,7 @@ use crate::crowd::Crowd;
 use crate::faults::{Blow, Outcome};
 use crate::figures::{Series, Spread};
 use crate::latency::Latency;
-use crate::plot;
+use crate::{distance, outage, plot, slow, tail};
 
 const BEGIN: &str = "<!-- benchmarks: written by `make bench` -->";
 const END: &str = "<!-- end of benchmarks -->";
@@ -26,9 +26,21 @@ pub fn write(results: &Results, rounds: usize) -> io::Result<()> {
     fs::write(root().join("docs/benchmarks-crowd.svg"), plot::crowds(&results.crowds))
 }
 
+/// Of what was measured.
 pub fn tables(results: &Results) -> String {
-    let tables = [latencies(results), faults(&results.outcomes), idle(results), crowds(&results.crowds)];
-    tables.map(|table| table.trim().to_owned()).join("\n\n")
+    let Results { outcomes, outages, slow_commits, lost_answers, tails, distances, crowds: of_crowds, .. } = results;
+    let tables = [
+        (results.latencies.is_empty(), latencies(results)),
+        (outcomes.is_empty(), faults(outcomes)),
+        (outages.is_empty(), outage::table(outages)),
+        (slow_commits.is_empty(), slow::table(slow_commits, lost_answers.as_ref())),
+        (tails.is_empty(), tail::table(tails)),
+        (distances.is_empty(), distance::table(distances)),
+        (results.footprints.is_empty(), idle(results)),
+        (of_crowds.is_empty(), crowds(of_crowds)),
+    ];
+    let tables: Vec<_> = tables.iter().filter(|(is_empty, _)| !is_empty).map(|(_, table)| table.trim()).collect();
+    tables.join("\n\n")
 }
 
 fn root() -> PathBuf {
@@ -75,7 +87,7 @@ fn said(program: &str, arguments: &[&str]) -> io::Result<String> {
 }
 
 /// Three significant digits.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
         value if value < 100.0 => format!("{value:.1}"),
@@ -83,7 +95,7 @@ fn short(value: f64) -> String {
     }
 }
 
-fn with_quartiles(series: &Series) -> String {
+pub fn with_quartiles(series: &Series) -> String {
     series.spread().map_or("–".to_owned(), |Spread { low, median, high }| {
         format!("{} ({}–{})", short(median), short(low), short(high))
     })

@@ -94,6 +94,31 @@ async fn a_start_on_an_existing_base_sends_all_its_requests_before_any_reply() {
     assert!(matches!(answer, Event::Seen { view, .. } if view.place == Place::Next), "{answer:?}");
 }
 
+/// The answer to the creation is held back: what follows does not wait for it.
+#[tokio::test]
+async fn a_new_base_is_created_in_the_round_that_creates_the_candidate() {
+    let ensemble = Ensemble::single();
+    Admin::to(&ensemble.connect_string()).create_all("/zk-leader-run");
+    let proxy = Proxy::to(ensemble.server(0).address());
+    let mut host = Host::connected(settings(&proxy.connect_string(), 1)).await;
+    proxy.hold_replies_from(&[request::MULTI]);
+    host.election.enter(FIRST);
+    let round = [request::MULTI, request::CREATE2, request::GET_DATA, request::GET_DATA, request::GET_CHILDREN2];
+    let sent = || proxy.forwarded().into_iter().skip_while(|kind| *kind != request::MULTI).collect::<Vec<_>>();
+    let arrived = async {
+        while !sent().starts_with(&round) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(wait::LIMIT, arrived).await.unwrap_or_else(|_| panic!("sent {:?}", sent()));
+    proxy.heal();
+    let answer = host.answer(FIRST, zk_leader_run::core::event::Request::Enter).await.unwrap();
+    assert!(
+        matches!(answer, Event::Seen { view, .. } if view.place == Place::First && !view.record.held),
+        "{answer:?}"
+    );
+}
+
 #[tokio::test]
 async fn an_election_directory_that_vanished_is_created_again() {
     let ensemble = Ensemble::single();

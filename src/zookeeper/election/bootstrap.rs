@@ -7,6 +7,7 @@
 //! states it too, in case that record is lost.
 
 use std::fmt;
+use std::future::Future;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -216,37 +217,67 @@ impl FoundSlot {
     }
 }
 
-/// All or nothing, and a lost record only under the term that was read. A late creation, in a term with a longer lease
-/// and after another deletion, would state too short a lease (found by tests/model).
-async fn create(client: &Connection, settings: &Settings, found: &Found, all: &[New]) -> Result<(), RequestError> {
-    if all.is_empty() {
-        return Ok(());
+/// Creates a base that does not exist, with all that belongs to it, if no look is needed for that: nobody can have led
+/// under a base that this very multi creates. Sent now, so that what is sent next finds it; if it fails, [`repair`]
+/// says why.
+pub(crate) fn create_whole<'a>(
+    client: &'a Connection,
+    paths: &Paths,
+    settings: &'a Settings,
+    own_lease: Duration,
+) -> impl Future<Output = ()> + Send + use<'a> {
+    let nothing = FoundSlot { paths: paths.plain(), home: None, lease: None, term: Term::Missing, term_version: None };
+    let found = Found { base: Base::New, election: false, home_of_slots: None, plain: nothing, slots: Vec::new() };
+    let is_simple = !paths.is_for_several() && paths.election_is_inside();
+    let all = if is_simple { found.creations(paths, settings, own_lease) } else { Vec::new() };
+    let created = create(client, settings, &found, &all);
+    async move {
+        if let Err(error) = created.await {
+            tracing::debug!(?error, "The base was not created without a look");
+        }
     }
-    let (mut multi, mut steps) = (client.multi(), Vec::new());
+}
+
+/// All or nothing, and a lost record only under the term that was read. A late creation, in a term with a longer lease
+/// and after another deletion, would state too short a lease (found by tests/model). Sent now.
+fn create<'a>(
+    client: &'a Connection,
+    settings: &'a Settings,
+    found: &Found,
+    all: &[New],
+) -> impl Future<Output = Result<(), RequestError>> + Send + use<'a> {
+    let (mut multi, mut touched) = (client.multi(), Vec::new());
     for slot in [&found.plain].into_iter().chain(&found.slots) {
         if let (Some(version), None) = (slot.term_version, &slot.lease) {
             multi.check(&slot.paths.term, version);
-            steps.push(PathAccess(Part::Other, Right::Read, &slot.paths.term));
+            touched.push((Right::Read, slot.paths.term.clone()));
         }
     }
     for (_, path, data) in all {
         multi.create(path, data, &settings.acl.persistent());
-        steps.push(PathAccess(Part::Other, Right::Create, parent(path)));
+        touched.push((Right::Create, parent(path).to_owned()));
     }
-    match multi.commit().await {
-        Ok(_) => {
-            let mut created: Vec<_> = all.iter().map(|(creation, ..)| creation.to_string()).collect();
-            // Those of several slots are the same.
-            created.sort();
-            created.dedup();
-            tracing::info!(base = settings.base, "Missing znodes were created: {}", created.join(", "));
-            Ok(())
+    let mut created: Vec<_> = all.iter().map(|(creation, ..)| creation.to_string()).collect();
+    let sent = (!all.is_empty()).then(|| multi.commit());
+    async move {
+        let Some(sent) = sent else { return Ok(()) };
+        match sent.await {
+            Ok(_) => {
+                // Those of several slots are the same.
+                created.sort();
+                created.dedup();
+                tracing::info!(base = settings.base, "Missing znodes were created: {}", created.join(", "));
+                Ok(())
+            }
+            // A peer created it, the parent was deleted, or a term began. The caller reads again.
+            Err(MultiError::OperationFailed {
+                source: Error::NodeExists | Error::NoNode | Error::BadVersion, ..
+            }) => Ok(()),
+            Err(error) => {
+                let steps: Vec<_> = touched.iter().map(|(right, path)| PathAccess(Part::Other, *right, path)).collect();
+                Err(RequestError::of_multi(&error, &steps))
+            }
         }
-        // A peer created it, the parent was deleted, or a term began. The caller reads again.
-        Err(MultiError::OperationFailed { source: Error::NodeExists | Error::NoNode | Error::BadVersion, .. }) => {
-            Ok(())
-        }
-        Err(error) => Err(RequestError::of_multi(&error, &steps)),
     }
 }
 

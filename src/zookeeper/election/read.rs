@@ -106,6 +106,14 @@ pub(crate) struct Round {
     slots: Vec<(Data, Data)>,
 }
 
+impl Round {
+    /// Neither a term nor a record.
+    pub fn found_nothing(&self) -> bool {
+        let is_missing = |data: &Data| matches!(data, Err(Error::NoNode));
+        self.slots.iter().all(|(term, record)| is_missing(term) && is_missing(record))
+    }
+}
+
 /// Sends the reads of the terms and records now: of each slot, the term before the record.
 pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
@@ -226,6 +234,13 @@ pub(crate) async fn repair(contact: &Contact) -> Result<(), RequestError> {
     let settings = &contact.shared.settings;
     let own_lease = settings.own_lease(contact.negotiated);
     bootstrap::repair(&contact.client, &contact.shared.paths, settings, own_lease).await
+}
+
+/// Creates the base, if it does not exist, before all that is sent from now on.
+pub(crate) fn create_whole(contact: &Contact) -> impl Future<Output = ()> + Send + use<'_> {
+    let settings = &contact.shared.settings;
+    let own_lease = settings.own_lease(contact.negotiated);
+    bootstrap::create_whole(&contact.client, &contact.shared.paths, settings, own_lease)
 }
 
 /// After [`ROUNDS`] rounds.

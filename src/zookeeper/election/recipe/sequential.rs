@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::zookeeper::client::connection::{Error, Stat};
-use futures_util::future::join_all;
+use futures_util::future::{OptionFuture, join_all};
 
 use crate::core::event::{Candidacy, Event, View};
 use crate::core::guard_messages::CandidateName;
@@ -20,15 +20,25 @@ use crate::zookeeper::schema::queue::{self, Holder, Standing};
 /// Curator's `Revoker` writes this.
 const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Creates our candidate, or finds it again, and reads the queue. If the base exists: one round.
+/// Creates our candidate, or finds it again, and reads the queue. One round if the base exists, two if only its
+/// ancestors do.
 pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
+    let (mut is_base_new, mut was_tried) = (false, false);
     for _ in 0..ROUNDS {
         let mut candidate = contact.shared.candidate(contact.number, candidacy)?;
         if is_to_find(&contact, &candidate) && find(&contact, &mut candidate).await? {
             return look(contact, candidacy).await;
         }
-        if let Some(answer) = create(&contact, candidate).await? {
-            return Ok(answer);
+        // The server carries out a session's requests in order: the base exists when the candidate is created.
+        let base = std::mem::take(&mut is_base_new).then(|| read::create_whole(&contact));
+        let (entered, _) = tokio::join!(create(&contact, candidate), OptionFuture::from(base));
+        match entered? {
+            Entered::Seen(answer) => return Ok(*answer),
+            Entered::NothingThere if !was_tried => {
+                (is_base_new, was_tried) = (true, true);
+                continue;
+            }
+            Entered::NothingThere | Entered::Incomplete => {}
         }
         read::repair(&contact).await?;
         if contact.shared.znode(contact.number, candidacy).is_ok() {
@@ -90,8 +100,17 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
     }
 }
 
-/// Creates the candidate and reads everything in one round. `None`: one of our znodes is missing.
-async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answer>, RequestError> {
+/// What became of an attempt to create the candidate.
+enum Entered {
+    Seen(Box<Answer>),
+    /// Neither election directory nor term nor record: the base may not exist.
+    NothingThere,
+    /// One of our znodes is missing.
+    Incomplete,
+}
+
+/// Creates the candidate and reads everything in one round.
+async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Entered, RequestError> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     candidate.tried = true;
     contact.shared.remember(&candidate);
@@ -110,7 +129,7 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
         }
         Err(Error::NoNode) => {
             contact.shared.forget(candidate.candidacy);
-            return Ok(None);
+            return Ok(if books.found_nothing() { Entered::NothingThere } else { Entered::Incomplete });
         }
         Err(error) => return Err(RequestError::from(error).without(Right::Create, &paths.election)),
     };
@@ -118,11 +137,12 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Option<An
     contact.shared.remember(&candidate);
     let children = match children {
         Ok((children, _)) => children,
-        Err(Error::NoNode) => return Ok(None),
+        Err(Error::NoNode) => return Ok(Entered::Incomplete),
         Err(error) => return Err(RequestError::from(error).without(Right::Read, &paths.election)),
     };
-    let Some(books) = read::judge(contact, books)? else { return Ok(None) };
-    seen(contact, &candidate, &znode, &children, &books, Told::default()).map(Some)
+    let Some(books) = read::judge(contact, books)? else { return Ok(Entered::Incomplete) };
+    let answer = seen(contact, &candidate, &znode, &children, &books, Told::default())?;
+    Ok(Entered::Seen(Box::new(answer)))
 }
 
 /// Whether a znode of ours may exist that we do not know. Where names have no UUID, that of an earlier candidacy counts
