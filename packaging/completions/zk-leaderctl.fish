@@ -46,6 +46,8 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "history" 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "handover" -d 'Let another host lead: the leader stops its command, releases, and goes to the end of the queue'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "disable" -d 'Disable the election: no host runs the command until enable; the queue is kept'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "enable" -d 'Enable the election again'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "drain" -d 'Let other hosts lead: the leaders of one host hand over, and its standbys are not elected, in all elections'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "undrain" -d 'End the drain of a host: it may be elected again'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "token-check" -d 'Tell whether a fencing token is still the newest'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "put" -d 'Write a znode of yours, if a fencing token is still the newest at that very moment'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -f -a "lease" -d 'Tell how long the command may still act, from its lease file; asks no server'
@@ -150,6 +152,43 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l root -d 'The parent of the elections' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l reason -d 'The reason, shown by status and list' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l for -d 'For how long, by ZooKeeper\'s clock [default: until undrain]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l timeout -d 'How long to wait' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l force -d 'Also where no other host could lead: there the command stops'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l wait -d 'Wait until the host leads no election that another host could lead'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l root -d 'The parent of the elections' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls-ca -d 'PEM file of the servers\' certificate authorities [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls-cert -d 'PEM file of our own certificate [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls-key -d 'PEM file of its private key, not encrypted [default: none]' -r -F
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l json -d 'The same as --output json'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r

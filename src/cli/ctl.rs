@@ -158,6 +158,41 @@ pub enum Verb {
         #[arg(long, value_name = "DURATION", default_value = "2m", allow_hyphen_values = true)]
         timeout: Option<OsString>,
     },
+    /// Let other hosts lead: the leaders of one host hand over, and its standbys are not elected, in all elections
+    ///
+    /// For a reboot: drain, wait, reboot, undrain. An election that no other host could lead is left as it is, and told.
+    /// Meant are all elections below --root; with the reason, everyone who asks for their status learns of it. Exit
+    /// status: 0 done (with --wait: the host leads none of them any more), 1 it still leads some, 2 not known.
+    Drain {
+        /// Name of the host, as hostname(1) prints it there
+        #[arg(value_name = "HOST")]
+        host: OsString,
+        #[command(flatten)]
+        root: Root,
+        /// The reason, shown by status and list
+        #[arg(long, value_name = "TEXT", default_value = "maintenance")]
+        reason: Option<OsString>,
+        /// For how long, by ZooKeeper's clock [default: until undrain]
+        #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
+        lasts: Option<OsString>,
+        /// Also where no other host could lead: there the command stops
+        #[arg(long)]
+        force: bool,
+        /// Wait until the host leads no election that another host could lead
+        #[arg(long)]
+        wait: bool,
+        /// How long to wait
+        #[arg(long, value_name = "DURATION", default_value = "2m", allow_hyphen_values = true)]
+        timeout: Option<OsString>,
+    },
+    /// End the drain of a host: it may be elected again
+    Undrain {
+        /// Name of the host
+        #[arg(value_name = "HOST")]
+        host: OsString,
+        #[command(flatten)]
+        root: Root,
+    },
     /// Tell whether a fencing token is still the newest
     ///
     /// A quorum of the ensemble is asked, so that the answer cannot come from a server that is behind. Exit status: 0 it
@@ -222,6 +257,14 @@ pub struct Which {
     /// Name of the election [default: the only one]
     #[arg(value_name = "NAME")]
     pub name: Option<OsString>,
+}
+
+/// The elections that are meant: all below one znode.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Root {
+    /// The parent of the elections
+    #[arg(long, value_name = "PATH", default_value = "/zk-leader-run")]
+    pub root: Option<OsString>,
 }
 
 const AFTER_HELP: &str = "\

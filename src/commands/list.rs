@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
-use super::output::{Cell, Tone};
+use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::slot_state::{self, SlotState};
+use super::status::drain_json;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{OutputFormat, Selector};
 use crate::zookeeper::admin::AdminError;
-use crate::zookeeper::admin::view::{self, Below, ElectionView};
+use crate::zookeeper::admin::view::{self, Below, DrainView, ElectionView};
 
 pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
     let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
@@ -27,13 +28,16 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
         }
     }
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
+    let mut drains = view::drains(&context.client, root.as_str(), &mut Vec::new()).await?;
+    drains.retain(|drain| drain.is_in_force);
     let text = match context.output.format {
         OutputFormat::Json => {
-            let closed = closed
-                .iter()
-                .map(|name| json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION }));
+            let closed = closed.iter().map(|name| closed_json(root.as_str(), name));
             let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).chain(closed).collect();
-            format!("{:#}\n", json!({ "v": 1, "root": root.as_str(), "elections": list }))
+            format!(
+                "{:#}\n",
+                json!({ "v": 1, "root": root.as_str(), "elections": list, "drains": drains.iter().map(drain_json).collect::<Vec<_>>() })
+            )
         }
         OutputFormat::Table if elections.is_empty() && closed.is_empty() => {
             format!("no elections below {root}{}\n", context.in_chroot())
@@ -42,10 +46,25 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
             let closed = closed.iter().map(|name| closed_row(name));
             let rows: Vec<_> =
                 elections.iter().map(|(name, election)| row(name, election, context)).chain(closed).collect();
-            context.output.table(&["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"], &rows)
+            let table = context.output.table(&["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"], &rows);
+            table + &drained(&drains, &context.output)
         }
     };
     Ok(Answer { text, status: 0 })
+}
+
+fn closed_json(root: &str, name: &str) -> serde_json::Value {
+    json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION })
+}
+
+/// One line for each host that is drained; a row of plain is an election.
+fn drained(drains: &[DrainView], output: &Output) -> String {
+    if drains.is_empty() || output.format == OutputFormat::Plain {
+        return String::new();
+    }
+    let said = |view: &DrainView| format!("{} {}", view.host, view.drain.said(view.written_at));
+    let facts: Vec<_> = drains.iter().map(|view| ("drained", Cell::new(said(view), Tone::Warning))).collect();
+    format!("\n{}", output.facts(&facts))
 }
 
 /// The state of an election that this client may not read.

@@ -4,6 +4,7 @@
 
 mod disable;
 mod doctor;
+mod drain;
 mod enable;
 mod handover;
 mod history;
@@ -188,6 +189,7 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
         Question::Handover { to, wait, within } => handover::answer(&context, to.as_deref(), *wait, *within).await,
         Question::Disable { reason, lasts, wait } => disable::answer(&context, reason, *lasts, *wait).await,
         Question::Enable { wait } => enable::answer(&context, *wait).await,
+        Question::Drain { .. } | Question::Undrain { .. } => drain::answer(&context).await,
         Question::TokenCheck { token } => token_check::answer(&context, *token).await,
         Question::Put { token, znode, value, create } => put::answer(&context, *token, znode, value, *create).await,
         Question::Doctor | Question::Watch | Question::Lease(_) => Err(CommandError::not_known("asked twice")),

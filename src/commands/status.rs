@@ -11,7 +11,7 @@ use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
 
 const LED: u8 = 0;
@@ -137,6 +137,15 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
         let text = format!("by {}{length}, {} ago: {}", order.by, output.age(given), order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
+    let members = || election.members.values().map(|(member, _)| member);
+    for DrainView { host, drain, written_at, is_in_force } in &election.drains {
+        if *is_in_force && members().any(|member| member.host == *host) {
+            let is_alone = !drain.force && !members().any(|member| member.can_replace(host));
+            let stays = if is_alone { "; no other host could lead, so it stays" } else { "" };
+            let text = format!("{host} {}{stays}", drain.said(*written_at));
+            facts.push(("drained", Cell::new(text, Tone::Warning)));
+        }
+    }
     // For any other term than the present one it is void.
     let present = |token: i64| election.slots.iter().any(|slot| slot.term.is_some_and(|term| term.mzxid == token));
     if let Some(order) = election.orders.handover.as_ref().filter(|order| present(order.token)) {
@@ -197,7 +206,21 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
         "contenders": line,
         "disabled": election.orders.disabled,
         "handover": election.orders.handover,
+        "drains": election.drains.iter().filter(|drain| drain.is_in_force).map(drain_json).collect::<Vec<_>>(),
         "unreadable": unreadable,
+    })
+}
+
+/// Who drains which host, and why and until when.
+pub(super) fn drain_json(view: &DrainView) -> Value {
+    let DrainView { host, drain, written_at, .. } = view;
+    json!({
+        "host": host,
+        "by": drain.by,
+        "reason": drain.reason,
+        "since": written_at,
+        "until": drain.ends_at(*written_at),
+        "force": drain.force,
     })
 }
 
@@ -251,6 +274,7 @@ fn contender_json(contender: &Contender) -> Value {
         "phase": member.map(|member| &member.phase),
         "since": member.map(|member| member.since),
         "version": member.map(|member| &member.version),
+        "drained": member.is_some_and(|member| member.drained),
         "health": member.and_then(|member| member.health.as_ref()),
     })
 }

@@ -18,7 +18,7 @@ use super::source::{file, parser_errors};
 use super::value::duration::{self, Zero};
 use super::value::ensemble;
 use super::value::znode::{self, ZnodePath};
-use crate::cli::ctl::{self, CtlOptions, PROGRAM, Verb, Which};
+use crate::cli::ctl::{self, CtlOptions, PROGRAM, Root, Verb, Which};
 use crate::cli::{self, EarlyExit, Stream};
 use crate::config::source::process_environment::ProcessEnvironment;
 use crate::zookeeper::client::connect::Access;
@@ -63,6 +63,8 @@ pub enum Question {
     Handover { to: Option<String>, wait: bool, within: Duration },
     Disable { reason: String, lasts: Option<Duration>, wait: Option<Duration> },
     Enable { wait: Option<Duration> },
+    Drain { host: String, reason: String, lasts: Option<Duration>, force: bool, wait: Option<Duration> },
+    Undrain { host: String },
     TokenCheck { token: i64 },
     Put { token: i64, znode: ZnodePath, value: Value, create: bool },
     Doctor,
@@ -185,6 +187,10 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         | Verb::Doctor { which: Which { name } }
         | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
+        Verb::Drain { root: Root { root }, .. } | Verb::Undrain { root: Root { root }, .. } => {
+            let root = text("--root", root.as_ref())?.map(|setting| znode::path(&setting)).transpose()?;
+            return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
+        }
         Verb::List | Verb::Lease { .. } => {
             let root = path.map(|setting| znode::path(&setting)).transpose()?;
             return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
@@ -234,6 +240,14 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
             wait: wait.then_some(within(timeout.as_ref())?),
         }),
         Verb::Enable { wait, timeout, .. } => Ok(Question::Enable { wait: wait.then_some(within(timeout.as_ref())?) }),
+        Verb::Drain { host, reason, lasts, force, wait, timeout, .. } => Ok(Question::Drain {
+            host: znode::name(&given("HOST", host)?)?,
+            reason: self::reason(reason.as_ref())?,
+            lasts: text("--for", lasts.as_ref())?.map(|setting| duration::parse(&setting, NO_ZERO)).transpose()?,
+            force: *force,
+            wait: wait.then_some(within(timeout.as_ref())?),
+        }),
+        Verb::Undrain { host, .. } => Ok(Question::Undrain { host: znode::name(&given("HOST", host)?)? }),
         Verb::TokenCheck { token, .. } => Ok(Question::TokenCheck { token: number(&given("TOKEN", token)?)? }),
         Verb::Put { fenced, token, create, znode, value, .. } => {
             if !fenced {
@@ -324,7 +338,7 @@ fn stop(error: &clap::Error) -> EarlyExit {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             refused(&ConfigError::usage(
                 "COMMAND",
-                "no command; write one of status, list, history, handover, disable, enable, token-check, put, lease, doctor, or --help",
+                "no command; write one of status, list, history, handover, disable, enable, drain, undrain, token-check, put, lease, doctor, or --help",
             ))
         }
         _ => refused(&parser_errors::error_of(error, PROGRAM)),

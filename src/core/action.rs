@@ -145,6 +145,8 @@ pub enum Why {
     Revoked,
     /// An operator ordered a handover, or a candidate of higher priority asked for one.
     HandingOver,
+    /// An operator drains this host.
+    Drained,
     /// The eligibility command refused.
     Ineligible,
     /// This process resigned recently; `--stand-back` is not over.

@@ -121,6 +121,8 @@ pub enum Ineligibility {
     Disabled,
     /// An operator moves the leadership. The leader stops and goes to the end of the queue; the others make room.
     HandingOver,
+    /// An operator drains this host. We leave the queue or resign, and come back when the drain ends.
+    Drained,
 }
 
 /// How a step around the command ended.

@@ -11,11 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::event::{Event, Ineligibility};
 use super::time::Timestamp;
 
-/// The content of `<base>/control` that concerns us. The ids distinguish orders.
+/// What `<base>/control` and the znode of a drain of our host order. The ids distinguish orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Orders {
     pub disabled: Option<Disabled>,
     pub handover: Option<Handover>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Drain>,
     /// The token of the term that the next in line, which has a higher priority, asks to end.
     pub asked_for: Option<i64>,
 }
@@ -26,6 +28,18 @@ pub struct Disabled {
     pub id: u64,
     /// `None`: until it is withdrawn.
     pub lasts: Option<Duration>,
+}
+
+/// Our host is drained: it leads nothing if another host can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Drain {
+    pub id: u64,
+    /// `None`: until it is withdrawn.
+    pub lasts: Option<Duration>,
+    /// Another host could take over: an eligible member there that is not drained.
+    pub has_others: bool,
+    /// Obeyed even if no other host could take over.
+    pub force: bool,
 }
 
 /// The leader of one term is to stop and go to the end of the queue.
@@ -55,10 +69,14 @@ pub struct OperatorOrders {
     orders: Orders,
     disabled_until: Option<Timestamp>,
     handover_until: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drained_until: Option<Timestamp>,
     /// The handover that ended our own term: we come back right behind its target.
     ours: Option<u64>,
     disabled: bool,
     handing_over: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    drained: bool,
 }
 
 impl OperatorOrders {
@@ -70,12 +88,17 @@ impl OperatorOrders {
         if orders.handover.map(|order| order.id) != self.orders.handover.map(|order| order.id) {
             self.handover_until = orders.handover.map(|order| now.after(order.lasts));
         }
+        if orders.drain.map(|order| order.id) != self.orders.drain.map(|order| order.id) {
+            self.drained_until = orders.drain.and_then(|order| order.lasts).map(|lasts| now.after(lasts));
+        }
         self.orders = orders;
     }
 
     /// What has changed for us, who hold the term with this token, or no term.
-    pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 2] {
+    pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 3] {
         let disabled = self.orders.disabled.is_some() && !is_over(self.disabled_until, now);
+        let drain = self.orders.drain.filter(|_| !is_over(self.drained_until, now));
+        let drained = drain.is_some_and(|order| order.force || order.has_others);
         let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
         let is_asked = token.is_some() && token == self.orders.asked_for;
         let handing_over = handover.is_some_and(|order| self.gives_way(order, token)) || is_asked;
@@ -86,11 +109,12 @@ impl OperatorOrders {
         [
             changed(&mut self.disabled, disabled, Ineligibility::Disabled),
             changed(&mut self.handing_over, handing_over, Ineligibility::HandingOver),
+            changed(&mut self.drained, drained, Ineligibility::Drained),
         ]
     }
 
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        let ends = [self.disabled_until, self.handover_until].into_iter().flatten();
+        let ends = [self.disabled_until, self.handover_until, self.drained_until].into_iter().flatten();
         ends.filter(|end| *end > now).min()
     }
 
@@ -147,10 +171,13 @@ mod tests {
     fn disabled_bars_everyone_until_it_is_taken_back() {
         for token in [None, Some(TOKEN)] {
             let mut docket = docket(disabled(1, None));
-            assert_eq!(docket.judge(at(1), token), [Some(ineligible(Ineligibility::Disabled, true)), None]);
-            assert_eq!(docket.judge(at(1_000_000), token), [None, None], "said once");
+            assert_eq!(docket.judge(at(1), token), [Some(ineligible(Ineligibility::Disabled, true)), None, None]);
+            assert_eq!(docket.judge(at(1_000_000), token), [None; 3], "said once");
             docket.hear(at(1_000_001), Orders::default());
-            assert_eq!(docket.judge(at(1_000_001), token), [Some(ineligible(Ineligibility::Disabled, false)), None]);
+            assert_eq!(
+                docket.judge(at(1_000_001), token),
+                [Some(ineligible(Ineligibility::Disabled, false)), None, None]
+            );
         }
     }
 
@@ -160,7 +187,7 @@ mod tests {
         assert_eq!(docket.judge(at(0), None)[0], Some(ineligible(Ineligibility::Disabled, true)));
         assert_eq!(docket.next_deadline(at(0)), Some(at(3600)));
         docket.hear(at(3000), Orders { handover: handover(Target::Us, false).handover, ..disabled(1, Some(HOUR)) });
-        assert_eq!(docket.judge(at(3599), None), [None, None]);
+        assert_eq!(docket.judge(at(3599), None), [None; 3]);
         assert_eq!(docket.judge(at(3600), None)[0], Some(ineligible(Ineligibility::Disabled, false)));
         docket.hear(at(4000), disabled(2, Some(HOUR)));
         assert_eq!(docket.judge(at(4000), None)[0], Some(ineligible(Ineligibility::Disabled, true)), "another order");
@@ -169,15 +196,15 @@ mod tests {
     #[test]
     fn the_leader_of_that_very_term_gives_way_when_it_is_told_to_stop_and_comes_back() {
         let mut docket = docket(handover(Target::Another, false));
-        assert_eq!(docket.judge(at(1), Some(TOKEN)), [None, None], "the others make room first");
+        assert_eq!(docket.judge(at(1), Some(TOKEN)), [None; 3], "the others make room first");
         docket.hear(at(2), handover(Target::Another, true));
-        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(ineligible(Ineligibility::HandingOver, true))]);
+        assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(ineligible(Ineligibility::HandingOver, true)), None]);
         assert_eq!(
             docket.judge(at(3), None),
-            [None, Some(ineligible(Ineligibility::HandingOver, false))],
+            [None, Some(ineligible(Ineligibility::HandingOver, false)), None],
             "behind the target"
         );
-        assert_eq!(docket.judge(at(4), Some(TOKEN + 1)), [None, None], "the order is not for a later term");
+        assert_eq!(docket.judge(at(4), Some(TOKEN + 1)), [None; 3], "the order is not for a later term");
     }
 
     #[test]
@@ -214,6 +241,38 @@ mod tests {
         let mut docket = docket(handover(Target::Another, true));
         assert!(docket.judge(at(0), None)[1].is_some());
         assert_eq!(docket.judge(at(3600), None)[1], Some(ineligible(Ineligibility::HandingOver, false)));
-        assert_eq!(docket.judge(at(3601), Some(TOKEN)), [None, None]);
+        assert_eq!(docket.judge(at(3601), Some(TOKEN)), [None; 3]);
+    }
+
+    fn drain(id: u64, lasts: Option<Duration>, has_others: bool, force: bool) -> Orders {
+        Orders { drain: Some(Drain { id, lasts, has_others, force }), ..Orders::default() }
+    }
+
+    #[test]
+    fn a_drained_host_gives_way_to_others_and_stays_if_there_are_none() {
+        let drained = |on| Some(ineligible(Ineligibility::Drained, on));
+        for token in [None, Some(TOKEN)] {
+            let mut docket = docket(drain(1, None, false, false));
+            assert_eq!(docket.judge(at(1), token)[2], None, "nobody else is there");
+            docket.hear(at(2), drain(1, None, true, false));
+            assert_eq!(docket.judge(at(2), token)[2], drained(true));
+            docket.hear(at(3), drain(1, None, false, false));
+            assert_eq!(docket.judge(at(3), token)[2], drained(false), "the others have left");
+            docket.hear(at(4), drain(2, None, false, true));
+            assert_eq!(docket.judge(at(4), token)[2], drained(true), "forced");
+            docket.hear(at(5), Orders::default());
+            assert_eq!(docket.judge(at(5), token)[2], drained(false));
+        }
+    }
+
+    #[test]
+    fn a_drain_ends_with_its_time_though_the_others_come_and_go() {
+        let mut docket = docket(drain(1, Some(HOUR), true, false));
+        assert!(docket.judge(at(0), None)[2].is_some());
+        docket.hear(at(3000), drain(1, Some(HOUR), true, false));
+        assert_eq!(docket.next_deadline(at(3000)), Some(at(3600)));
+        assert_eq!(docket.judge(at(3600), None)[2], Some(ineligible(Ineligibility::Drained, false)));
+        docket.hear(at(4000), drain(2, Some(HOUR), true, false));
+        assert_eq!(docket.judge(at(4000), None)[2], Some(ineligible(Ineligibility::Drained, true)), "another order");
     }
 }

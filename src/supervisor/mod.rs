@@ -129,7 +129,7 @@ impl Supervisor {
         let (sender, answers) = unbounded_channel();
         let (upgrade, before) = config.upgrade.map(Plan::split).unzip();
         let before = before.flatten();
-        let (machine, election) = exchange::begin(settings, ensemble, sender, before.as_deref()).await?;
+        let (machine, election) = Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref())).await?;
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
         let (auxiliary, guard) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
         start_observers(config.observers, &publisher, &election, &guard)?;
@@ -284,7 +284,8 @@ fn start_observers(
     }
     match http {
         Some(listener) => {
-            http::serve(listener, http::HttpState { identity, feed: publisher.feed(), metrics: publisher.metrics() })
+            let (feed, metrics, drain) = (publisher.feed(), publisher.metrics(), election.drain());
+            http::serve(listener, http::HttpState { identity, feed, metrics, drain })
         }
         None => Ok(()),
     }

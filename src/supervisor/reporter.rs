@@ -127,6 +127,7 @@ fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i
         (ineligibilities.unhealthy, "unhealthy"),
         (ineligibilities.ineligible, "not eligible by its own command"),
         (ineligibilities.handing_over, "makes room for a handover"),
+        (ineligibilities.drained, "drained"),
         (ineligibilities.stand_back_until.is_some(), "stands back after it has resigned"),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();

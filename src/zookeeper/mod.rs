@@ -45,7 +45,7 @@ use election::session::{Line, Session};
 use election::shared::Shared;
 use election::{preempt, read, run_once, transactions};
 use publish::leader_query::LeaderQuery;
-use publish::{MemberStatus, Publisher};
+use publish::{DrainNotice, MemberStatus, Publisher};
 use schema::history::Term;
 use schema::lease::PendingFence;
 
@@ -155,6 +155,11 @@ impl Election {
     /// The operators' orders, as they change.
     pub fn orders(&self) -> watch::Receiver<Orders> {
         self.shared.orders()
+    }
+
+    /// The drain of our host, for display.
+    pub fn drain(&self) -> watch::Receiver<Option<DrainNotice>> {
+        self.publisher.drain()
     }
 
     /// Asks the leader, whose priority is lower, to hand over. The queue shows whether it does.

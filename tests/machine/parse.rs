@@ -234,6 +234,7 @@ fn bar(word: &str) -> Ineligibility {
         "ineligible" => Ineligibility::Ineligible,
         "disabled" => Ineligibility::Disabled,
         "handing-over" => Ineligibility::HandingOver,
+        "drained" => Ineligibility::Drained,
         _ => panic!("unknown bar: {word}"),
     }
 }

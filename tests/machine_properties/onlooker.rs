@@ -190,6 +190,7 @@ impl Onlooker {
                         Why::Ineligible,
                         Why::Disabled,
                         Why::HandingOver,
+                        Why::Drained,
                     ];
                     self.lapsed = !with_a_lease.contains(&why);
                 }

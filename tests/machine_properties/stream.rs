@@ -197,9 +197,13 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
 }
 
 fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
-    let bar =
-        [Ineligibility::Unhealthy, Ineligibility::Ineligible, Ineligibility::HandingOver, Ineligibility::Disabled]
-            [usize::from(place & 3)];
+    let bar = [
+        Ineligibility::Unhealthy,
+        Ineligibility::Ineligible,
+        Ineligibility::HandingOver,
+        Ineligibility::Disabled,
+        Ineligibility::Drained,
+    ][usize::from(place % 5)];
     match kind % 28 {
         25 => step_ended((StepKind::AfterStop, ids.token - i64::from(place & 1)), record),
         24 if ids.step.is_some() => step_ended(ids.step.unwrap(), record),

@@ -21,6 +21,7 @@ pub struct Ineligibilities {
     pub ineligible: bool,
     pub disabled: bool,
     pub handing_over: bool,
+    pub drained: bool,
     /// This process resigned; other hosts go first until then.
     pub stand_back_until: Option<Timestamp>,
 }
@@ -32,12 +33,14 @@ impl Ineligibilities {
             Ineligibility::Ineligible => self.ineligible = on,
             Ineligibility::Disabled => self.disabled = on,
             Ineligibility::HandingOver => self.handing_over = on,
+            Ineligibility::Drained => self.drained = on,
         }
     }
 
     /// Whether this process must leave the queue.
     pub fn keep_out(&self) -> bool {
-        self.unhealthy || self.ineligible || self.handing_over || self.stand_back_until.is_some()
+        let is_barred = self.unhealthy || self.ineligible || self.handing_over || self.drained;
+        is_barred || self.stand_back_until.is_some()
     }
 
     pub fn is_any(&self) -> bool {
@@ -50,6 +53,7 @@ impl Ineligibilities {
             Self { unhealthy: true, .. } => Why::Unhealthy,
             Self { ineligible: true, .. } => Why::Ineligible,
             Self { handing_over: true, .. } => Why::HandingOver,
+            Self { drained: true, .. } => Why::Drained,
             Self { stand_back_until: Some(_), .. } => Why::StandingBack,
             _ => Why::Disabled,
         }

@@ -10,6 +10,7 @@ use crate::core::time::Now;
 use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
+use crate::zookeeper::publish::DrainNotice;
 
 /// The identity of this process.
 #[derive(Clone, Debug)]
@@ -100,12 +101,12 @@ pub fn metrics(metrics: &Metrics, status: &Status, now: Now) -> Answer {
     Answer { code: 200, kind: metrics::KIND, body: metrics.text(status, now) }
 }
 
-pub fn status(identity: &Identity, status: &Status, now: Now) -> Answer {
-    let body = serde_json::to_string_pretty(&everything(identity, status, now)).unwrap_or_default();
+pub fn status(identity: &Identity, status: &Status, drain: Option<&DrainNotice>, now: Now) -> Answer {
+    let body = serde_json::to_string_pretty(&everything(identity, status, drain, now)).unwrap_or_default();
     Answer { code: 200, kind: JSON, body: body + "\n" }
 }
 
-fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
+fn everything(identity: &Identity, status: &Status, drain: Option<&DrainNotice>, now: Now) -> Value {
     let Status { snapshot, .. } = status;
     let role = match status.role(now) {
         Role::Leader => "leader",
@@ -121,6 +122,13 @@ fn everything(identity: &Identity, status: &Status, now: Now) -> Value {
         "phase": words::phase(snapshot.phase),
         "why": status.why.map(words::reason_code),
         "barred": snapshot.barred.map(words::reason_code),
+        "drained": drain.map(|notice| json!({
+            "by": notice.drain.by,
+            "reason": notice.drain.reason,
+            "since": notice.written_at,
+            "until": notice.drain.ends_at(notice.written_at),
+            "obeyed": notice.is_obeyed(),
+        })),
         "seconds_in_phase": seconds(status.since.until(now.lease)),
         "connected": status.in_contact,
         "ready": status.is_ready(now),

@@ -20,6 +20,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
@@ -29,6 +30,7 @@ use crate::clock;
 use crate::observe::liveness::Feed;
 use crate::observe::metrics::Metrics;
 use crate::observe::status::Status;
+use crate::zookeeper::publish::DrainNotice;
 
 const MOST_CONNECTIONS: usize = 64;
 /// For the head of a request, and between two of them.
@@ -48,6 +50,8 @@ pub struct HttpState {
     pub identity: Identity,
     pub feed: Feed,
     pub metrics: Arc<Metrics>,
+    /// The drain of our host.
+    pub drain: watch::Receiver<Option<DrainNotice>>,
 }
 
 /// Serves until the runtime ends.
@@ -151,7 +155,9 @@ async fn answer(path: &str, state: &HttpState) -> Answer {
         "/standby" => asked_of_the_loop(state, |status| answers::standby(status, clock::now())).await,
         "/readyz" => asked_of_the_loop(state, |status| answers::ready(status, clock::now())).await,
         "/livez" => asked_of_the_loop(state, |_| answers::alive()).await,
-        "/status" => answers::status(&state.identity, &state.feed.status(), clock::now()),
+        "/status" => {
+            answers::status(&state.identity, &state.feed.status(), state.drain.borrow().as_ref(), clock::now())
+        }
         "/metrics" => answers::metrics(&state.metrics, &state.feed.status(), clock::now()),
         "/" => Answer { code: 200, kind: TEXT, body: answers::INDEX.to_owned() },
         _ => Answer { code: 404, kind: TEXT, body: format!("there is no such page; there are\n{}", answers::INDEX) },
@@ -202,7 +208,9 @@ mod tests {
         let metrics = Arc::new(Metrics::new("job", "a"));
         let listener = Listener::bind(&Address::parse("127.0.0.1:0").unwrap()).unwrap();
         let address = listener.address().unwrap();
-        serve(listener, HttpState { identity, feed: Feed::new(Liveness::default(), statuses), metrics }).unwrap();
+        let feed = Feed::new(Liveness::default(), statuses);
+        let drain = watch::channel(None).1;
+        serve(listener, HttpState { identity, feed, metrics, drain }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

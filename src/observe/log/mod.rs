@@ -119,6 +119,7 @@ const fn level(why: Why) -> Level {
         | Why::BeforeStartFailed
         | Why::Unhealthy
         | Why::Disabled
+        | Why::Drained
         | Why::ReleaseUnconfirmed => Level::WARN,
         Why::TookOver
         | Why::Confirming

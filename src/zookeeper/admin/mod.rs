@@ -235,6 +235,48 @@ impl AdminClient {
         self.write_on((under, ANY), path, data, before).await
     }
 
+    /// The same below a root that many share: everyone may read what is created, as they may read the root, and only who
+    /// may change the root may change it.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, and it may have been written; or it is forbidden.
+    pub async fn create_below(&self, root: &str, path: &str, data: &[u8]) -> Result<Written, AdminError> {
+        const ANY: i32 = -1;
+        let (root, path) = (self.full(root), self.full(path));
+        let Some(acl) = self.acl_for_a_child(&root).await? else { return Ok(Written::Conflict) };
+        let mut multi = self.client.multi();
+        multi.check(&root, ANY);
+        multi.create(&path, data, &acl.read_by_all().persistent());
+        let steps =
+            [PathAccess(Part::Other, Right::Read, &root), PathAccess(Part::Other, Right::Create, parent(&path))];
+        self.commit(multi, &steps).await
+    }
+
+    /// Writes a znode that exists.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, and it may have been written; or it is forbidden.
+    pub async fn overwrite(&self, path: &str, data: &[u8]) -> Result<Written, AdminError> {
+        let path = self.full(path);
+        let mut multi = self.client.multi();
+        multi.set(&path, data, None);
+        self.commit(multi, &[PathAccess(Part::Other, Right::Write, &path)]).await
+    }
+
+    /// `Conflict`: it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, and it may have been deleted; or it is forbidden.
+    pub async fn delete(&self, path: &str) -> Result<Written, AdminError> {
+        let path = self.full(path);
+        let mut multi = self.client.multi();
+        multi.delete(&path, None);
+        self.commit(multi, &[PathAccess(Part::Other, Right::Delete, parent(&path))]).await
+    }
+
     async fn write_on(
         &self,
         guard: (&str, i32),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::clock;
 use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
 use crate::zookeeper::schema::candidate_name::Names;
+use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
 use crate::zookeeper::schema::json::SchemaError;
@@ -38,6 +39,16 @@ pub struct Candidate {
     pub facts: Facts,
 }
 
+/// The drain of one host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DrainView {
+    pub host: String,
+    pub drain: Drain,
+    pub written_at: i64,
+    /// In force, by our clock.
+    pub is_in_force: bool,
+}
+
 /// The view of an election.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ElectionView {
@@ -56,6 +67,8 @@ pub struct ElectionView {
     pub lapsed: Orders,
     /// Version and write time of the orders' znode, if it exists; the time is by `ZooKeeper`'s clock.
     pub orders_written: Option<Facts>,
+    /// The drains of hosts below the root of this election.
+    pub drains: Vec<DrainView>,
     /// Children of the election directory that are not named like candidates.
     pub foreign: Vec<String>,
     /// Znodes that could not be read, with the reason.
@@ -138,7 +151,47 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
             ..Orders::default()
         };
     }
+    let root = base.rsplit_once('/').map_or("", |(root, _)| root);
+    seen.drains = drains(client, root, &mut seen.unreadable).await?;
     Ok(Some(seen))
+}
+
+/// The drains below a root, by host. One that we may not read is listed among the unreadable znodes.
+///
+/// # Errors
+///
+/// There is no answer.
+pub async fn drains(
+    client: &AdminClient,
+    root: &str,
+    unreadable: &mut Vec<(String, String)>,
+) -> Result<Vec<DrainView>, AdminError> {
+    let directory = format!("{root}/{DRAINS}");
+    let mut hosts = match client.children(&directory).await {
+        Ok(hosts) => hosts.unwrap_or_default(),
+        Err(AdminError::Forbidden(why)) => {
+            unreadable.push((directory, why));
+            return Ok(Vec::new());
+        }
+        Err(failure) => return Err(failure),
+    };
+    hosts.sort();
+    let mut drains = Vec::new();
+    for host in hosts {
+        let path = format!("{directory}/{host}");
+        match client.read(&path).await {
+            Ok(Some(Znode { data, facts })) => {
+                let Some(drain) = parsed(&path, Drain::read(&data), unreadable) else { continue };
+                let written_at = facts.changed_at;
+                let is_in_force = drain.ends_at(written_at).is_none_or(|end| clock::time_of_day() < end);
+                drains.push(DrainView { host, drain, written_at, is_in_force });
+            }
+            Ok(None) => {}
+            Err(AdminError::Forbidden(why)) => unreadable.push((path, why)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(drains)
 }
 
 /// The last terms, newest last; `None`: there is no history.

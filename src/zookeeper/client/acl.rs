@@ -147,6 +147,18 @@ impl Acl {
         (!entries.iter().any(Entry::is_masked)).then(|| Self::of(entries))
     }
 
+    /// Where the entry for everyone allows more, they may only read: for what stands below a shared ancestor and is not
+    /// for everyone to create. An open one stays open.
+    #[must_use]
+    pub(crate) fn read_by_all(self) -> Self {
+        if self.is_open() {
+            return self;
+        }
+        let entries = Entry::all_of(self.own).into_iter();
+        let closed = |entry: Entry| if entry.is_anyone() { Entry::anyone(Rights(Permission::READ)) } else { entry };
+        Self::of(entries.map(closed).collect())
+    }
+
     pub fn is_open(&self) -> bool {
         *self == Self::open()
     }
@@ -220,6 +232,15 @@ mod tests {
         for missing in ["rwd", "cwd", "crd", "crw"] {
             assert!(!rights(missing).can_take_part(), "{missing}");
         }
+    }
+
+    #[test]
+    fn what_stands_below_an_ancestor_everyone_may_read_and_no_more_unless_it_is_open() {
+        let of_root = |own: Vec<Entry>| Acl::of_znode(Acl::of(own).ancestor().acl().collect()).unwrap().read_by_all();
+        let said =
+            of_root(vec![Entry::creator()]).persistent().acl().map(|entry| entry.to_string()).collect::<Vec<_>>();
+        assert_eq!(said, [Entry::creator().to_string(), Entry::anyone(rights("r")).to_string()]);
+        assert!(of_root(vec![Entry::anyone(Rights::ALL)]).is_open());
     }
 
     #[test]

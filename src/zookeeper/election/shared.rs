@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::clock;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
-use crate::core::operator_orders::Orders;
+use crate::core::operator_orders::{Drain, Orders};
 use crate::core::settings::Recipe;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
@@ -152,7 +152,12 @@ impl Shared {
 
     /// The operators' orders were read.
     pub fn ordered(&self, orders: Orders) {
-        self.change_orders(|known| Orders { asked_for: known.asked_for, ..orders });
+        self.change_orders(|known| Orders { asked_for: known.asked_for, drain: known.drain, ..orders });
+    }
+
+    /// Whether our host is drained was read.
+    pub fn drained(&self, drain: Option<Drain>) {
+        self.change_orders(|known| Orders { drain, ..known });
     }
 
     /// A candidate of higher priority asks for the term with this token.

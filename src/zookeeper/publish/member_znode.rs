@@ -33,8 +33,13 @@ pub(crate) struct OwnMember {
 }
 
 /// Writes the znode, or finds out whose it is.
-pub(crate) async fn put(contact: &Contact, own: &mut OwnMember, status: &MemberStatus) -> Result<(), RequestError> {
-    let data = member(contact, status).written();
+pub(crate) async fn put(
+    contact: &Contact,
+    own: &mut OwnMember,
+    status: &MemberStatus,
+    drained: bool,
+) -> Result<(), RequestError> {
+    let data = member(contact, status, drained).written();
     let path = format!("{}/{MEMBERS}/{}", contact.shared.paths.base, contact.shared.settings.id);
     if own.is_ours {
         match contact.client.set_data(&path, &data, None).await {
@@ -102,7 +107,7 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), 
     Err(RequestError::unknown("another one has our id"))
 }
 
-fn member(contact: &Contact, status: &MemberStatus) -> Member {
+fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
     let settings = &contact.shared.settings;
     Member {
         v: 1,
@@ -115,6 +120,7 @@ fn member(contact: &Contact, status: &MemberStatus) -> Member {
         since: status.since,
         eligible: status.why_not.is_empty(),
         why_not: status.why_not.iter().map(|why| (*why).to_owned()).collect(),
+        drained,
         health: None,
         token: status.token,
         session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),

@@ -2,6 +2,7 @@
 //! first of all; the rest is sent after the election's own requests. Failures are retried.
 
 pub(crate) mod acl_audit;
+pub mod drain_watch;
 pub(crate) mod history_writer;
 pub mod leader_query;
 pub(crate) mod member_znode;
@@ -25,6 +26,8 @@ use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
+pub use drain_watch::DrainNotice;
+use drain_watch::Drains;
 use history_writer::Unwritten;
 use member_znode::OwnMember;
 use order_clock::InForce;
@@ -53,12 +56,18 @@ pub(crate) struct Publisher {
     complained_of: Mutex<i64>,
     /// The last orders that were logged.
     told: Mutex<OrdersJson>,
+    drains: Drains,
 }
 
 impl Default for Publisher {
     fn default() -> Self {
-        let status = watch::Sender::new(None);
-        Self { status, unwritten: Unwritten::default(), complained_of: Mutex::default(), told: Mutex::default() }
+        Self {
+            status: watch::Sender::new(None),
+            unwritten: Unwritten::default(),
+            complained_of: Mutex::default(),
+            told: Mutex::default(),
+            drains: Drains::default(),
+        }
     }
 }
 
@@ -66,6 +75,11 @@ impl Publisher {
     /// Publishes this status in our member znode soon.
     pub fn describe(&self, status: MemberStatus) {
         self.status.send_replace(Some(status));
+    }
+
+    /// The drain of our host, for display.
+    pub fn drain(&self) -> watch::Receiver<Option<DrainNotice>> {
+        self.drains.notice()
     }
 
     /// Logs once what operators order, and when that ends.
@@ -110,7 +124,13 @@ impl Publisher {
 /// Keeps everything up to date until it is dropped. It requests the orders first: no answer is given before they are
 /// known ([`Contact::briefed`]), so that no host leads against them.
 pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
-    tokio::join!(follow_orders(&publisher, contact.clone()), write(&publisher, contact));
+    // Whether we are drained is a part of our member znode.
+    let changed = || publisher.status.send_modify(|_| {});
+    tokio::join!(
+        follow_orders(&publisher, contact.clone()),
+        drain_watch::follow(&publisher.drains, changed, contact.clone()),
+        write(&publisher, contact),
+    );
 }
 
 async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
@@ -119,7 +139,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
         let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
         let shared = Arc::clone(&present.shared);
         // The election goes on even if the orders could not be read.
-        present.brief();
+        present.brief_orders();
         drop(present);
         match read {
             Ok(Ok((watcher, lapses_in))) => {
@@ -192,6 +212,8 @@ fn for_us(json: &OrdersJson, own_id: &str) -> Orders {
     Orders {
         disabled: json.disabled.as_ref().map(|order| Disabled { id: number(&order.order), lasts: order.lasts() }),
         handover: json.handover.as_ref().map(handover),
+        // Kept as they are.
+        drain: None,
         asked_for: None,
     }
 }
@@ -214,7 +236,7 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         let Some(present) = contact.upgrade() else { return };
         let both = async {
             let noted = match &status {
-                Some(status) => member_znode::put(&present, &mut own, status).await,
+                Some(status) => member_znode::put(&present, &mut own, status, publisher.drains.is_drained()).await,
                 None => Ok(()),
             };
             let chronicled = publisher.write_history(&present).await;

@@ -44,7 +44,7 @@ pub(super) async fn changed(watcher: Watcher, lapses_in: Option<Duration>) {
 }
 
 /// The time of a write: of a znode that exists only within its transaction.
-async fn now(contact: &Contact) -> Result<i64, RequestError> {
+pub(super) async fn now(contact: &Contact) -> Result<i64, RequestError> {
     let shared = &contact.shared;
     let path = format!("{}/clock-{:016x}", shared.paths.base, shared.settings.instance);
     let mut multi = contact.client.multi();

@@ -5,6 +5,8 @@
 //!
 //! Orders only stop and delay; none can let a second command run.
 
+pub mod drain;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! What a participant says about itself in `<base>/members/<id>`. It is for display; no decision rests on it.
+//! What a participant says about itself in `<base>/members/<id>`. It is for display; the only decision that rests
+//! on it is whether a drained host gives way.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct Member {
     /// The reasons why it may not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why_not: Vec<String>,
+    /// An operator drains its host; it may still be eligible, if no other host could take over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
     /// The verdict of its health command, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
@@ -47,6 +51,11 @@ impl Member {
         json::read(data, |member: &Self| member.v)
     }
 
+    /// Whether it could lead in the place of a participant on this host that is drained.
+    pub fn can_replace(&self, host: &str) -> bool {
+        !self.host.is_empty() && self.host != host && self.eligible && !self.drained
+    }
+
     pub fn written(&self) -> Vec<u8> {
         json::written(&Self { v: VERSION, ..self.clone() })
     }
@@ -62,6 +71,15 @@ mod tests {
         assert_eq!(Member::read(&member.written()), Ok(member));
         let read = Member::read(br#"{"v":1,"id":"b","shoe":44}"#).unwrap();
         assert_eq!((read.id.as_str(), read.eligible), ("b", false));
+    }
+
+    #[test]
+    fn only_an_eligible_member_of_a_host_that_is_not_drained_can_replace_another() {
+        let member = Member { host: "b".into(), eligible: true, ..Member::default() };
+        assert!(member.can_replace("a") && !member.can_replace("b"));
+        assert!(!Member { eligible: false, ..member.clone() }.can_replace("a"));
+        assert!(!Member { drained: true, ..member.clone() }.can_replace("a"));
+        assert!(!Member { host: String::new(), ..member }.can_replace("a"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::ensure_path::parent;
+use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::settings::Settings;
 
 const LEASE: &str = "lease";
@@ -20,6 +21,8 @@ pub(crate) struct Paths {
     /// The directory of the run markers.
     pub runs: String,
     pub last_run: String,
+    /// What drains our host: the root is the parent of the base.
+    pub drain: String,
     leaders: u16,
 }
 
@@ -45,7 +48,8 @@ impl Paths {
         let SlotPaths { home: base, lease, term } = SlotPaths::under(base);
         let runs = format!("{base}/{RUNS}");
         let leaders = settings.leaders;
-        Self { lease, term, last_run: format!("{runs}/last"), runs, base, election, leaders }
+        let drain = format!("{}/{DRAINS}/{}", parent(&base), settings.host);
+        Self { drain, lease, term, last_run: format!("{runs}/last"), runs, base, election, leaders }
     }
 
     pub fn is_for_several(&self) -> bool {
@@ -104,6 +108,7 @@ mod tests {
         for path in [&paths.base, &paths.election, &paths.lease, &paths.term, &paths.candidate("x")] {
             assert!(path.starts_with("/tenant/a/"), "{path}");
         }
+        assert_eq!(paths.drain, "/tenant/a/zk-leader-run/drains/host");
         assert!(paths.election_is_inside());
         let elsewhere = Settings { election: "/other/latch".to_owned(), ..settings() };
         assert!(!Paths::new(&elsewhere).election_is_inside());

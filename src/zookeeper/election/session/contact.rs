@@ -27,8 +27,18 @@ pub(crate) struct Contact {
     pub negotiated: Duration,
     pub watches: Watches,
     pub unanswered: UnansweredSince,
-    /// Whether the operators' orders are known.
-    pub(crate) briefed: watch::Sender<bool>,
+    pub(crate) briefed: watch::Sender<Briefed>,
+}
+
+/// Whether the operators' orders are known: those for the election, and whether our host is drained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Briefed {
+    orders: bool,
+    drain: bool,
+}
+
+impl Briefed {
+    const ON_ALL: Self = Self { orders: true, drain: true };
 }
 
 impl Contact {
@@ -40,14 +50,14 @@ impl Contact {
         let client = opening.await.map_err(|_| Error::Timeout)??;
         let negotiated = client.session_timeout();
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::default(), UnansweredSince::default());
-        let briefed = watch::Sender::new(false);
+        let briefed = watch::Sender::default();
         Ok(Self { shared, client, number, negotiated, watches, unanswered, briefed })
     }
 
     /// A session of an earlier program of this process, whose connection is lost. The orders are known.
     pub fn lost(shared: &Arc<Shared>, number: SessionNumber, candidacy: Candidacy, client: Connection) -> Self {
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::of(candidacy), UnansweredSince::default());
-        let (negotiated, briefed) = (client.session_timeout(), watch::Sender::new(true));
+        let (negotiated, briefed) = (client.session_timeout(), watch::Sender::new(Briefed::ON_ALL));
         Self { shared, client, number, negotiated, watches, unanswered, briefed }
     }
 
@@ -58,16 +68,22 @@ impl Contact {
     }
 
     /// The operators' orders were read, or cannot be read.
-    pub fn brief(&self) {
-        self.briefed.send_replace(true);
+    pub fn brief_orders(&self) {
+        self.briefed.send_modify(|briefed| briefed.orders = true);
+    }
+
+    /// Whether our host is drained was read, or cannot be read.
+    pub fn brief_drain(&self) {
+        self.briefed.send_modify(|briefed| briefed.drain = true);
     }
 
     /// Waits a short time for the orders. They are requested first, and cost no round of their own.
     pub async fn briefed(&self) {
         let mut briefed = self.briefed.subscribe();
-        let in_time = timeout(self.negotiated / 4, briefed.wait_for(|briefed| *briefed)).await.is_ok();
+        let in_time =
+            timeout(self.negotiated / 4, briefed.wait_for(|briefed| *briefed == Briefed::ON_ALL)).await.is_ok();
         if !in_time {
-            self.brief();
+            self.briefed.send_replace(Briefed::ON_ALL);
         }
     }
 

@@ -1,0 +1,239 @@
+//! Whether our host is drained: one znode for all elections below a root, which each supervisor watches.
+//!
+//! A drain is obeyed only while another host could take over, which the members' znodes tell: they are read while our
+//! host is drained, until one is found. In doubt nobody could, and the drain is not obeyed unless it is forced.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::zookeeper::client::connection::{Error, Stat, Watcher};
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::{backoff, number, order_clock, pause};
+use crate::core::operator_orders::Drain as DrainOrder;
+use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
+use crate::zookeeper::schema::control::drain::Drain;
+use crate::zookeeper::schema::member::{MEMBERS, Member};
+
+/// Without `ZooKeeper`'s time, it is asked for again after this.
+const CLOCK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The drain of our host, for display.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DrainNotice {
+    pub drain: Drain,
+    /// By `ZooKeeper`'s clock, milliseconds since 1970.
+    pub written_at: i64,
+    /// Another host could take over.
+    pub has_others: bool,
+}
+
+impl DrainNotice {
+    /// Whether this host gives way.
+    pub fn is_obeyed(&self) -> bool {
+        self.drain.force || self.has_others
+    }
+}
+
+/// What is known of a drain; it outlives a session.
+#[derive(Debug)]
+pub(super) struct Drains {
+    notice: watch::Sender<Option<DrainNotice>>,
+    /// The mzxid of the last znode that was reported as unreadable.
+    complained_of: Mutex<i64>,
+}
+
+impl Default for Drains {
+    fn default() -> Self {
+        Self { notice: watch::Sender::new(None), complained_of: Mutex::default() }
+    }
+}
+
+impl Drains {
+    pub fn notice(&self) -> watch::Receiver<Option<DrainNotice>> {
+        self.notice.subscribe()
+    }
+
+    pub fn is_drained(&self) -> bool {
+        self.notice.borrow().is_some()
+    }
+
+    /// Logs a change. `true`: whether our host is drained has changed.
+    fn note(&self, host: &str, notice: Option<DrainNotice>) -> bool {
+        let is_drained = notice.is_some();
+        let before = self.notice.send_replace(notice);
+        let present = self.notice.borrow();
+        if before != *present {
+            say(host, present.as_ref());
+        }
+        before.is_some() != is_drained
+    }
+
+    /// An unreadable drain orders nothing, and is reported once.
+    fn understood(&self, data: &[u8], mzxid: i64) -> Option<Drain> {
+        match Drain::read(data) {
+            Ok(drain) => Some(drain),
+            Err(complaint) => {
+                let mut last = self.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
+                if std::mem::replace(&mut *last, mzxid) != mzxid {
+                    tracing::warn!(%complaint, "The drain of this host could not be read, and is ignored");
+                }
+                None
+            }
+        }
+    }
+}
+
+fn say(host: &str, notice: Option<&DrainNotice>) {
+    let Some(notice) = notice else { return tracing::info!("This host ({host}) is not drained any more") };
+    let said = notice.drain.said(notice.written_at);
+    if notice.is_obeyed() {
+        tracing::warn!(
+            "This host ({host}) is drained {said}. Other hosts lead meanwhile; zk-leaderctl undrain {host} ends it"
+        );
+    } else {
+        tracing::warn!(
+            "This host ({host}) is drained {said}. But no other host could take over, so it stays in this election; \
+             zk-leaderctl drain {host} --force stops it"
+        );
+    }
+}
+
+/// The watches that tell of a change, and the time after which to look again without one.
+struct Look {
+    watchers: Vec<Watcher>,
+    again_in: Duration,
+}
+
+/// Follows the drain of our host until the session ends.
+pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Contact>) {
+    let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
+    while let Some(present) = contact.upgrade() {
+        let read = AssertUnwindSafe(read(drains, &changed, &present)).catch_unwind().await;
+        let shared = Arc::clone(&present.shared);
+        present.brief_drain();
+        drop(present);
+        match read {
+            Ok(Ok(Look { watchers, again_in })) => {
+                backoff.reset();
+                let watchers = watchers.into_iter().map(|watcher| Box::pin(watcher.changed()));
+                drop(timeout(again_in, select_all(watchers)).await);
+                continue;
+            }
+            Ok(Err(error)) => {
+                shared.report_aside("Whether this host is drained cannot be read; it counts as not drained", &error);
+                if matches!(error, RequestError::Forbidden(_)) {
+                    shared.drained(None);
+                    if drains.note(&shared.settings.host, None) {
+                        changed();
+                    }
+                }
+            }
+            Err(_) => {}
+        }
+        sleep(pause(&mut backoff)).await;
+    }
+}
+
+/// The watch is armed before the read, so it reports every later change.
+async fn read(drains: &Drains, changed: impl Fn(), contact: &Contact) -> Result<Look, RequestError> {
+    let (shared, path) = (&contact.shared, &contact.shared.paths.drain);
+    let (found, watcher) = contact.client.check_and_watch_stat(path).await?;
+    let mut look = Look { watchers: vec![watcher], again_in: LOOK_AGAIN };
+    let found = match found {
+        Some(_) => match contact.client.get_data(path).await {
+            Ok((data, stat)) => in_force(drains, contact, &data, &stat).await,
+            Err(Error::NoNode) => None,
+            Err(error) => return Err(RequestError::from(error).without(Right::Read, path)),
+        },
+        None => None,
+    };
+    let mut notice = None;
+    if let Some(InForce { drain, written_at, rest, again_in }) = found {
+        look.again_in = again_in.min(LOOK_AGAIN);
+        let has_others = !drain.force && has_others(contact, &mut look.watchers).await?;
+        let (id, force) = (number(&drain.order), drain.force);
+        shared.drained(Some(DrainOrder { id, lasts: rest, has_others, force }));
+        notice = Some(DrainNotice { drain, written_at, has_others });
+    } else {
+        shared.drained(None);
+    }
+    if drains.note(&shared.settings.host, notice) {
+        changed();
+    }
+    Ok(look)
+}
+
+/// A drain that has not lapsed.
+struct InForce {
+    drain: Drain,
+    written_at: i64,
+    /// `None`: no limit.
+    rest: Option<Duration>,
+    /// When this may have changed by itself.
+    again_in: Duration,
+}
+
+/// The first host that finds a drain lapsed deletes it. If the time is not known, it is in force.
+async fn in_force(drains: &Drains, contact: &Contact, data: &[u8], stat: &Stat) -> Option<InForce> {
+    let drain = drains.understood(data, stat.mzxid)?;
+    let (written_at, rest) = (stat.mtime, drain.lasts());
+    let Some(end) = drain.ends_at(written_at) else {
+        return Some(InForce { drain, written_at, rest, again_in: LOOK_AGAIN });
+    };
+    let now = match order_clock::now(contact).await {
+        Ok(now) => now,
+        Err(error) => {
+            tracing::debug!(?error, "ZooKeeper's time is not known");
+            return Some(InForce { drain, written_at, rest, again_in: CLOCK_AGAIN });
+        }
+    };
+    let rest = Duration::from_millis(u64::try_from(end.saturating_sub(now)).unwrap_or(0));
+    if rest.is_zero() {
+        if let Err(error) = contact.client.delete(&contact.shared.paths.drain, Some(stat.version)).await {
+            tracing::debug!(%error, "A drain that has lapsed was not deleted");
+        }
+        return None;
+    }
+    Some(InForce { drain, written_at, rest: Some(rest), again_in: rest })
+}
+
+/// Whether a member on another host could take over. Watches that one, or all that could become one.
+async fn has_others(contact: &Contact, watchers: &mut Vec<Watcher>) -> Result<bool, RequestError> {
+    let (shared, client) = (&contact.shared, &contact.client);
+    let directory = format!("{}/{MEMBERS}", shared.paths.base);
+    let forbidden = |error: Error| RequestError::from(error).without(Right::Read, &directory);
+    let members = match client.get_and_watch_children(&directory).await {
+        Ok((members, _, watcher)) => {
+            watchers.push(watcher);
+            members
+        }
+        Err(Error::NoNode) => {
+            watchers.push(client.check_and_watch_stat(&directory).await?.1);
+            return Ok(false);
+        }
+        Err(error) => return Err(forbidden(error)),
+    };
+    for id in members.iter().filter(|id| **id != shared.settings.id) {
+        match client.get_and_watch_data(&format!("{directory}/{id}")).await {
+            Ok((data, _, watcher)) => {
+                let member = Member::read(&data).unwrap_or_default();
+                if member.can_replace(&shared.settings.host) {
+                    // Whatever becomes of the others, this one is enough.
+                    watchers.truncate(1);
+                    watchers.push(watcher);
+                    return Ok(true);
+                }
+                watchers.push(watcher);
+            }
+            Err(Error::NoNode) => {}
+            Err(error) => return Err(forbidden(error)),
+        }
+    }
+    Ok(false)
+}

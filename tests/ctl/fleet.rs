@@ -1,0 +1,192 @@
+//! Hosts that take part in many elections, each a UTS namespace with a name of its own: drained, rebooted, undrained.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::election;
+use super::operator::{Said, ctl};
+use crate::support::{Election, Running, wait};
+
+/// So long a lease that only a release can have moved a leader in time.
+const SESSION_TIMEOUT: &str = "30s";
+const A_HANDOVER: Duration = wait::secs(10);
+
+/// Elections below a root of their own, so that no other test is drained.
+struct Fleet {
+    root: String,
+    elections: Vec<Election>,
+}
+
+impl Fleet {
+    fn new(count: usize) -> Self {
+        let elections: Vec<_> = (0..count).map(|_| election()).collect();
+        Self { root: format!("/fleet-{}", elections[0].name), elections }
+    }
+
+    /// A contender for each election, on this host.
+    fn boot(&self, host: &str) -> Vec<Running> {
+        self.elections.iter().map(|election| self.contender(election, host, host)).collect()
+    }
+
+    fn contender(&self, election: &Election, host: &str, id: &str) -> Running {
+        let mut wrapper = Command::new("unshare");
+        wrapper.args(["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, host]);
+        let subject = election.host(id).without("--name").option("--path", &format!("{}/{}", self.root, election.name));
+        subject.session_timeout(SESSION_TIMEOUT).option("--on-loss", "rejoin").spawn_inside(wrapper)
+    }
+
+    fn ctl(&self, words: &[&str]) -> Said {
+        ctl(&[words, &["--root", &self.root]].concat())
+    }
+
+    fn status(&self, election: &Election) -> String {
+        ctl(&["status", "--path", &format!("{}/{}", self.root, election.name)]).output
+    }
+
+    /// In how many elections the command was last started on this host.
+    fn led_by(&self, host: &str) -> usize {
+        let starts = self.elections.iter().map(|election| election.diary.starts());
+        starts.filter(|starts| starts.last().is_some_and(|start| start.id.starts_with(host))).count()
+    }
+
+    fn until_members(&self, count: usize) {
+        for election in &self.elections {
+            let path = format!("{}/{}/members", self.root, election.name);
+            wait::until("all have said who they are", || {
+                election.admin.exists(&path) && election.admin.children(&path).len() == count
+            });
+        }
+    }
+
+    fn until_led_by(&self, host: &str) {
+        wait::until("this host leads all", || self.led_by(host) == self.elections.len());
+    }
+
+    /// Nobody waited for longer than a handover from one leader to the next.
+    fn assert_handed_over(&self) {
+        for election in &self.elections {
+            election.diary.assert_no_overlap();
+            for pair in election.diary.starts().windows(2) {
+                let gap = pair[1].at.saturating_sub(election.diary.end_of(pair[0].token));
+                assert!(gap < A_HANDOVER, "nominal: milliseconds; nobody led for {gap:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_time() {
+    let fleet = Fleet::new(ELECTIONS);
+    let first = fleet.boot("one");
+    fleet.until_led_by("one");
+    let (_second, _third) = (fleet.boot("two"), fleet.boot("three"));
+    fleet.until_members(3);
+    let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--for", "1h", "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
+    assert_eq!(fleet.led_by("one"), 0);
+    let status = fleet.status(&fleet.elections[0]);
+    assert!(
+        status.contains("drained") && status.contains(": \"kernel\"") && status.contains("no: drained"),
+        "{status}"
+    );
+    let list = ctl(&["list", "--path", &fleet.root]).output;
+    assert!(list.contains("drained  one by "), "{list}");
+    first[0].until_logged("Other hosts lead meanwhile; zk-leaderctl undrain one ends it");
+
+    // The reboot.
+    first.iter().for_each(Running::kill);
+    drop(first);
+    let again: Vec<_> = fleet.elections.iter().map(|election| fleet.contender(election, "one", "one again")).collect();
+    assert_eq!(fleet.led_by("one"), 0);
+    for host in &again {
+        host.until_logged("This host (one) is drained");
+    }
+    let said = fleet.ctl(&["undrain", "one"]);
+    assert_eq!((said.code, said.output.as_str()), (0, "one is not drained any more\n"));
+    for host in &again {
+        host.until_logged("This host (one) is not drained any more");
+        host.until_logged("eligible again");
+    }
+    for election in &fleet.elections {
+        let path = format!("{}/{}/members/one again", fleet.root, election.name);
+        wait::until("it is eligible again", || election.admin.read(&path).contains("\"eligible\":true"));
+    }
+    // It may lead again.
+    let said = fleet.ctl(&["drain", "two", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = fleet.ctl(&["drain", "three", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    fleet.until_led_by("one");
+    fleet.assert_handed_over();
+}
+
+const ELECTIONS: usize = 20;
+
+#[test]
+fn the_only_candidate_is_left_alone_and_told_until_another_host_can_lead() {
+    let fleet = Fleet::new(1);
+    let first = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    let said = fleet.ctl(&["drain", "one", "--wait"]);
+    assert!(said.code == 1 && said.output.contains("which no other host could lead"), "{said:?}");
+    first[0].until_logged("no other host could take over, so it stays");
+    let status = fleet.status(&fleet.elections[0]);
+    assert!(status.contains("no other host could lead, so it stays"), "{status}");
+    assert_eq!(fleet.elections[0].diary.starts().len(), 1);
+
+    // Another candidate on the same host is none.
+    let beside = fleet.contender(&fleet.elections[0], "one", "beside");
+    fleet.until_members(2);
+    beside.until_logged("no other host could take over, so it stays");
+    wait::pass(wait::SETTLED);
+    assert_eq!(fleet.elections[0].diary.starts().len(), 1);
+
+    let second = fleet.boot("two");
+    fleet.until_led_by("two");
+    let said = fleet.ctl(&["drain", "one", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+
+    // Without it, the drained host leads again, rather than nobody.
+    second[0].signal(nix::sys::signal::Signal::SIGTERM);
+    wait::until("the drained host leads", || {
+        fleet.elections[0].diary.starts().last().is_some_and(|start| start.id != "two")
+    });
+    fleet.assert_handed_over();
+}
+
+#[test]
+fn a_forced_drain_stops_the_only_candidate_and_ends_by_itself() {
+    let fleet = Fleet::new(1);
+    let first = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    let said = fleet.ctl(&["drain", "one", "--force", "--for", "4s", "--wait"]);
+    assert!(said.code == 0, "{said:?}");
+    fleet.elections[0].diary.until_started(2);
+    first[0].until_logged("This host (one) is not drained any more");
+    let znode = format!("{}/drains/one", fleet.root);
+    wait::until("the drain is deleted", || !fleet.elections[0].admin.exists(&znode));
+    fleet.elections[0].diary.assert_no_overlap();
+}
+
+#[test]
+fn a_drain_that_cannot_be_read_is_none_and_the_log_says_so() {
+    let fleet = Fleet::new(1);
+    let admin = &fleet.elections[0].admin;
+    let znode = format!("{}/drains/one", fleet.root);
+    admin.create_all(&format!("{}/drains", fleet.root));
+    admin.create(&znode, r#"{"v":1,"order":"x","force":true}"#);
+    admin.set_acl(&znode, "world", "anyone", "wda");
+    let first = fleet.boot("one");
+    first[0].until_logged("Whether this host is drained cannot be read; it counts as not drained");
+    fleet.until_led_by("one");
+    admin.delete(&znode);
+    admin.create(&znode, "no drain");
+    first[0].until_logged("The drain of this host could not be read, and is ignored");
+    wait::pass(wait::SETTLED);
+    assert_eq!(fleet.elections[0].diary.starts().len(), 1);
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    assert_eq!(fleet.ctl(&["undrain", "one"]).output, format!("one was not drained below {}\n", fleet.root));
+    assert_eq!(fleet.ctl(&["undrain", "one", "--root", "/no/such/root"]).code, 0);
+}
