@@ -11,6 +11,7 @@ mod asking;
 mod doctor;
 mod failures;
 mod fencing;
+mod night;
 mod operator;
 mod orders;
 mod screens;
