@@ -4,7 +4,7 @@
 
 use nix::errno::Errno;
 
-use crate::core::action::ExitReason;
+use crate::core::action::{ExitReason, Why};
 use crate::core::guard_messages::ChildStatus;
 use crate::core::restart::TIMED_OUT;
 use crate::guard::handle;
@@ -64,7 +64,7 @@ const MEANINGS: [Meaning; 15] = [
         "USAGE",
         "an option, an argument or a variable cannot be understood, or contradicts another; another participant has our --id",
     ),
-    row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout"),
+    row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout, or else --wait"),
     row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
@@ -135,9 +135,7 @@ pub const fn not_executed(error: Errno) -> Status {
 pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
     match reason {
         ExitReason::BadTiming(_)
-        | ExitReason::Disagreement
         | ExitReason::IdTaken
-        | ExitReason::Forbidden(_)
         | ExitReason::GuardGone => true,
         ExitReason::CommandEnded(_)
         | ExitReason::StopRequested(_)
@@ -146,6 +144,9 @@ pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
         | ExitReason::TooLate
         | ExitReason::Duplicate
         | ExitReason::LeadershipLost
+        // Lines before have said all: what is refused, or which option of which host.
+        | ExitReason::Forbidden(_)
+        | ExitReason::Disagreement
         | ExitReason::StoodStill
         | ExitReason::Unreachable => false,
     }
@@ -157,14 +158,14 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::CommandEnded(child) => words::ending(child),
         ExitReason::StopRequested(None) => "we were asked to stop, and no command was running".into(),
         ExitReason::StopRequested(Some(child)) => format!("we were asked to stop; {}", words::ending(child)),
-        ExitReason::NotElected => "not elected within --wait".into(),
+        ExitReason::NotElected => words::reason(Why::WaitOver).into(),
         ExitReason::TimedOut => "the command took longer than --timeout".into(),
         ExitReason::TooLate => "not elected within --start-deadline; this run is skipped".into(),
         ExitReason::Duplicate => "another host's run counts for this one; nothing was run".into(),
         ExitReason::LeadershipLost => {
             "leadership was lost, with --on-loss exit or in a job that runs at most once".into()
         }
-        ExitReason::Unreachable => "the ensemble was not reached within --connect-timeout".into(),
+        ExitReason::Unreachable => "the ensemble was not reached in time (--connect-timeout, or else --wait)".into(),
         ExitReason::Forbidden(grounds) => words::grounds(grounds).into(),
         ExitReason::BadTiming(error) => {
             format!("the timings do not fit the session timeout that the ensemble granted: {}", words::misfit(&error))

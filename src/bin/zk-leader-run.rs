@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
-use zk_leader_run::cli::{EarlyExit, Stream};
+use zk_leader_run::cli::{EarlyExit, Stream, pages};
 use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
@@ -19,6 +19,9 @@ use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outco
 use zk_leader_run::{dry_run, supervisor, takeover, wiring};
 
 fn main() -> ExitCode {
+    if let Some(page) = pages::RUN.asked_for(std::env::args_os().skip(1)) {
+        return page.print();
+    }
     let (start, arguments) = wiring::start();
     let config = match load::load(arguments, &ProcessEnvironment::of_this_process()) {
         Ok(config) => config,

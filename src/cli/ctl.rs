@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use super::options::AccessOptions;
 
@@ -268,12 +268,36 @@ pub struct Root {
 }
 
 const AFTER_HELP: &str = "\
-Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; to status and token-check
-that is an answer that is not known (2).
+Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; to status and
+token-check that is an answer that is not known (2).
 
-`zk-leaderctl COMMAND --help` tells more about one command.";
+`zk-leaderctl COMMAND --help` tells more about one command. `zk-leaderctl man` prints the manual
+page, `zk-leaderctl completions SHELL` what bash, fish or zsh needs to complete the options.";
+
+const AFTER_HELP_OF_VERB: &str = "\
+The common options (--connect, --path, --output, --json, --auth-file, --tls and others) may stand
+here, too; `zk-leaderctl --help` tells about them.";
 
 /// The command line's grammar with its help.
 pub fn command() -> clap::Command {
     CtlOptions::command().after_help(AFTER_HELP)
+}
+
+/// The same for people who ask: the help of a subcommand is about its own options.
+pub fn with_own_help() -> clap::Command {
+    let command = command();
+    let is_common = |argument: &&Arg| argument.is_global_set() && !matches!(argument.get_action(), ArgAction::Help);
+    let common: Vec<_> =
+        command.get_arguments().filter(is_common).map(|argument| argument.clone().hide(true)).collect();
+    command.mut_subcommands(|verb| verb.args(&common).after_help(AFTER_HELP_OF_VERB))
+}
+
+/// Each subcommand with what it does, a line for each, after a line break.
+pub fn verbs() -> String {
+    let mut lines = String::new();
+    for verb in command().get_subcommands() {
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        lines.extend(["\n  ", verb.get_name(), &" ".repeat(12_usize.saturating_sub(verb.get_name().len())), &about]);
+    }
+    lines
 }

@@ -23,6 +23,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
@@ -53,15 +54,26 @@ struct Answer {
 struct CommandError {
     sentence: String,
     status: u8,
+    /// For programs: stable, to be matched on.
+    word: &'static str,
 }
 
 impl CommandError {
     fn not_known(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), status: NOT_KNOWN }
+        Self { sentence: sentence.into(), status: NOT_KNOWN, word: "not-known" }
     }
 
     fn usage(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), status: Status::Usage.code() }
+        Self { sentence: sentence.into(), status: Status::Usage.code(), word: "usage" }
+    }
+
+    fn called(self, word: &'static str) -> Self {
+        Self { word, ..self }
+    }
+
+    /// One object in place of the answer that a program expects.
+    fn json(&self) -> String {
+        format!("{}\n", json!({ "v": 1, "state": "unknown", "reason": self.word, "why": self.sentence }))
     }
 
     /// For a question with the answers yes (0) and no (1), a refusal is "not known" (2).
@@ -78,10 +90,14 @@ impl CommandError {
 impl From<AdminError> for CommandError {
     fn from(failure: AdminError) -> Self {
         match failure {
-            AdminError::Unreachable(why) => Self::not_known(format!("cannot reach ZooKeeper: {why}")),
-            AdminError::Forbidden(why) => {
-                Self { sentence: format!("ZooKeeper refuses it: {why}"), status: Status::NoPermission.code() }
+            AdminError::Unreachable(why) => {
+                Self::not_known(format!("cannot reach ZooKeeper: {why}")).called("unreachable")
             }
+            AdminError::Forbidden(why) => Self {
+                sentence: format!("ZooKeeper refuses it: {why}"),
+                status: Status::NoPermission.code(),
+                word: "forbidden",
+            },
             AdminError::Unknown(why) => Self::not_known(format!("the ensemble gave no answer ({why}); try again")),
         }
     }
@@ -113,7 +129,8 @@ impl<'a> CommandContext<'a> {
             [] => Err(CommandError::not_known(format!(
                 "there is no election below {root}{}; say where with --path, or is it another ensemble?",
                 self.in_chroot()
-            ))),
+            ))
+            .called("no-election")),
             several => {
                 let names: Vec<_> = several.iter().map(|name| quoted(name)).collect();
                 Err(CommandError::usage(format!("there are several elections; name one of them: {}", names.join(", "))))
@@ -135,6 +152,7 @@ impl<'a> CommandContext<'a> {
             "there is no election at {base}{}; {PROGRAM} list shows those that there are",
             self.in_chroot()
         ))
+        .called("no-election")
     }
 
     fn in_chroot(&self) -> String {
@@ -156,8 +174,11 @@ pub fn run(asked: &Asked) -> ExitCode {
     };
     let stop = match outcome {
         Ok(Answer { text, status }) => EarlyExit { text, stream: Stream::Stdout, status },
-        Err(CommandError { sentence, status }) => {
-            EarlyExit { text: format!("{PROGRAM}: {sentence}\n"), stream: Stream::Stderr, status }
+        Err(error) => {
+            if asked.format == OutputFormat::Json {
+                EarlyExit { text: error.json(), stream: Stream::Stdout, status: error.status }.print();
+            }
+            EarlyExit { text: format!("{PROGRAM}: {}\n", error.sentence), stream: Stream::Stderr, status: error.status }
         }
     };
     stop.print()
@@ -167,7 +188,7 @@ pub fn run(asked: &Asked) -> ExitCode {
 pub async fn ask(asked: &Asked) -> (u8, String) {
     match answer(asked).await.map_err(|error| error.for_question(&asked.question)) {
         Ok(Answer { text, status }) => (status, text),
-        Err(CommandError { sentence, status }) => (status, sentence),
+        Err(CommandError { sentence, status, .. }) => (status, sentence),
     }
 }
 
@@ -213,7 +234,7 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
             let is_late = began.until(clock::now().lease) >= asked.limit;
             let within = if is_late { format!(" within {}", words::length(asked.limit)) } else { String::new() };
             let remedy = "check --connect and the network, or raise --connect-timeout";
-            CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}"))
+            CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}")).called("unreachable")
         }
         other => other.into(),
     })

@@ -4,6 +4,8 @@
 //!
 //! Never: "nobody leads" where that is not known.
 
+use std::fmt;
+
 use crate::zookeeper::admin::view::{Candidate, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
 use crate::zookeeper::schema::member::Member;
@@ -30,10 +32,58 @@ pub(super) enum SlotState {
         since: i64,
     },
     Nobody {
-        why: String,
+        why: WhyNobody,
     },
     /// The record cannot be read.
     Unknown,
+}
+
+/// Why no host leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum WhyNobody {
+    Disabled {
+        by: String,
+    },
+    /// The lease is free, and no host is in line: all are gone, or may not be elected.
+    NoneInLine {
+        members: usize,
+    },
+    /// The lease is free, and the first in line may take it.
+    Free,
+    RecordLost,
+    /// This holder is gone.
+    LeaseRunsOut {
+        id: String,
+    },
+}
+
+impl WhyNobody {
+    /// For programs: stable, to be matched on.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Disabled { .. } => "disabled",
+            Self::NoneInLine { members: 0 } => "no-contender",
+            Self::NoneInLine { .. } => "none-eligible",
+            Self::Free => "free",
+            Self::RecordLost => "record-lost",
+            Self::LeaseRunsOut { .. } => "lease-runs-out",
+        }
+    }
+}
+
+impl fmt::Display for WhyNobody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disabled { by } => write!(f, "the lease is free, and {by} disabled the election"),
+            Self::NoneInLine { members: 0 } => f.write_str("the lease is free, and no host takes part"),
+            Self::NoneInLine { .. } => {
+                f.write_str("the lease is free, and no host may be elected (the reasons are below)")
+            }
+            Self::Free => f.write_str("the lease is free"),
+            Self::RecordLost => f.write_str("the record was lost, and its unknown holder's lease must run out"),
+            Self::LeaseRunsOut { id } => write!(f, "{id} is gone, and its lease must run out"),
+        }
+    }
 }
 
 /// One contender: in line, or known only as a member.
@@ -56,12 +106,10 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
         return SlotState::Foreign { id };
     }
     if !lease.is_held() {
-        return SlotState::Nobody { why: "the lease is free".to_owned() };
+        return SlotState::Nobody { why: why_free(election) };
     }
     let Some(holder) = lease.holder.clone().filter(|holder| !holder.id.is_empty()) else {
-        return SlotState::Nobody {
-            why: "the record was lost, and its unknown holder's lease must run out".to_owned(),
-        };
+        return SlotState::Nobody { why: WhyNobody::RecordLost };
     };
     if let Some(since) = slot.overdue_since {
         return SlotState::Overdue { holder, since };
@@ -74,7 +122,15 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
         Some(member) if member.role == "leader" => SlotState::Led { holder, phase: member.phase.clone() },
         // Not written yet, or by a version that writes none.
         _ if in_line => SlotState::Led { holder, phase: "leading".to_owned() },
-        _ => SlotState::Nobody { why: format!("{} is gone, and its lease must run out", holder.id) },
+        _ => SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id: holder.id } },
+    }
+}
+
+fn why_free(election: &ElectionView) -> WhyNobody {
+    match &election.orders.disabled {
+        Some(order) => WhyNobody::Disabled { by: order.by.clone() },
+        None if election.line.is_empty() => WhyNobody::NoneInLine { members: election.members.len() },
+        None => WhyNobody::Free,
     }
 }
 
@@ -131,7 +187,8 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
 pub(super) fn phase(member: &Member, leads: bool) -> &str {
     match (leads, member.role.as_str()) {
         (true, "follower") => "leading",
-        (false, "leader") => "following",
+        // Whoever still stops has a command, even if another one leads by now.
+        (false, "leader") if member.phase != "stopping" => "following",
         _ => &member.phase,
     }
 }

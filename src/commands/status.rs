@@ -121,7 +121,10 @@ fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &
 fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
     let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| lease.guarantee.as_deref() == Some("at-most-one"));
     let command = if is_dead { "not leading" } else { "its command may still run" };
-    format!("nobody: the lease of {} is overdue by {age}, {command}", holder.id)
+    format!(
+        "nobody: the lease of {0} is overdue by {age}, {command}; {0} is cut off, hung or gone: see its log",
+        holder.id
+    )
 }
 
 fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
@@ -133,8 +136,10 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     }
     if let Some(order) = &election.orders.disabled {
         let given = order.since.unwrap_or(written);
-        let length = order.lasts().map_or_else(String::new, |length| format!(" for {}", words::length(length)));
-        let text = format!("by {}{length}, {} ago: {}", order.by, output.age(given), order.reason);
+        let end =
+            order.ends_at().map_or_else(|| "until further notice".to_owned(), |end| format!("until {}", moment(end)));
+        let (age, remedy) = (output.age(given), "zk-leaderctl enable ends it");
+        let text = format!("by {} {age} ago, {end}: {}; {remedy}", order.by, order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
     let members = || election.members.values().map(|(member, _)| member);
@@ -237,7 +242,8 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
     json!({
         "slot": slot.name,
         "state": word,
-        "why": why,
+        "why": why.map(ToString::to_string),
+        "reason": why.map(slot_state::WhyNobody::word),
         "leader": match state {
             SlotState::Foreign { id } => Some(json!({ "id": id, "host": null, "pid": null, "phase": "foreign" })),
             _ => leader.map(|(holder, phase)| json!({

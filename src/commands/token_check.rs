@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
+use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::SlotView;
@@ -57,7 +57,7 @@ async fn check(context: &CommandContext<'_>, token: i64) -> Result<(bool, i64), 
     if newest > 0 {
         return Ok((false, newest));
     }
-    Err(CommandError { sentence: "the terms change faster than they can be read; try again".into(), status: NOT_KNOWN })
+    Err(CommandError::not_known("the terms change faster than they can be read; try again"))
 }
 
 /// With several slots, each has a newest token of its own.

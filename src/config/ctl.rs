@@ -98,7 +98,7 @@ pub fn load(
     arguments: impl IntoIterator<Item = OsString>,
     process_environment: &ProcessEnvironment,
 ) -> Result<Asked, EarlyExit> {
-    let matches = ctl::command().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let matches = ctl::with_own_help().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error))?;
     let asked = match &typed.command {
         Verb::Lease { file, at_least } => {
@@ -335,12 +335,9 @@ fn refused(error: &ConfigError) -> EarlyExit {
 fn stop(error: &clap::Error) -> EarlyExit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            refused(&ConfigError::usage(
-                "COMMAND",
-                "no command; write one of status, list, history, handover, disable, enable, drain, undrain, token-check, put, lease, doctor, or --help",
-            ))
-        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(
+            &ConfigError::usage("COMMAND", format_args!("no command; write one of these, or --help:{}", ctl::verbs())),
+        ),
         _ => refused(&parser_errors::error_of(error, PROGRAM)),
     }
 }

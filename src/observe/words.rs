@@ -83,17 +83,23 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TookOver => "first in line; waiting for the previous leader's lease to run out",
         Why::Confirming => "first in line; a second write to ZooKeeper must confirm it",
         Why::Elected => "elected",
-        Why::ContactLost => "contact with ZooKeeper is lost",
+        Why::ContactLost => {
+            "contact with ZooKeeper is lost; unless it is back before, the command is dead when the lease ends"
+        }
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
-        Why::GraceOver => "contact was lost for longer than --grace",
-        Why::LeaseEnding => "no renewal was acknowledged in time, and the lease is running out",
+        Why::GraceOver => "contact with ZooKeeper was lost for longer than --grace; the command is stopped",
+        Why::LeaseEnding => {
+            "no renewal was acknowledged in time; the command is stopped, and killed when the lease ends"
+        }
         Why::Deposed => "another host holds the lease record",
         Why::CandidateGone => "our candidate znode is gone: an operator deleted it, or its session ended",
         Why::SessionOver => "the ZooKeeper session ended",
-        Why::Stuck => "processes survive SIGKILL; the lease is left to run out",
+        Why::Stuck => "processes survive SIGKILL; the lease is not released, and runs out",
         Why::WaitSpared => "the previous leader's command has ended, and its lease is free",
         Why::ClockJumped => "the host was suspended, so the lease is no longer valid",
-        Why::StopRequested => "a stop was requested",
+        Why::StopRequested => {
+            "a signal asks us to stop; the command has --stop-timeout for it, and a second signal kills it at once"
+        }
         Why::CommandEnded => "the command ended by itself",
         Why::Restarting => "the command ended and will be restarted",
         Why::Restarted => "the command is restarted",
@@ -103,13 +109,13 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Duplicate => "another run counts for this scheduled time",
         Why::FenceFailed => "the previous leader could not be fenced",
         Why::BeforeStartFailed => "the command of --before-start failed or took too long; another host may lead",
-        Why::Unhealthy => "the health command reports that this host is unhealthy",
+        Why::Unhealthy => "the health command reports that this host is unhealthy; another host may lead",
         Why::Revoked => "another contender asked for the lock (__REVOKE__)",
         Why::HandingOver => "a handover was requested",
         Why::Drained => "an operator drains this host",
         Why::Ineligible => "the eligibility command reports that this host may not lead",
         Why::StandingBack => "this host resigned a short while ago; another host may lead",
-        Why::Disabled => "an operator disabled the election",
+        Why::Disabled => "an operator disabled the election; zk-leaderctl enable ends that",
         Why::EligibleAgain => "eligible again",
         Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
@@ -119,10 +125,12 @@ pub const fn reason(why: Why) -> &'static str {
         Why::ReleaseUnconfirmed => {
             "could not tell ZooKeeper that the command stopped; the next leader waits until the lease runs out"
         }
-        Why::WaitOver => "not elected within --wait",
-        Why::Unreachable => "ZooKeeper was not reached within --connect-timeout",
+        Why::WaitOver => "not elected within --wait; zk-leaderctl status tells who leads",
+        Why::Unreachable => "ZooKeeper was not reached in time (--connect-timeout, or else --wait)",
         Why::Forbidden(grounds) => self::grounds(grounds),
-        Why::Misconfigured => "the settings do not fit the ensemble or the other contenders",
+        Why::Misconfigured => {
+            "the settings do not fit the ensemble or the other contenders (the line before or after this one says which)"
+        }
     }
 }
 

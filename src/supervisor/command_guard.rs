@@ -16,7 +16,12 @@ pub(super) struct CommandGuard {
     state: State,
     /// The guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<i32>,
+    /// How often survivors of SIGKILL were reported; the guard does it every five seconds.
+    stuck_reports: u32,
 }
+
+/// Once a minute.
+const STUCK_REPORTS_PER_LINE: u32 = 12;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -28,7 +33,7 @@ enum State {
 
 impl CommandGuard {
     pub fn new(guard: Guard, spared: &[i32]) -> Self {
-        Self { guard, state: State::Alive, spared: spared.to_vec() }
+        Self { guard, state: State::Alive, spared: spared.to_vec(), stuck_reports: 0 }
     }
 
     /// Does not wait.
@@ -72,13 +77,29 @@ impl CommandGuard {
             }
             State::Alive => {
                 if let Some(report) = self.guard.recv().await {
-                    log_report(report);
+                    self.log(report);
                     Event::Guard(report)
                 } else {
                     self.state = State::Gone;
                     Event::GuardGone
                 }
             }
+        }
+    }
+
+    fn log(&mut self, report: Report) {
+        match report {
+            Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
+            Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
+            Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
+            Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
+            Report::Stuck { survivors, .. } => {
+                if self.stuck_reports % STUCK_REPORTS_PER_LINE == 0 {
+                    log_stuck(survivors);
+                }
+                self.stuck_reports = self.stuck_reports.wrapping_add(1);
+            }
+            Report::TreeEnded { cause, .. } => tracing::debug!(?cause, "Tree ended"),
         }
     }
 
@@ -96,18 +117,11 @@ fn unless_gone(error: io::Error) -> io::Result<()> {
     }
 }
 
-fn log_report(report: Report) {
-    match report {
-        Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
-        Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
-        Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
-        Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
-        Report::Stuck { survivors, .. } => {
-            tracing::error!(
-                survivors,
-                "Processes survive SIGKILL (uninterruptible sleep?); the lease is left to run out, and is not released"
-            );
-        }
-        Report::TreeEnded { cause, .. } => tracing::debug!(?cause, "Tree ended"),
-    }
+fn log_stuck(survivors: u32) {
+    tracing::error!(
+        survivors,
+        why = "stuck",
+        "Processes of the command survive SIGKILL (in uninterruptible sleep?), so the lease is not released; when it has run \
+         out, another host starts the command, and these may still write: fence or reboot this host"
+    );
 }

@@ -24,12 +24,13 @@ use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
-use crate::core::time::Now;
+use crate::core::time::{Now, Timestamp};
 use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
+use crate::observe::words;
 use crate::zookeeper::{self, Election};
 
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
@@ -44,6 +45,9 @@ use upgrade::{Plan, Upgrade, exchange};
 
 /// How long closing the session may take at the end; then it is left to expiry.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
+
+/// A loop that wakes up so much later than it should is worth a line.
+const STANDSTILL: Duration = Duration::from_secs(1);
 
 /// The observers of the election.
 #[derive(Debug)]
@@ -164,7 +168,8 @@ impl Supervisor {
                 return reason;
             }
             self.advance_upgrade(now);
-            let until_deadline = self.until_deadline(clock::now());
+            let slept = clock::now();
+            let until_deadline = self.until_deadline(slept);
             events.push(tokio::select! {
                 biased;
                 received = signals.next() => self.heed(received),
@@ -177,6 +182,9 @@ impl Supervisor {
                 () = self.publisher.liveness().asked() => Event::Ticked,
                 () = upgrade::next(&mut self.upgrade) => Event::Ticked,
             });
+            if let Some(deadline) = until_deadline {
+                report_standstill(slept.lease.after(deadline));
+            }
         }
     }
 
@@ -219,7 +227,7 @@ impl Supervisor {
     #[must_use]
     fn drive(&mut self, now: Now, event: Event) -> Option<ExitReason> {
         if event == Event::StopRequested && self.machine.snapshot().is_ending {
-            tracing::warn!("Stop requested again: killing all remaining processes");
+            tracing::warn!(why = "stop-again", "Stop requested again: killing all remaining processes of the command");
             self.stop_again = true;
         }
         let actions = self.machine.handle(now, event);
@@ -255,6 +263,7 @@ impl Supervisor {
         let stop = async { while !self.stop_again && signals.next().await != Received::Stop {} };
         let last_hooks = async {
             tokio::select! {
+                biased;
                 () = auxiliary.finish() => false,
                 () = stop => {
                     tracing::info!("Stop requested again: skipping the remaining hooks");
@@ -268,6 +277,19 @@ impl Supervisor {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
         }
+    }
+}
+
+/// The loop should have woken up at this time.
+fn report_standstill(due_at: Timestamp) {
+    let late = due_at.until(clock::now().lease);
+    if late >= STANDSTILL {
+        tracing::warn!(
+            stood_still_ms = words::millis(late),
+            why = "supervisor-stood-still",
+            "This process stood still (stopped, frozen, or starved of CPU); meanwhile its guard kept the \
+             deadlines of the command; look for what stopped it"
+        );
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Reporter {
     kill_at: Option<Timestamp>,
     /// When the last process of its command was dead, by the time of day: a stopped supervisor learns of it later.
     dead_since: Option<i64>,
+    /// Processes of its command survive SIGKILL.
+    is_stuck: bool,
 }
 
 /// The part that outlives an upgrade.
@@ -71,7 +73,15 @@ impl Reporter {
         }
         self.kill_at =
             snapshot.held_term.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
-        let status = member_status(snapshot, ineligibilities, self.status.since);
+        match event {
+            Event::Guard(Report::Stuck { .. }) => self.is_stuck = true,
+            Event::Guard(Report::TreeEnded { .. }) | Event::GuardGone => self.is_stuck = false,
+            _ => {}
+        }
+        let mut status = member_status(snapshot, ineligibilities, self.status.since);
+        if self.is_stuck {
+            status.why_not.insert(0, STUCK);
+        }
         if status != self.status {
             let since = if status.phase == self.status.phase { self.status.since } else { now };
             self.status = MemberStatus { since, ..status };
@@ -119,6 +129,8 @@ impl Reporter {
         Some(Term { until: Some(until), ended: Some(ended), ..term })
     }
 }
+
+const STUCK: &str = "processes of its command survive SIGKILL";
 
 fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i64) -> MemberStatus {
     let role = if snapshot.held_term.is_some() { "leader" } else { "follower" };

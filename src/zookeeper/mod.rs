@@ -303,7 +303,9 @@ fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, RequestEr
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
         Ok(Answer { event, .. }) => tracing::debug!(candidacy, ?request, ?event, "Request was answered"),
-        Err(RequestError::Forbidden(refusal)) => tracing::error!("Forbidden by ZooKeeper: {refusal}"),
+        Err(RequestError::Forbidden(refusal)) => {
+            tracing::error!(why = "forbidden", "Forbidden by ZooKeeper: {refusal}");
+        }
         Err(RequestError::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
         Err(RequestError::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }

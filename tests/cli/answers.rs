@@ -47,6 +47,48 @@ fn help_version_and_trial_are_answers_on_standard_output() {
 }
 
 #[test]
+fn man_and_completions_print_what_a_package_places() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (program, name) in
+        [(env!("CARGO_BIN_EXE_zk-leader-run"), "zk-leader-run"), (env!("CARGO_BIN_EXE_zk-leaderctl"), "zk-leaderctl")]
+    {
+        let printed = |words: &[&str], file: String| {
+            let output = Command::new(program).args(words).env_clear().output().unwrap();
+            let expected = std::fs::read(root.join(file)).unwrap();
+            assert!(output.status.success() && output.stdout == expected, "{name} {words:?}");
+        };
+        printed(&["man"], format!("docs/man/{name}.1"));
+        printed(&["completions", "bash"], format!("packaging/completions/{name}.bash"));
+        printed(&["completions", "fish"], format!("packaging/completions/{name}.fish"));
+        printed(&["completions", "zsh"], format!("packaging/completions/_{name}"));
+        let refused = Command::new(program).args(["completions", "tcsh"]).env_clear().output().unwrap();
+        assert_eq!(refused.status.code(), Some(64));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("\"tcsh\" is not a choice; write bash, fish or zsh"));
+    }
+}
+
+#[test]
+fn a_command_called_man_is_run_if_more_is_said() {
+    for typed in [&["--dry-run", "--", "man"][..], &["--dry-run", "man"], &["--dry-run", "completions", "bash"]] {
+        let said = String::from_utf8(run(typed, &[("PATH", "/nowhere")]).stderr).unwrap();
+        assert!(said.contains("was not found") || said.contains("not found"), "{typed:?}: {said}");
+    }
+}
+
+#[test]
+fn the_help_of_a_subcommand_is_about_its_own_options() {
+    let ctl = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_zk-leaderctl")).args(words).env_clear().output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let help = ctl(&["handover", "--help"]);
+    assert!(help.contains("--to <ID>") && help.contains("The common options (--connect"), "{help}");
+    assert!(!help.contains("--tls-any-name") && !help.contains("Access to ZooKeeper"), "{help}");
+    assert!(ctl(&["--help"]).contains("--tls-any-name"));
+    golden("tests/golden/ctl-help.txt", &[ctl(&["-h"]), ctl(&["handover", "-h"])].join("\n"));
+}
+
+#[test]
 fn a_trial_connects_to_nothing() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();

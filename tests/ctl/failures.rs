@@ -58,8 +58,7 @@ fn a_connection_that_goes_silent_between_two_answers_is_status_2() {
 
 #[test]
 fn mistakes_are_refused_with_their_remedy() {
-    let cases: [(&[&str], &[&str]); 12] = [
-        (&[], &["COMMAND", "status, list"]),
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["stauts"], &["stauts", "did you mean status?"]),
         (&["status", "--jsn"], &["--jsn", "--json"]),
         (&["status", "-o", "xml"], &["--output", "'xml'", "table, json or plain"]),
@@ -77,6 +76,16 @@ fn mistakes_are_refused_with_their_remedy() {
         assert_eq!((said.code, said.output.as_str()), (64, ""), "{words:?}: {said:?}");
         assert!(said.error.starts_with("zk-leaderctl: ") && said.error.lines().count() == 1, "{said:?}");
         assert!(parts.iter().all(|part| said.error.contains(part)), "{words:?}: {said:?}");
+    }
+}
+
+#[test]
+fn who_writes_no_command_is_shown_all_of_them() {
+    let said = ctl(&[]);
+    assert_eq!((said.code, said.output.as_str()), (64, ""), "{said:?}");
+    assert!(said.error.starts_with("zk-leaderctl: COMMAND: no command; write one of these"), "{said:?}");
+    for verb in ["status", "handover", "doctor"] {
+        assert!(said.error.lines().any(|line| line.starts_with(&format!("  {verb} "))), "{verb}: {said:?}");
     }
 }
 

@@ -17,7 +17,7 @@ fn shows(words: &[&str]) -> Terminal {
 const IN_PASSING: [&str; 4] = [" is stopping", " is releasing", " is following", " has released"];
 
 /// Times, ages, numbers and our names are made alike; columns close up.
-fn alike(screen: &str, election: &Election) -> String {
+pub fn alike(screen: &str, election: &Election) -> String {
     let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
     let mut text = String::new();
     for line in screen.replace(&format!("/zk-leader-run/{}", election.name), "/zk-leader-run/nightly").lines() {

@@ -1,15 +1,13 @@
 //! Where the servers are: by IPv6, and several behind one name.
 
-use std::net::{TcpListener, UdpSocket};
-use std::process::Command;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::net::TcpListener;
 
 use nix::sys::signal::Signal;
 
 use super::{election, server};
-use crate::support::addresses::{pass_on, two_silent_and};
+use crate::support::addresses::{pass_on, silent_name_server, two_silent_and};
 use crate::support::wait::AT_ONCE;
-use crate::support::{Election, Running, Subject, diary, wait};
+use crate::support::{Running, Subject, diary};
 
 #[test]
 fn an_ipv6_address_is_as_good_as_another() {
@@ -29,22 +27,6 @@ fn behind_one_name_a_silent_server_does_not_hide_the_others() {
     let (servers, wrapper) = two_silent_and("ensemble", server().server(0).address(), &election);
     let mut host = election.host_at(&servers, "a").command(&["true"]).spawn_inside(wrapper);
     assert_eq!(host.code(), 0, "{}", host.log());
-}
-
-/// A name server that takes questions and never answers, and what makes it the one that is asked. `getaddrinfo(3)` cannot be
-/// given up, and would wait for minutes with these options.
-fn silent_name_server(election: &Election) -> (UdpSocket, Command) {
-    static COUNT: AtomicU8 = AtomicU8::new(0);
-    let [high, low] = std::process::id().to_be_bytes()[2..] else { unreachable!() };
-    let address = format!("127.{}.{high}.{low}", 77 + COUNT.fetch_add(1, Ordering::SeqCst));
-    let silent = UdpSocket::bind((address.as_str(), 53)).expect("port 53 is for root only");
-    silent.set_read_timeout(Some(wait::LIMIT)).unwrap();
-    let config = election.diary.directory().join("resolv.conf");
-    std::fs::write(&config, format!("nameserver {address}\noptions timeout:30 attempts:5\n")).unwrap();
-    let mut wrapper = Command::new("unshare");
-    let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && exec "$@""#;
-    wrapper.args(["--mount", "sh", "-c", script]).arg(&config);
-    (silent, wrapper)
 }
 
 #[test]

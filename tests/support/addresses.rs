@@ -1,12 +1,13 @@
-//! Several servers behind one name, by an `/etc/hosts` of one's own.
+//! Several servers behind one name, by an `/etc/hosts` of one's own; a name server that is silent.
 
 use std::io::{Write as _, copy};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use super::Election;
 use super::ports::Port;
+use super::{Election, wait};
 
 /// Passes on what comes to `listener`, for as long as the test runs.
 pub fn pass_on(listener: TcpListener, to: SocketAddr) {
@@ -55,4 +56,20 @@ fn where_it_stands_for(name: &str, addresses: &[&str], election: &Election) -> C
     let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
     wrapper.args(["--mount", "sh", "-c", script]).arg(&hosts);
     wrapper
+}
+
+/// A name server that takes questions and never answers, and what makes it the one that is asked. `getaddrinfo(3)` cannot be
+/// given up, and would wait for minutes with these options.
+pub fn silent_name_server(election: &Election) -> (UdpSocket, Command) {
+    static COUNT: AtomicU8 = AtomicU8::new(0);
+    let [high, low] = std::process::id().to_be_bytes()[2..] else { unreachable!() };
+    let address = format!("127.{}.{high}.{low}", 77 + COUNT.fetch_add(1, Ordering::SeqCst));
+    let silent = UdpSocket::bind((address.as_str(), 53)).expect("port 53 is for root only");
+    silent.set_read_timeout(Some(wait::LIMIT)).unwrap();
+    let config = election.diary.directory().join("resolv.conf");
+    std::fs::write(&config, format!("nameserver {address}\noptions timeout:30 attempts:5\n")).unwrap();
+    let mut wrapper = Command::new("unshare");
+    let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && exec "$@""#;
+    wrapper.args(["--mount", "sh", "-c", script]).arg(&config);
+    (silent, wrapper)
 }

@@ -22,6 +22,7 @@ use self::journald::Journal;
 use super::console::Stderr;
 use super::words;
 use crate::core::action::{Transition, Why};
+use crate::core::guard_messages::Takeover;
 
 /// Starts the log of this process, of its panics too. A second start changes nothing.
 pub fn start(format: Format, level: LevelFilter, owner: Owner) {
@@ -84,11 +85,14 @@ pub fn transition(transition: &Transition) {
 }
 
 fn sentence(transition: &Transition) -> String {
-    let Transition { from, to, why, .. } = *transition;
+    let Transition { from, to, why, grant, .. } = *transition;
     let reason = match why {
         Why::StoodStill { length } => {
             let length = words::length(length);
             format!("this host stood still for {length}; the command was killed before its lease ended")
+        }
+        Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
+            "elected; the leader before did not release its lease, which has run out".to_owned()
         }
         why => words::reason(why).to_owned(),
     };
@@ -189,8 +193,8 @@ mod tests {
         let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED));
         assert_eq!(
             line,
-            "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost \
-             token=4294967301 lease_left=9.025s\n"
+            "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost; unless \
+             it is back before, the command is dead when the lease ends token=4294967301 lease_left=9.025s\n"
         );
     }
 
@@ -203,7 +207,7 @@ mod tests {
             object,
             serde_json::json!({
                 "time": "2026-11-20T03:00:00.123Z", "level": "warn",
-                "message": "leading -> paused: contact with ZooKeeper is lost",
+                "message": "leading -> paused: contact with ZooKeeper is lost; unless it is back before, the command is dead when the lease ends",
                 "from": "leading", "to": "paused", "why": "contact-lost",
                 "token": 4_294_967_301_i64, "lease_left_ms": 9025, "election": "job", "id": "h1:7",
             })
@@ -216,7 +220,8 @@ mod tests {
         assert_eq!(
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
-             MESSAGE=leading -> paused: contact with ZooKeeper is lost token=4294967301 lease_left=9.025s\n\
+             MESSAGE=leading -> paused: contact with ZooKeeper is lost; unless it is back before, the \
+             command is dead when the lease ends token=4294967301 lease_left=9.025s\n\
              ZK_LEADER_ELECTION=job\nZK_LEADER_ID=h1:7\nZK_LEADER_FROM=leading\nZK_LEADER_TO=paused\nZK_LEADER_WHY=contact-lost\nZK_LEADER_TOKEN=4294967301\n\
              ZK_LEADER_LEASE_LEFT_MS=9025\n"
         );

@@ -136,7 +136,10 @@ mod tests {
             (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45Z"),
             (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45Z"),
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
-            (known(&barred, survey(Some(2), None)), "2nd in line; an operator disabled the election"),
+            (
+                known(&barred, survey(Some(2), None)),
+                "2nd in line; an operator disabled the election; zk-leaderctl enable ends that",
+            ),
             (
                 known(&first, survey(Some(1), Some(db1()))),
                 "first in line; the lease of the leader before must run out first",

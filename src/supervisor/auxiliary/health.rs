@@ -77,8 +77,13 @@ impl HealthWatch {
         let changed = self.health.checked(clock::now().lease, outcome == Outcome::Succeeded);
         let failures = self.health.failures();
         match (changed, complaint(outcome, self.timeout)) {
-            (Some(true), _) => tracing::info!("Healthy: the health command succeeded"),
-            (Some(false), Some(why)) => tracing::warn!(failures, "Unhealthy: the health command failed: {why}"),
+            (Some(true), _) => {
+                tracing::info!(why = "healthy", "Healthy: the health command succeeded; this host may lead");
+            }
+            (Some(false), Some(why)) => {
+                let why_not = "this host does not lead until it succeeds";
+                tracing::warn!(failures, why = "unhealthy", "Unhealthy: the health command failed: {why}; {why_not}");
+            }
             // The first failure tells why this host does not contend.
             (_, Some(why)) if self.health.is_healthy() || failures == 1 => {
                 tracing::warn!(failures, "The health command failed: {why}");

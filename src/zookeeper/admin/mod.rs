@@ -4,6 +4,7 @@
 pub mod view;
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::zookeeper::client::acl::{Acl, Entry};
+use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connect::{Access, Pace};
 use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
@@ -102,6 +104,12 @@ enum Before {
     There(Option<i32>),
 }
 
+/// Who may have been silent.
+fn silence(servers: &str) -> &'static str {
+    let has_names = servers.split(',').any(|server| Address::of(server).host.parse::<IpAddr>().is_err());
+    if has_names { "no answer in time, from a server or a name server" } else { "no answer in time" }
+}
+
 /// An open session.
 #[derive(Debug)]
 pub struct AdminClient {
@@ -124,7 +132,7 @@ impl AdminClient {
         let client = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(AdminError::Unreachable("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(AdminError::Unreachable(format!("{servers}: no answer in time"))),
+            Err(_) => return Err(AdminError::Unreachable(format!("{servers}: {}", silence(servers)))),
         };
         let client = match client {
             Ok(client) => client,

@@ -20,8 +20,9 @@ pub(crate) async fn create_ancestors(
         let created = client.create(step, &[], &acl.ancestor()).await;
         if created.is_ok() && step == chroot {
             tracing::warn!(
+                why = "chroot-created",
                 "the chroot {chroot} did not exist and was created; if that is a typing mistake, other hosts use another \
-                 chroot and elect a leader of their own"
+                 chroot and elect a leader of their own: correct --connect of this host"
             );
         }
         let created = match created {

@@ -27,11 +27,19 @@ impl Outage {
     /// An attempt failed. `is_final`: the servers refuse us, and another attempt would not help.
     pub fn report(&mut self, now: Timestamp, reason: String, is_final: bool) {
         match self.due(now, reason) {
-            Some(Due::Reason) if is_final => tracing::error!("Cannot connect to ZooKeeper: {}", self.reason),
-            Some(Due::Reason) => tracing::warn!("Cannot reach ZooKeeper: {}; retrying", self.reason),
+            Some(Due::Reason) if is_final => {
+                tracing::error!(why = "refused", "Cannot connect to ZooKeeper: {}", self.reason);
+            }
+            Some(Due::Reason) => {
+                tracing::warn!(
+                    why = "unreachable",
+                    "Cannot reach ZooKeeper: {}; retrying (are the servers up, and is --connect right?)",
+                    self.reason
+                );
+            }
             Some(Due::Still(length)) => {
                 let length = humantime::format_duration(length);
-                tracing::warn!("Without ZooKeeper for {length}: {}; retrying", self.reason);
+                tracing::warn!(why = "unreachable", "Without ZooKeeper for {length}: {}; retrying", self.reason);
             }
             None => tracing::debug!(reason = self.reason, "Ensemble was not reached again"),
         }

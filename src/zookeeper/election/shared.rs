@@ -245,7 +245,11 @@ impl Shared {
     pub fn report_disagreement(&self, disagreement: &str) {
         if !self.disagreement_reported.swap(true, Ordering::Relaxed) {
             let path = &self.paths.base;
-            tracing::error!(path, "Contenders disagree: {disagreement}");
+            tracing::error!(
+                path,
+                why = "disagreement",
+                "Contenders disagree: {disagreement}; give every host of this election the same, or this one another --name"
+            );
         }
     }
 

@@ -87,15 +87,15 @@ impl Publisher {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let id = |orders: &OrdersJson| orders.disabled.as_ref().map(|order| order.order.clone());
         match &orders.disabled {
-            Some(order) if id(&told) != id(orders) => tracing::warn!("{}", order.said()),
+            Some(order) if id(&told) != id(orders) => tracing::warn!(why = "disabled", "{}", order.said()),
             None if told.disabled.is_some() => {
-                tracing::info!("Enabled again: no operator disables the election any more");
+                tracing::info!(why = "enabled", "Enabled again: no operator disables the election any more");
             }
             _ => {}
         }
         let id = |orders: &OrdersJson| orders.handover.as_ref().map(|order| order.order.clone());
         if let Some(order) = orders.handover.as_ref().filter(|_| id(&told) != id(orders)) {
-            tracing::info!("{}", order.said());
+            tracing::info!(why = "handover", "{}", order.said());
         }
         told.clone_from(orders);
     }

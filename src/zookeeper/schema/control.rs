@@ -73,7 +73,10 @@ impl Disabled {
     pub fn said(&self) -> String {
         let length =
             self.lasts().map_or_else(|| " until further notice".to_owned(), |length| format!(" for {}", span(length)));
-        format!("Disabled by {}{length}: {:?}", self.by, self.reason)
+        format!(
+            "Disabled by {}{length}: {:?}; no host runs the command meanwhile; zk-leaderctl enable ends it",
+            self.by, self.reason
+        )
     }
 
     /// By `ZooKeeper`'s clock; `None`: it has no limit, or its start is not known.

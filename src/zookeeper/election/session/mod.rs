@@ -251,7 +251,7 @@ fn lose(shared: &Shared, session: SessionNumber) {
 /// diagnosis must not delay the next attempt. A server that was away at first may refuse us later.
 async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
-        tracing::error!(servers = shared.settings.servers, "No session: {}", Refusal::Credentials);
+        tracing::error!(servers = shared.settings.servers, why = "refused", "No session: {}", Refusal::Credentials);
         return shared.tell(Event::Rejected { session, grounds: Grounds::Credentials });
     }
     if shared.was_reached() {
