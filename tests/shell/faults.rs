@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::task::yield_now;
 
+use crate::guard::Body;
 use crate::host::Running;
 use crate::memory::network::{Direction, Network};
 use crate::memory::{Ensemble, SessionId, Time};
@@ -29,6 +30,11 @@ impl World {
                 });
                 None
             }
+            Fault::Stranger { length } => {
+                let world = Rc::clone(self);
+                let standing = tokio::task::spawn_local(async move { world.stand_in_line().await });
+                Some((length, Box::new(move |_| standing.abort())))
+            }
             Fault::Operator(act) => {
                 let world = Rc::clone(self);
                 let acting = tokio::task::spawn_local(async move { world.act(act).await });
@@ -36,7 +42,7 @@ impl World {
             }
             Fault::Sigterm { host }
             | Fault::Crash { host }
-            | Fault::GuardDies { host }
+            | Fault::GuardDies { host, .. }
             | Fault::BothDie { host }
             | Fault::PowerLoss { host }
             | Fault::SupervisorStops { host, .. }
@@ -56,21 +62,22 @@ impl World {
         match *fault {
             Fault::Sigterm { host } => self.terminate(host),
             Fault::Crash { .. } => running.crash(),
-            Fault::GuardDies { .. } => running.guard.kill(),
+            Fault::GuardDies { guard, .. } => running.guards[guard % running.guards.len()].kill(),
             Fault::BothDie { .. } => {
-                running.guard.kill();
+                running.guards.iter().for_each(Body::kill);
                 running.crash();
             }
             Fault::PowerLoss { host } => return Some(self.lose_power(host, running)),
             Fault::SupervisorStops { length, .. } => return Some(self.stop(length, running, &[&running.process])),
-            Fault::GuardStops { length, .. } => return Some(self.stop(length, running, &[&running.guard.process])),
-            Fault::BothStop { length, .. } => {
-                return Some(self.stop(length, running, &[&running.process, &running.guard.process]));
+            Fault::GuardStops { length, guard, .. } => {
+                let guard = &running.guards[guard % running.guards.len()];
+                return Some(self.stop(length, running, &[&guard.process]));
             }
+            Fault::BothStop { length, .. } => return Some(self.stop(length, running, &running.processes())),
             Fault::HostStops { host, length } => return Some(self.stand_still(host, length, running, false)),
             Fault::Suspend { host, length } => return Some(self.stand_still(host, length, running, true)),
             Fault::Unkillable { length, .. } => {
-                running.guard.hold_in_the_kernel(length);
+                running.guards.iter().for_each(|guard| guard.hold_in_the_kernel(length));
                 running.delay(&self.oracle, length);
             }
             _ => {}
@@ -108,7 +115,7 @@ impl World {
         let clock = Arc::clone(&running.process.clock);
         let since = clock.now().lease;
         self.oracle.set_still(host, true);
-        let (_, go_on) = self.stop(length, running, &[&running.process, &running.guard.process]);
+        let (_, go_on) = self.stop(length, running, &running.processes());
         let undo: Undo = Box::new(move |world| {
             if is_suspend {
                 clock.was_suspended(since.until(clock.now().lease));

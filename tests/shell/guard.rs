@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
-use zk_leader_run::core::guard_messages::{ChildStatus, Grant, Order, Report};
+use zk_leader_run::core::guard_messages::{ChildStatus, Grant, Order, Report, Slot};
 use zk_leader_run::guard::briefing::AuxiliaryCommand;
 use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input, Policy};
 use zk_leader_run::supervisor::guard_interface::{Pending, Simulated};
@@ -36,8 +36,22 @@ pub struct Temper {
     pub starts_slowly: u64,
 }
 
+/// What a guard runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Part {
+    Command,
+    /// Its tree may not live beside another, and not without the lease.
+    BeforeStart,
+    AfterStop,
+    /// A hook or a check, which may live at any time.
+    Aside,
+}
+
 /// What a guard is started with.
 pub struct Plan {
+    pub part: Part,
+    /// How long one run of a step may take.
+    pub most: Duration,
     pub oracle: Arc<Oracle>,
     pub process: Arc<Process>,
     pub temper: Temper,
@@ -54,6 +68,8 @@ pub struct Plan {
 /// What the kernel and the sentinel know of a guard and its tree.
 pub struct Body {
     pub process: Arc<Process>,
+    pub part: Part,
+    most: Duration,
     oracle: Arc<Oracle>,
     rng: Mutex<Rng>,
     state: Mutex<State>,
@@ -81,8 +97,8 @@ impl Body {
         self.state.lock().expect("no panic under the lock")
     }
 
-    fn instance(&self) -> Instance {
-        self.process.instance
+    fn key(&self) -> (Instance, Part) {
+        (self.process.instance, self.part)
     }
 
     /// SIGKILL to the guard. The sentinel ends what it leaves.
@@ -111,7 +127,7 @@ impl Body {
         if state.lives {
             state.undying_until = Some(Instant::now() + length);
             drop(state);
-            self.oracle.set_unkillable(self.instance(), time::elapsed() + length);
+            self.oracle.set_unkillable(self.key(), time::elapsed() + length);
         }
     }
 
@@ -144,7 +160,7 @@ impl Body {
         let mut state = self.state();
         (state.lives, state.is_killed, state.undying_until) = (false, false, None);
         drop(state);
-        self.oracle.gone(self.instance());
+        self.oracle.gone(self.key());
         self.tree_ended.send_replace(());
     }
 
@@ -184,16 +200,18 @@ pub struct Guard {
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "guard of {}", self.body.instance())
+        write!(f, "guard of {:?}", self.body.key())
     }
 }
 
 impl Guard {
     pub fn start(plan: Plan) -> (Self, Arc<Body>) {
         let ((orders, ordered), (told, reports)) = (unbounded_channel(), unbounded_channel());
-        let Plan { oracle, process, temper, lease, once, kernel_rate, mut rng, release } = plan;
+        let Plan { part, most, oracle, process, temper, lease, once, kernel_rate, mut rng, release } = plan;
         let body = Arc::new(Body {
             process: Arc::clone(&process),
+            part,
+            most,
             oracle,
             rng: Mutex::new(Rng::new(process.instance, rng.below(u64::from(u32::MAX)))),
             state: Mutex::default(),
@@ -226,8 +244,14 @@ impl Simulated for Guard {
     }
 
     fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
-        let AuxiliaryCommand { run, deadlines, .. } = *command;
-        self.send(&Order::Start { run, deadlines, grant: Grant::default() })
+        let AuxiliaryCommand { run, deadlines, ref briefing } = *command;
+        let number = |name: &str| {
+            let variables = briefing.variables.iter().filter_map(|variable| variable.to_str().ok());
+            variables.filter_map(|variable| variable.strip_prefix(name)).find_map(|value| value.parse::<i64>().ok())
+        };
+        let token = number("ZK_LEADER_TOKEN=").unwrap_or_default();
+        let slot = Slot(number("ZK_LEADER_SLOT=").and_then(|slot| slot.try_into().ok()).unwrap_or_default());
+        self.send(&Order::Start { run, deadlines, grant: Grant { token, slot, ..Grant::default() } })
     }
 
     fn kill(&self) {
@@ -334,7 +358,7 @@ impl Hand {
     fn play(&mut self, policy: &mut Policy, input: Input) -> bool {
         let now = self.body.process.clock.now().lease;
         if let Input::Ordered(Order::Extend { deadlines, .. }) = input {
-            self.body.oracle.extended(self.body.instance(), now, deadlines);
+            self.body.oracle.extended(self.body.key(), now, deadlines);
         }
         for step in policy.handle(now, input) {
             match step {
@@ -352,7 +376,7 @@ impl Hand {
                     self.told.send(report).ok();
                 }
                 GuardAction::Quit { release } => {
-                    if let Some(grant) = &release {
+                    if let Some(grant) = release.iter().find(|_| self.body.part == Part::Command) {
                         (self.release)(grant);
                     }
                     return true;
@@ -365,20 +389,39 @@ impl Hand {
     fn spawn(&mut self, input: Input, grant: &Grant) {
         let Input::Ordered(Order::Start { deadlines, .. }) = input else { return };
         let (host, clock) = (self.body.process.host, Arc::clone(&self.body.process.clock));
-        let tree = Tree::new(host, clock, grant, deadlines.kill_at, self.body.slack);
+        let mut tree = Tree::new(host, clock, grant, deadlines.kill_at, self.body.slack);
+        tree.may_last(self.body.most);
         {
             let mut state = self.body.state();
             (state.lives, state.trees) = (true, state.trees + 1);
         }
         self.is_command_alive = true;
-        self.body.oracle.spawned(self.body.instance(), tree);
-        self.body.once.iter().for_each(|key| self.body.oracle.run_once(self.body.instance(), key));
+        if self.body.part != Part::Aside {
+            self.body.oracle.spawned(self.body.key(), tree);
+        }
+        self.body.once.iter().for_each(|key| self.body.oracle.run_once(self.body.process.instance, key));
         self.is_stubborn = self.rng.chance(self.temper.ignores_stop);
         let is_slow = self.rng.chance(self.temper.starts_slowly);
         self.soon(if is_slow { 3_000 } else { 2 }, Input::Executed { pid: 1_000 });
+        if self.body.part == Part::Command { self.live_on() } else { self.run_briefly() }
+    }
+
+    /// A command may end by itself.
+    fn live_on(&mut self) {
         if self.rng.chance(self.temper.ends) && !self.body.oracle.is_calm() {
             let status = ChildStatus::Exited(u8::from(self.rng.chance(50)));
             self.soon(8_000, Input::CommandEnded(status));
+        }
+    }
+
+    /// Any other one ends, soon or late, well or not, or hangs.
+    fn run_briefly(&mut self) {
+        let chance = if self.body.oracle.is_calm() { 0 } else { self.rng.below(100) };
+        match chance {
+            0..60 => self.soon(100, Input::CommandEnded(ChildStatus::Exited(0))),
+            60..75 => self.soon(500, Input::CommandEnded(ChildStatus::Exited(1))),
+            75..90 => self.soon(8_000, Input::CommandEnded(ChildStatus::Exited(0))),
+            _ => {}
         }
     }
 

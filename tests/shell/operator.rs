@@ -4,9 +4,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::Value;
+use uuid::Uuid;
 use zk_leader_run::commands;
 use zk_leader_run::config::ctl::{self, Asked, Question};
 use zk_leader_run::config::source::process_environment::ProcessEnvironment;
+use zk_leader_run::core::settings::Recipe;
+use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::requests::{Ensemble as _, Request};
 
 use crate::link::Life;
@@ -14,7 +17,9 @@ use crate::process::{Clock, Process};
 use crate::script::{Act, BASE};
 use crate::world::World;
 
-/// Of somebody who deletes a znode.
+/// An order is known after this time.
+const HEARD: Duration = Duration::from_secs(1);
+/// Of strangers.
 const SESSION: Duration = Duration::from_secs(4);
 
 fn typed() -> Asked {
@@ -51,6 +56,25 @@ impl World {
         }
     }
 
+    /// A candidate that is named as another library names its own, for ever.
+    pub async fn stand_in_line(&self) {
+        let process = Process::new(self.script.hosts.len(), self.next_instance(), &Clock::new(0), &self.oracle);
+        let (life, uuid) = (Life::new(&self.wires, &process), Uuid::from_u128(process.instance.into()));
+        let name = match self.script.recipe {
+            Recipe::CuratorLock => format!("_c_{uuid}-lock-"),
+            Recipe::Kazoo => format!("{}__lock__", uuid.simple()),
+            Recipe::Single => "leader".to_owned(),
+            _ => format!("_c_{uuid}-latch-"),
+        };
+        let is_sequential = self.script.recipe != Recipe::Single;
+        let with = if is_sequential { Acl::open().ephemeral_sequential() } else { Acl::open().ephemeral() };
+        if let Ok(link) = life.open(SESSION, None).await {
+            let (path, data) = (format!("{BASE}/election/{name}"), b"a stranger".to_vec());
+            drop(link.send(Request::Create { path, data, with }).await);
+            std::future::pending::<()>().await;
+        }
+    }
+
     pub async fn act(&self, act: Act) {
         let question = match act {
             Act::Enable => Question::Enable { wait: None },
@@ -62,7 +86,8 @@ impl World {
         };
         let enabled = self.enabled.get();
         let (status, text) = self.ask(question).await;
-        let trees = self.oracle.live();
+        // Whoever was taking over when the order came begins, learns of it, and stops.
+        let trees = self.oracle.live_for(HEARD + 30 * self.script.latency[1]);
         let is_in_force = enabled == self.enabled.get();
         if let (Act::Disable { lasts: None, wait: Some(_) }, 0, true, [host, ..]) =
             (act, status, is_in_force, &trees[..])

@@ -8,11 +8,17 @@ use tokio::sync::Notify;
 use zk_leader_run::core::guard_messages::{Deadlines, Grant};
 use zk_leader_run::core::time::Timestamp;
 
+use crate::guard::Part;
 use crate::process::Clock;
 use crate::time;
 
+/// A process takes no more steps in any second.
+const WAKINGS: u32 = 5_000;
+
 /// One life of one host: its number is never used twice.
 pub type Instance = u64;
+
+pub type Key = (Instance, Part);
 
 #[derive(Clone, Debug)]
 pub struct Tree {
@@ -28,17 +34,28 @@ pub struct Tree {
     unkillable_until: Duration,
     /// Its host stood still until then.
     still_until: Duration,
+    /// A step may last so long.
+    over_at: Duration,
+    since: Duration,
 }
 
 impl Tree {
     pub fn new(host: usize, clock: Arc<Clock>, grant: &Grant, kill_at: Timestamp, slack: Duration) -> Self {
         let (slot, token, never) = (grant.slot.0, grant.token, Duration::ZERO);
-        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never }
+        let (over_at, since) = (Duration::MAX, time::elapsed());
+        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never, over_at, since }
+    }
+
+    /// From now on, by a clock that is right by 1 %.
+    pub fn may_last(&mut self, most: Duration) {
+        self.over_at = time::elapsed().saturating_add(most).saturating_add(most / 100);
     }
 
     /// It should be dead. The successor counts on G once more.
-    fn is_late(&self) -> bool {
-        self.clock.now().lease > self.kill_at.after(2 * self.slack)
+    fn is_late(&self, is_still: bool) -> bool {
+        let over_at = self.over_at.max(self.still_until).max(self.unkillable_until);
+        let is_over = !is_still && time::elapsed() > over_at.saturating_add(2 * self.slack);
+        is_over || self.clock.now().lease > self.kill_at.after(2 * self.slack)
     }
 
     /// A limit that docs/design.md states: it cannot be killed, or its host stands still or has just gone on.
@@ -51,7 +68,8 @@ impl Tree {
 #[derive(Default, Debug)]
 struct State {
     violation: Option<String>,
-    trees: BTreeMap<Instance, Tree>,
+    /// Of commands and steps.
+    trees: BTreeMap<Key, Tree>,
     /// Hosts that stand still.
     still: BTreeSet<usize>,
     starts: u64,
@@ -65,14 +83,16 @@ struct State {
     /// By when an instance that was asked to stop must have ended.
     stops: BTreeMap<Instance, Duration>,
     is_calm: bool,
+    /// The most steps of one process in one second.
+    wakings: u32,
 }
 
 impl State {
     fn late(&self) -> Option<String> {
-        let late =
-            self.trees.values().find(|tree| tree.is_late() && !tree.is_excused(self.still.contains(&tree.host)))?;
+        let mut trees = self.trees.values().map(|tree| (tree, self.still.contains(&tree.host)));
+        let (late, _) = trees.find(|(tree, is_still)| tree.is_late(*is_still) && !tree.is_excused(*is_still))?;
         let Tree { host, kill_at, clock, .. } = late;
-        Some(format!("a tree of host {host} outlives kill_at {kill_at:?}: {:?}", clock.now().lease))
+        Some(format!("a tree of host {host} outlives its time, or kill_at {kill_at:?}: {:?}", clock.now().lease))
     }
 }
 
@@ -105,6 +125,19 @@ impl Oracle {
         self.lock().starts
     }
 
+    /// A process took so many steps in a second.
+    pub fn ran(&self, host: usize, steps: u32) {
+        let most = &mut self.lock().wakings;
+        *most = steps.max(*most);
+        if steps == WAKINGS {
+            self.fail(&format!("a process of host {host} takes {steps} steps in one second"));
+        }
+    }
+
+    pub fn wakings(&self) -> u32 {
+        self.lock().wakings
+    }
+
     /// From now on no command ends by itself.
     pub fn calm(&self) {
         self.lock().is_calm = true;
@@ -114,21 +147,28 @@ impl Oracle {
         self.lock().is_calm
     }
 
-    /// A host whose tree lives.
+    /// A host whose command lives.
     pub fn leader(&self) -> Option<usize> {
-        self.lock().trees.values().next().map(|tree| tree.host)
+        self.leaders().first().map(|(host, _)| *host)
     }
 
-    /// The hosts of the trees that live beyond what is excused.
-    pub fn live(&self) -> Vec<usize> {
+    /// The hosts of the trees that live beyond what is excused, and have lived for so long.
+    pub fn live_for(&self, length: Duration) -> Vec<usize> {
         let state = self.lock();
         let live = state.trees.values().filter(|tree| !tree.is_excused(state.still.contains(&tree.host)));
-        live.map(|tree| tree.host).collect()
+        live.filter(|tree| tree.since + length <= time::elapsed()).map(|tree| tree.host).collect()
     }
 
-    /// The token of each tree that lives, with the host.
+    /// The token of each command that lives, with the host.
     pub fn leaders(&self) -> Vec<(usize, i64)> {
-        self.lock().trees.values().map(|tree| (tree.host, tree.token)).collect()
+        let state = self.lock();
+        let commands = state.trees.iter().filter(|((_, part), _)| *part == Part::Command);
+        commands.map(|(_, tree)| (tree.host, tree.token)).collect()
+    }
+
+    /// Of the newest term in which something was run.
+    pub fn newest_token(&self) -> i64 {
+        self.lock().newest.values().map(|(token, _)| *token).max().unwrap_or_default()
     }
 
     pub fn started_at(&self) -> Duration {
@@ -176,10 +216,13 @@ impl Oracle {
     }
 
     /// The promise: no other tree of this slot lives. Fencing: no earlier start had this token or a greater one.
-    pub fn spawned(&self, instance: Instance, tree: Tree) {
+    pub fn spawned(&self, key: Key, tree: Tree) {
         let mut state = self.lock();
-        state.starts += 1;
-        state.started_at = time::elapsed();
+        let (instance, part) = key;
+        if part == Part::Command {
+            state.starts += 1;
+            state.started_at = time::elapsed();
+        }
         let State { trees, still, .. } = &*state;
         let other =
             trees.iter().find(|(_, other)| other.slot == tree.slot && !other.is_excused(still.contains(&other.host)));
@@ -188,11 +231,11 @@ impl Oracle {
         let older = older.filter(|(token, of)| *token > tree.token || (*token == tree.token && *of != instance));
         let (host, token, slot) = (tree.host, tree.token, tree.slot);
         state.newest.insert(slot, (token, instance));
-        state.trees.insert(instance, tree);
+        state.trees.insert(key, tree);
         drop(state);
         if let Some((other, on)) = other {
             self.fail(&format!(
-                "two trees of slot {slot} live: {instance} (host {host}) starts one while that of {other} (host {on}) lives"
+                "two trees of slot {slot} live: {key:?} (host {host}) starts one while that of {other:?} (host {on}) lives"
             ));
         }
         if let Some((before, _)) = older {
@@ -209,19 +252,19 @@ impl Oracle {
         }
     }
 
-    pub fn extended(&self, instance: Instance, now: Timestamp, deadlines: Deadlines) {
-        if let Some(tree) = self.lock().trees.get_mut(&instance).filter(|tree| now < tree.kill_at) {
+    pub fn extended(&self, key: Key, now: Timestamp, deadlines: Deadlines) {
+        if let Some(tree) = self.lock().trees.get_mut(&key).filter(|tree| now < tree.kill_at) {
             tree.kill_at = tree.kill_at.max(deadlines.kill_at);
         }
     }
 
-    pub fn set_unkillable(&self, instance: Instance, until: Duration) {
-        self.lock().trees.get_mut(&instance).into_iter().for_each(|tree| tree.unkillable_until = until);
+    pub fn set_unkillable(&self, key: Key, until: Duration) {
+        self.lock().trees.get_mut(&key).into_iter().for_each(|tree| tree.unkillable_until = until);
     }
 
-    pub fn gone(&self, instance: Instance) {
+    pub fn gone(&self, key: Key) {
         self.check();
-        if self.lock().trees.remove(&instance).is_some() {
+        if self.lock().trees.remove(&key).is_some() {
             self.lock().ended_at = time::elapsed();
             self.changed.notify_waiters();
         }

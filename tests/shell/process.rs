@@ -59,6 +59,8 @@ struct State {
     wakers: Vec<Waker>,
     /// When it ran last, and how often at that moment.
     ran: (Duration, u32),
+    /// How often it ran in this second.
+    second: (u64, u32),
 }
 
 /// More steps than this at one instant are a busy loop.
@@ -131,6 +133,14 @@ impl Process {
             drop(state);
             self.oracle.fail(&format!("a process of host {} runs for ever at one instant", self.host));
             return false;
+        }
+        let (second, steps) = state.second;
+        let is_same = second == time::elapsed().as_secs();
+        state.second = if is_same { (second, steps + 1) } else { (time::elapsed().as_secs(), 1) };
+        let steps = state.second.1;
+        drop(state);
+        if steps % 100 == 0 {
+            self.oracle.ran(self.host, steps);
         }
         true
     }

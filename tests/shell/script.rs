@@ -37,6 +37,10 @@ pub struct HostPlan {
     pub stop_timeout: Duration,
     pub on_exit: OnExit,
     pub temper: Temper,
+    pub steps: StepLimits,
+    pub has_hook: bool,
+    pub has_health: bool,
+    pub has_eligible: bool,
     /// From the end of a process to the next one.
     pub restarts_after: Duration,
     /// How much its clock runs fast, in millionths: up to the 1 % of docs/design.md.
@@ -112,8 +116,10 @@ pub enum Fault {
     Crash {
         host: usize,
     },
+    /// `guard`: which of them.
     GuardDies {
         host: usize,
+        guard: usize,
     },
     /// Supervisor and guard die; the sentinel does not.
     BothDie {
@@ -129,6 +135,7 @@ pub enum Fault {
     },
     GuardStops {
         host: usize,
+        guard: usize,
         length: Duration,
     },
     BothStop {
@@ -148,6 +155,10 @@ pub enum Fault {
     /// SIGKILL has no effect on its command.
     Unkillable {
         host: usize,
+        length: Duration,
+    },
+    /// A contender of another library stands in line, and leaves without a word.
+    Stranger {
         length: Duration,
     },
     Operator(Act),
@@ -171,7 +182,11 @@ pub enum Act {
 
 /// How long a host with a crash loop stays out of the queue.
 pub const STAND_BACK: Duration = Duration::from_secs(2);
+/// Of hooks and checks.
+pub const ASIDE_LIMIT: Duration = Duration::from_secs(3);
 pub const BASE: &str = "/zk-leader-run/job";
+/// Percent of the scripts in which answers come late, and nothing else happens.
+const LATE: u64 = 8;
 const TICK: Duration = Duration::from_millis(500);
 
 impl Script {
@@ -182,17 +197,27 @@ impl Script {
         let count = rng.between(2, 5) as usize;
         let recipe =
             rng.pick(&[Recipe::Sequential, Recipe::Sequential, Recipe::CuratorLock, Recipe::Kazoo, Recipe::Single]);
-        let hosts: Vec<_> = (0..count).map(|_| HostPlan::draw(&mut rng)).collect();
+        let mut hosts: Vec<_> = (0..count).map(|_| HostPlan::draw(&mut rng)).collect();
         let healed_at = Duration::from_secs(rng.between(5, 60));
-        let mut strikes: Vec<_> = (0..rng.below(16))
-            .map(|_| {
-                let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
-                let fault = Fault::draw(&mut rng, count, servers, session_timeout);
-                let after = fault.fades(&mut rng, session_timeout);
-                let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
-                Strike { at, is_at_leader: rng.chance(40), faults }
-            })
-            .collect();
+        let is_late = rng.chance(LATE);
+        if is_late {
+            for host in &mut hosts {
+                host.temper = Temper { ends: 0, ignores_stop: 100, starts_slowly: 0 };
+            }
+        }
+        let healed_at = if is_late { session_timeout * 6 } else { healed_at };
+        let draw = |rng: &mut Rng| {
+            let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
+            let fault = Fault::draw(rng, count, servers, session_timeout);
+            let after = fault.fades(rng, session_timeout);
+            let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
+            Strike { at, is_at_leader: rng.chance(40), faults }
+        };
+        let mut strikes: Vec<_> = if is_late {
+            vec![Strike::late(&mut rng, session_timeout)]
+        } else {
+            (0..rng.below(16)).map(|_| draw(&mut rng)).collect()
+        };
         strikes.sort_by_key(|strike| strike.at);
         let leaders = if recipe == Recipe::Sequential { rng.pick(&[1, 1, 1, 2]) } else { 1 };
         let is_cron = rng.chance(8);
@@ -210,12 +235,14 @@ impl Script {
 
     /// By then somebody leads after all faults are over: the sessions of the dead expire, and then their lease.
     pub fn heal_limit(&self) -> Duration {
-        self.session_timeout * 4 + Duration::from_secs(10)
+        let steps = self.hosts.iter().map(HostPlan::last_steps).max().unwrap_or_default();
+        self.session_timeout * 4 + Duration::from_secs(10) + steps
     }
 
     /// A process that is asked to stop ends its command, and then frees the record or gives that up.
     pub fn stop_limit(&self, host: usize) -> Duration {
-        self.hosts[host].stop_timeout + self.session_timeout + Duration::from_secs(2)
+        let HostPlan { stop_timeout, .. } = self.hosts[host];
+        stop_timeout + self.hosts[host].last_steps() + self.session_timeout + Duration::from_secs(2)
     }
 
     pub fn machine(&self, host: usize, instance: Instance) -> machine::Settings {
@@ -234,7 +261,7 @@ impl Script {
                 ..Service::default()
             },
             preparations: Preparations { fences: false, marks: self.is_cron },
-            steps: StepLimits::default(),
+            steps: self.hosts[host].steps,
             instance,
         }
     }
@@ -268,6 +295,21 @@ impl Script {
     }
 }
 
+impl Strike {
+    /// The last answers reach the leader late, then none, and its candidate is gone: only its deadlines and the wait of its
+    /// successor keep their trees apart.
+    fn late(rng: &mut Rng, session_timeout: Duration) -> Self {
+        let latency = session_timeout * rng.pick(&[15, 20, 25, 30]) / 100;
+        let slow = Fault::Slow { host: 0, latency, length: session_timeout * 10 };
+        let cut = Fault::Cut { host: 0, server: None, way: None, length: session_timeout * 10 };
+        let cut_at = session_timeout + session_timeout * rng.below(100) as u32 / 100;
+        let gone_at = cut_at + session_timeout * rng.below(100) as u32 / 100;
+        let gone = rng.pick(&[Fault::Expire { host: 0 }, Fault::Delete { host: 0 }]);
+        let faults = vec![(Duration::ZERO, slow), (cut_at, cut), (gone_at, gone)];
+        Self { at: Duration::from_secs(4), is_at_leader: true, faults }
+    }
+}
+
 impl HostPlan {
     fn draw(rng: &mut Rng) -> Self {
         Self {
@@ -278,10 +320,25 @@ impl HostPlan {
                 ignores_stop: rng.pick(&[0, 0, 30, 100]),
                 starts_slowly: rng.pick(&[0, 0, 30]),
             },
+            steps: Self::draw_steps(rng),
+            has_hook: rng.chance(20),
+            has_health: rng.chance(10),
+            has_eligible: rng.chance(10),
             restarts_after: Duration::from_millis(rng.between(10, 3_000)),
             drift_ppm: rng.below(20_001) as i64 - 10_000,
             kernel_rate: rng.between(90, 110) as u32,
         }
+    }
+
+    fn draw_steps(rng: &mut Rng) -> StepLimits {
+        let mut limit = || rng.chance(20).then(|| Duration::from_millis(rng.between(300, 6_000)));
+        StepLimits { before_start: limit(), after_stop: limit() }
+    }
+
+    /// How long its processes may take at the end of a term and of the process, beside the command.
+    fn last_steps(&self) -> Duration {
+        let steps = self.steps.before_start.unwrap_or_default().max(self.steps.after_stop.unwrap_or_default());
+        if self.has_hook { steps + ASIDE_LIMIT } else { steps }
     }
 }
 
@@ -311,7 +368,7 @@ impl Fault {
             | Self::Slow { host, .. }
             | Self::Sigterm { host }
             | Self::Crash { host }
-            | Self::GuardDies { host }
+            | Self::GuardDies { host, .. }
             | Self::BothDie { host }
             | Self::PowerLoss { host }
             | Self::SupervisorStops { host, .. }
@@ -325,6 +382,7 @@ impl Fault {
             | Self::ServerIsolated { .. }
             | Self::ServerLags { .. }
             | Self::NoQuorum { .. }
+            | Self::Stranger { .. }
             | Self::Operator(_) => None,
         }
     }
@@ -335,7 +393,7 @@ impl Fault {
         let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };
         let length = Duration::from_millis(length);
         let way = rng.pick(&[Direction::Up, Direction::Down]);
-        match rng.below(42) {
+        match rng.below(43) {
             0..4 => {
                 let (way, server) = (rng.pick(&[None, Some(way)]), rng.pick(&[None, Some(server)]));
                 Self::Cut { host, server, way, length }
@@ -352,19 +410,22 @@ impl Fault {
             20..28 => Self::of_process(rng, host, length),
             28..34 => Self::of_host(rng, host, length),
             34 => Self::Expire { host },
+            36 => Self::Stranger { length },
             35 => Self::Delete { host },
             _ => Self::Operator(Act::draw(rng, hosts)),
         }
     }
 
     fn of_process(rng: &mut Rng, host: usize, length: Duration) -> Self {
+        let any = rng.below(6) as usize;
+        let guard = rng.pick(&[0, 0, any]);
         match rng.below(8) {
             0 | 1 => Self::Sigterm { host },
             2 => Self::Crash { host },
-            3 => Self::GuardDies { host },
+            3 => Self::GuardDies { host, guard },
             4 => Self::BothDie { host },
             5 => Self::SupervisorStops { host, length },
-            6 => Self::GuardStops { host, length },
+            6 => Self::GuardStops { host, guard, length },
             _ => Self::BothStop { host, length },
         }
     }

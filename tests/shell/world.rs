@@ -12,6 +12,7 @@ use tokio::time::{sleep, sleep_until};
 use zk_leader_run::core::action::ExitReason;
 
 use crate::faults::Undo;
+use crate::guard::Body;
 use crate::host::{self, End, Plan, Running};
 use crate::judgement::Measured;
 use crate::memory::Ensemble;
@@ -30,6 +31,8 @@ pub struct Verdict {
     /// The most requests of one host in one second.
     pub busiest: u64,
     pub requests: u64,
+    /// The most steps of one process in one second.
+    pub wakings: u32,
     pub measured: Measured,
     pub lasted: Duration,
 }
@@ -95,8 +98,8 @@ impl World {
         if busiest > BUSY {
             world.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
-        let (violation, starts) = (world.oracle.violation(), world.oracle.starts());
-        Verdict { violation, starts, busiest, requests, measured, lasted: time::elapsed() }
+        let (violation, starts, wakings) = (world.oracle.violation(), world.oracle.starts(), world.oracle.wakings());
+        Verdict { violation, starts, busiest, requests, wakings, measured, lasted: time::elapsed() }
     }
 
     pub fn this(&self) -> Rc<Self> {
@@ -117,8 +120,7 @@ impl World {
                 process: Process::new(host, instance, &self.clocks[host], &self.oracle),
                 machine: self.script.machine(host, instance),
                 ensemble: self.script.zookeeper(host, instance),
-                temper: plan.temper,
-                kernel_rate: plan.kernel_rate,
+                host: plan,
             };
             let (running, life) = host::start(plan, &self.wires, &self.oracle);
             self.running.borrow_mut()[host] = Some(running);
@@ -168,7 +170,9 @@ impl World {
         for undo in active.into_values() {
             undo(self);
         }
-        self.running.borrow().iter().flatten().for_each(|running| running.guard.let_go());
+        let running = self.running.borrow();
+        running.iter().flatten().flat_map(|running| &running.guards).for_each(Body::let_go);
+        drop(running);
         self.network(|network, now| {
             for server in 0..self.script.servers {
                 network.ensemble.start(server, now);

@@ -163,11 +163,11 @@ impl Acl {
         *self == Self::open()
     }
 
-    pub(crate) fn ephemeral(&self) -> Create {
+    pub fn ephemeral(&self) -> Create {
         self.own(CreateMode::Ephemeral)
     }
 
-    pub(crate) fn ephemeral_sequential(&self) -> Create {
+    pub fn ephemeral_sequential(&self) -> Create {
         self.own(CreateMode::EphemeralSequential)
     }
 
