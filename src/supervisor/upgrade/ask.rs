@@ -1,5 +1,5 @@
-//! Asks the new program whether it can take over. It is started with our arguments and a trial document, connects to
-//! nothing, and answers in one line.
+//! Asks the new program whether it can take over. It is started with our arguments and a trial document, connects to no
+//! server, and answers in one line.
 
 use std::ffi::OsString;
 use std::fs::File;
