@@ -23,6 +23,7 @@ pub const PHASES: [PhaseName; 8] = [
 pub enum Given {
     HandOver,
     Request,
+    Drain,
 }
 
 #[derive(Clone, Default, Debug)]

@@ -69,6 +69,7 @@ impl World {
                 self.tell(instance, Event::Ineligible { reason: bar, on: true }, 0);
             }
             Fault::Disable(length) => self.disable(length),
+            Fault::Drain { lasts, force } => self.drain(host, lasts, force),
             Fault::HandOver { to, lasts } => self.order_handover(to, lasts),
             _ if now < self.hosts[host].suspended_until => {}
             _ => self.befall_process(instance, fault),

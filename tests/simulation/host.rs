@@ -13,6 +13,7 @@ use zk_leader_run::guard::policy::{Input, Policy};
 
 use crate::clock::{HostClock, Real};
 use crate::ensemble::{Candidate, SessionKey};
+use crate::orders::StandingDrain;
 use crate::rng::Rng;
 use crate::runs::Slot;
 use crate::script::HostPlan;
@@ -36,6 +37,7 @@ pub struct Host {
     pub weather: Weather,
     /// What bars its processes, each until then.
     pub bars: Vec<(Ineligibility, Real)>,
+    pub drain: Option<StandingDrain>,
     pub suspended_from: Real,
     pub suspended_until: Real,
     /// The newest process on it.

@@ -141,7 +141,7 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     {
         assert!(coverage.visits(phase, "barred") > 0, "nobody was barred in {phase:?}");
     }
-    for order in [Given::HandOver, Given::Request] {
+    for order in [Given::HandOver, Given::Request, Given::Drain] {
         assert!(coverage.heeded(order) > 0, "no leader gave way to this: {order:?}");
     }
     assert!(coverage.passages(PhaseName::Leading, PhaseName::Preparing) > 0, "nothing was restarted");

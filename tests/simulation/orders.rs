@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_leader_run::core::event::{Event, Ineligibility};
-use zk_leader_run::core::operator_orders::{Handover, Orders, Target};
+use zk_leader_run::core::operator_orders::{Drain, Handover, Orders, Target};
 use zk_leader_run::core::time::{Now, Timestamp};
 
 use crate::clock::{MILLI, Real};
@@ -19,6 +19,14 @@ pub struct StandingOrder {
     to: Option<usize>,
     lasts: Real,
     token: i64,
+}
+
+/// What the znode of a host's drain says.
+#[derive(Clone, Copy, Debug)]
+pub struct StandingDrain {
+    id: u64,
+    until: Real,
+    force: bool,
 }
 
 impl Instance {
@@ -42,6 +50,9 @@ impl World {
         for barred in this.docket.judge(now, token).into_iter().flatten() {
             if let (Event::Ineligible { reason: Ineligibility::HandingOver, on: true }, Some(_)) = (barred, token) {
                 self.coverage.heed(if is_asked { Given::Request } else { Given::HandOver });
+            }
+            if let (Event::Ineligible { reason: Ineligibility::Drained, on: true }, Some(_)) = (barred, token) {
+                self.coverage.heed(Given::Drain);
             }
             self.handle(instance, barred);
         }
@@ -91,6 +102,40 @@ impl World {
             stop: true,
         });
         this.orders = Orders { handover, ..this.orders };
+        this.docket.hear(now, this.orders);
+        self.read_drain(instance);
+    }
+
+    /// All who are told of members by a watch hear of a drain, and of its end: whether another host could lead may change.
+    pub fn drain(&mut self, host: usize, lasts: Real, force: bool) {
+        let id = self.hosts[host].drain.map_or(1, |drain| drain.id + 1);
+        self.hosts[host].drain = Some(StandingDrain { id, until: self.now + lasts, force });
+        for at in [self.now, self.now + lasts] {
+            for instance in self.hosts.iter().filter_map(|host| host.instance).collect::<Vec<_>>() {
+                let at = at + self.latency(self.instances[instance].host);
+                self.push(at, Occurrence::OrdersCome { instance });
+            }
+        }
+    }
+
+    fn is_drained(&self, host: usize) -> bool {
+        self.hosts[host].drain.is_some_and(|drain| self.now < drain.until)
+    }
+
+    /// A member is there with its process, and for a while longer: in doubt, others are counted that are none.
+    fn read_drain(&mut self, instance: usize) {
+        let (now, real, host) = (self.clock_of(instance).lease, self.now, self.instances[instance].host);
+        let has_others = (0..self.hosts.len())
+            .any(|other| other != host && !self.is_drained(other) && self.hosts[other].instance.is_some());
+        let drain = self.hosts[host].drain.filter(|drain| real < drain.until);
+        let drain = drain.map(|StandingDrain { id, until, force }| Drain {
+            id,
+            lasts: Some(Duration::from_nanos(until - real)),
+            has_others,
+            force,
+        });
+        let this = &mut self.instances[instance];
+        this.orders = Orders { drain, ..this.orders };
         this.docket.hear(now, this.orders);
     }
 

@@ -114,6 +114,11 @@ pub enum Fault {
         to: Option<usize>,
         lasts: Real,
     },
+    /// An operator drains the host.
+    Drain {
+        lasts: Real,
+        force: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -369,7 +374,8 @@ fn draw_fault(rng: &mut Rng, hosts: usize, longest: Real) -> Fault {
             let host = rng.below(hosts as u64) as usize;
             Fault::HandOver { to: rng.pick(&[None, Some(host)]), lasts: length }
         }
-        24 => Fault::Disable(length),
+        24 if rng.chance(50) => Fault::Disable(length),
+        24 => Fault::Drain { lasts: length, force: rng.chance(30) },
         _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord, Fault::Unkillable(length)]),
     }
 }

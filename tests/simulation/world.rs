@@ -85,6 +85,7 @@ impl World {
             clock: HostClock { offset: plan.clock_offset, drift_ppm: plan.drift_ppm, suspended: 0 },
             weather: Weather::default(),
             bars: Vec::new(),
+            drain: None,
             suspended_from: 0,
             suspended_until: 0,
             instance: None,
