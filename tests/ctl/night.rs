@@ -39,6 +39,9 @@ const LEFT_OUT: [&str; 9] = [
     "A request found no answer",
 ];
 
+/// Said of servers that are only slow.
+const SLOW: &str = "no server answered in time";
+
 type Scene = (&'static str, fn() -> String);
 
 #[test]
@@ -165,19 +168,26 @@ fn cut_off() -> String {
     host.until_logged("Command started");
     let before = lines(&host);
     link.cut();
-    ended_from("a", host, before) + &status(election.servers(), &election)
+    let log = ended_from("a", host, before);
+    wait::until("its session is over", || {
+        election.candidates().is_empty() && member(&election, "a", "phase").is_empty()
+    });
+    let asked = || ctl_at(election.servers(), &["status", &election.name, "-o", "json"], &[]).json();
+    wait::until("its lease is over, by the clock of the servers", || asked()["slots"][0]["state"] == "overdue");
+    log + &status(election.servers(), &election)
 }
 
 fn hung() -> String {
     let election = election();
-    // Longer than the session, so that the lease is what the successor waits for.
-    let first = host(&election, "a").option("--lease", "9s").spawn();
+    let first = host(&election, "a").spawn();
     first.until_logged("Command started");
-    let second = host(&election, "b").option("--lease", "9s").spawn();
+    // So that it is elected before its wait is over, however late that is told.
+    let second = host(&election, "b").option("--takeover-delay", "5s").spawn();
     election.until_candidates(2);
     let before = [lines(&first), lines(&second)];
     first.signal(Signal::SIGSTOP);
     second.until_logged("Command started");
+    wait::until("others can see it", || member(&election, "b", "phase") == "leading");
     let seen = status(election.servers(), &election);
     first.signal(Signal::SIGCONT);
     first.until_logged("-> following");
@@ -245,6 +255,7 @@ fn stuck() -> String {
     second.until_logged("Command started");
     election.until_candidates(1);
     wait::until("others can see it", || member(&election, "a", "why_not").contains("survive"));
+    wait::until("and that", || member(&election, "b", "phase") == "leading");
     let seen = status(election.servers(), &election);
     drop(tracer);
     ended_from("a", first, before) + &seen
@@ -288,7 +299,10 @@ fn ended_from(id: &str, mut host: Running, before: usize) -> String {
 fn said(id: &str, host: &Running, before: usize) -> String {
     let log = host.log();
     let lines = log.lines().skip(before).map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let is_left_out = |line: &Value| LEFT_OUT.iter().any(|start| text(line, "message").starts_with(start));
+    let is_left_out = |line: &Value| {
+        let message = text(line, "message");
+        message.contains(SLOW) || LEFT_OUT.iter().any(|start| message.starts_with(start))
+    };
     let mut lines: Vec<_> = lines.filter(|line| !is_left_out(line)).collect();
     lines.sort_by_key(|line| !text(line, "message").starts_with("Cannot reach"));
     let mut told: Vec<_> = lines.iter().map(|line| format!("{id}: {}\n", told(line))).collect();

@@ -237,3 +237,17 @@ fn the_manifest_for_kubernetes_calls_us_with_options_that_we_have() {
     assert!(said(command).contains("0.0.0.0:8008"));
     assert_eq!(words.last().unwrap(), "my-service");
 }
+
+/// What a budget does not select, it does not protect; what a base does not list, it does not apply.
+#[test]
+fn the_disruption_budget_selects_the_pods_and_the_base_lists_the_manifest() {
+    let manifest = include_str!("../../packaging/kubernetes/zk-leader-run.yaml");
+    let documents: Vec<_> = manifest.split("\n---\n").collect();
+    let of_kind = |kind: &str| documents.iter().find(|document| document.contains(&format!("kind: {kind}\n"))).unwrap();
+    let selected = "selector: {matchLabels: {app: my-service}}";
+    assert!(of_kind("PodDisruptionBudget").contains(selected) && of_kind("Deployment").contains(selected));
+    // One pod is ready, the leader: any other budget would keep it, and the node, for ever.
+    let asks_for_the_leader = of_kind("Deployment").contains("readinessProbe: {httpGet: {path: /leader");
+    assert_eq!(asks_for_the_leader, of_kind("PodDisruptionBudget").contains("minAvailable: 0"));
+    assert!(include_str!("../../packaging/kubernetes/kustomization.yaml").contains("resources: [zk-leader-run.yaml]"));
+}
