@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::contender::{Election, Host, Kind, Stamp, monotonic};
 use crate::figures::{Series, millis};
 use crate::line::{Faults, Line};
-use crate::report::with_quartiles;
+use crate::report::{short, with_quartiles};
 use crate::setting::{SHORT, Setting};
 use crate::wait;
 
@@ -121,12 +121,13 @@ pub fn table(commits: &[SlowCommits], losses: Option<&LostAnswers>) -> String {
     }
     if let Some(LostAnswers { elections, led, took }) = losses {
         let lease = millis(SHORT);
+        let slowest = short(took.quantile(1.0).unwrap_or_default());
         let in_time = took.0.iter().filter(|took| **took <= lease).count();
         let led = Series(led.0.iter().map(|share| share * 100.0).collect());
         let (led, took) = (with_quartiles(&led), with_quartiles(took));
         writeln!(
             text,
-            "| each {ONE_LOST_OF}th answer is lost | {led} | ran {took} ms after the fault, in {in_time} of {elections} elections within a lease |"
+            "| each {ONE_LOST_OF}th answer is lost | {led} | ran {took} ms after the fault, at most {slowest}: in {in_time} of {elections} elections within a lease |"
         )
         .unwrap();
     }
