@@ -1,5 +1,6 @@
 //! The end of a run: what must hold once all faults are over.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,6 +8,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use zk_leader_run::config::ctl::Question;
 
+use crate::host::Running;
 use crate::oracle::Instance;
 use crate::script::{BASE, STAND_BACK};
 use crate::time;
@@ -40,6 +42,7 @@ impl World {
         if !self.script.is_cron {
             self.enable().await;
             measured.healed = self.somebody_leads(healed_at).await;
+            self.restart_crippled();
             oracle.watches(time::elapsed() + self.script.heal_limit()).await;
             oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await;
             if oracle.violation().is_none() {
@@ -72,6 +75,13 @@ impl World {
                 sleep(Duration::from_secs(1)).await;
             }
         }
+    }
+
+    /// A process whose check has lost its guard never leads again: somebody restarts it.
+    fn restart_crippled(&self) {
+        let running = self.running.borrow();
+        let is_crippled = |running: &&Rc<Running>| running.guards.iter().any(|guard| guard.process.is_dead());
+        running.iter().flatten().filter(is_crippled).for_each(|running| running.crash());
     }
 
     async fn somebody_leads(&self, healed_at: Duration) -> Duration {

@@ -64,6 +64,7 @@ impl HealthWatch {
             }
             let next = tokio::time::sleep(now.until(self.health.check_at()));
             let outcome = tokio::select! {
+                biased;
                 outcome = self.runner.ended() => outcome,
                 () = next => continue,
             };

@@ -156,6 +156,7 @@ impl Runner {
                 State::Ordered { until } => {
                     let late = tokio::time::sleep(clock::now().lease.until(until));
                     let report = tokio::select! {
+                        biased;
                         report = self.guard.recv() => report,
                         () = late => {
                             tracing::error!("The guard of {} did not take the order in time and was killed", self.name);
