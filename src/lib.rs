@@ -25,9 +25,9 @@ pub mod clock;
 pub mod guard;
 pub mod zookeeper;
 
+pub mod after_upgrade;
 pub mod observe;
 pub mod supervisor;
-pub mod takeover;
 
 pub mod cli;
 pub mod commands;

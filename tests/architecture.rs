@@ -110,7 +110,7 @@ const PLACES: &[Place] = &[
     ("commands", ALL, CRATES_OF_L4),
     ("exit", ALL, CRATES_OF_L4),
     ("wiring", ALL, CRATES_OF_L4),
-    ("takeover", ALL, CRATES_OF_L4),
+    ("after_upgrade", ALL, CRATES_OF_L4),
     ("bin", ALL, CRATES_OF_L4),
 ];
 
@@ -129,7 +129,7 @@ const ALL: &[&str] = &[
     "config",
     "dry_run",
     "exit",
-    "takeover",
+    "after_upgrade",
     "wiring",
 ];
 const BELOW_CONFIG: &[&str] =

@@ -16,7 +16,7 @@ use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::{Observers, SupervisorConfig};
 use zk_leader_run::wiring::Start;
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
-use zk_leader_run::{dry_run, supervisor, takeover, wiring};
+use zk_leader_run::{after_upgrade, dry_run, supervisor, wiring};
 
 fn main() -> ExitCode {
     if let Some(page) = pages::RUN.asked_for(std::env::args_os().skip(1)) {
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
     };
     match start {
         Start::Usual => {}
-        Start::Asked => return takeover::answer(&config),
-        Start::TakesOver(document) => return takeover::take_over(&config, document, lead),
+        Start::Asked => return after_upgrade::answer(&config),
+        Start::TakesOver(document) => return after_upgrade::take_over(&config, document, lead),
     }
     wiring::keep_secrets(&config.access);
     wiring::keep_name();

@@ -14,7 +14,7 @@ use super::error::{ConfigError, quoted};
 use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
 use super::source::setting::{Origin, Setting};
-use super::source::{file, parser_errors};
+use super::source::{command_line_errors, file};
 use super::value::duration::{self, Zero};
 use super::value::ensemble;
 use super::value::znode::{self, ZnodePath};
@@ -338,6 +338,6 @@ fn stop(error: &clap::Error) -> EarlyExit {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(
             &ConfigError::usage("COMMAND", format_args!("no command; write one of these, or --help:{}", ctl::verbs())),
         ),
-        _ => refused(&parser_errors::error_of(error, PROGRAM)),
+        _ => refused(&command_line_errors::error_of(error, PROGRAM)),
     }
 }

@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::source::file::{self, ConfigFile};
 use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
-use super::source::{origins, parser_errors};
+use super::source::{command_line_errors, origins};
 use crate::cli::{self, EarlyExit, Stream};
 use crate::config::source::process_environment::ProcessEnvironment;
 
@@ -54,7 +54,7 @@ pub fn load(
         return Err(EarlyExit::answer(origins::page(&grammar, &layers, found.path.as_deref())));
     }
     let Some(program) = command.first().cloned() else {
-        return Err(parser_errors::no_command(&grammar, &matches).into());
+        return Err(command_line_errors::no_command(&grammar, &matches).into());
     };
     let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
@@ -73,6 +73,6 @@ fn election_name(program: Option<&OsString>, layers: &Layers) -> Result<String, 
 fn stop(error: &clap::Error) -> EarlyExit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
-        _ => parser_errors::error_of(error, "zk-leader-run").into(),
+        _ => command_line_errors::error_of(error, "zk-leader-run").into(),
     }
 }

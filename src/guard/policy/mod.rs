@@ -12,7 +12,7 @@
 //! Deadlines are checked before the input: after a pause of the guard, the first steps are those that are overdue. The
 //! cause of an ending is the event that began it. The machine does no I/O, reads no clock and does not allocate.
 
-mod actions;
+mod action_list;
 mod lease_view;
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
 use crate::core::time::Timestamp;
 
-pub use actions::GuardActions;
+pub use action_list::GuardActions;
 
 /// The guard checks the clock at least this often while a tree lives: its timer runs on BOOTTIME, which is slewed.
 const SLICE: Duration = Duration::from_millis(250);
