@@ -109,7 +109,9 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
     }
     for election in &fleet.elections {
         let path = format!("{}/{}/members/one again", fleet.root, election.name);
-        wait::until("it is eligible again", || election.admin.read(&path).contains("\"eligible\":true"));
+        wait::until("it is eligible again", || {
+            election.admin.find(&path).is_some_and(|(member, _)| member.contains("\"eligible\":true"))
+        });
     }
     // It may lead again.
     let said = fleet.ctl(&["drain", "two", "--wait"]);
