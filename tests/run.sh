@@ -35,7 +35,6 @@ checks() {
     step "Examples in the documentation" cargo test --doc --quiet
     step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
     step "Kerberos" kerberos
-    step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity
 }
 
 need_rust
@@ -54,5 +53,6 @@ threads=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
 RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
 tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
+step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks
 finish

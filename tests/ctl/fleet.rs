@@ -62,6 +62,14 @@ impl Fleet {
         wait::until("this host leads all", || self.led_by(host) == self.elections.len());
     }
 
+    fn until_eligible(&self, id: &str) {
+        for election in &self.elections {
+            let path = format!("{}/{}/members/{id}", self.root, election.name);
+            let says_so = || election.admin.find(&path).is_some_and(|(member, _)| member.contains("\"eligible\":true"));
+            wait::until("it is eligible", says_so);
+        }
+    }
+
     /// Nobody waited for longer than a handover from one leader to the next.
     fn assert_handed_over(&self) {
         for election in &self.elections {
@@ -107,12 +115,7 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
         host.until_logged("This host (one) is not drained any more");
         host.until_logged("eligible again");
     }
-    for election in &fleet.elections {
-        let path = format!("{}/{}/members/one again", fleet.root, election.name);
-        wait::until("it is eligible again", || {
-            election.admin.find(&path).is_some_and(|(member, _)| member.contains("\"eligible\":true"))
-        });
-    }
+    fleet.until_eligible("one again");
     // It may lead again.
     let said = fleet.ctl(&["drain", "two", "--wait"]);
     assert_eq!(said.code, 0, "{said:?}");

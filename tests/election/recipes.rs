@@ -128,7 +128,7 @@ fn hosts_that_disagree_about_the_recipe_or_the_guarantee_are_refused_with_78() {
         let mut other =
             election.host("other").session_timeout("4s").option("--log-level", "error").option(option, value).spawn();
         assert_eq!(other.code(), 78, "{option}: {}", other.log());
-        assert!(other.log().contains("must be the same on every host"), "no remedy: {}", other.log());
+        assert!(other.log().contains("give every host of this election the same"), "no remedy: {}", other.log());
         assert!(other.log().contains(option), "the message names the option:\n{}", other.log());
         assert_eq!(election.candidates(), candidates);
     }

@@ -181,7 +181,7 @@ impl Access {
     fn connector(&self, pace: Pace) -> Result<Connector, Error> {
         let connector = Client::connector()
             .with_session_timeout(pace.session)
-            .with_connection_timeout(silence_limit(pace.session))
+            .with_connection_timeout(silence_limit(pace.session).max(pace.connection))
             .with_fail_eagerly();
         let digest = |Login { user, password }: &Login| format!("{user}:{}", password.reveal()).into_bytes();
         let connector =
