@@ -97,7 +97,7 @@ impl World {
             0 => measured.back = self.outage().await,
             _ if self.script.leaders > 1 => measured.handed_over = self.hand_over(leader).await,
             1 => self.ordered_handover().await,
-            2 => self.disabled_for_a_while().await,
+            2 => self.disabled_for_a_while(leader).await,
             _ => measured.handed_over = self.hand_over(leader).await,
         }
     }
@@ -187,23 +187,36 @@ impl World {
     }
 
     /// `disable --wait` is done when no command runs, none is started until `enable`, and then one is.
-    async fn disabled_for_a_while(&self) {
+    async fn disabled_for_a_while(&self, leader: usize) {
         let (oracle, wait) = (&self.oracle, Some(Duration::from_secs(30)));
-        let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait: None };
-        let is_disabled = self.ask(disable).await.0 == 0;
-        let within = Duration::from_secs(30);
-        let (status, text) = self.ask(Question::Handover { to: None, wait: false, within }).await;
-        if is_disabled && status == 0 {
-            oracle.fail(&format!("`handover` answers {text} while disabled"));
+        if self.script.seed % 8 == 2 {
+            // The order comes while another host takes over.
+            self.terminate(leader);
+            sleep(Duration::from_millis(self.script.seed / 8 * 7 % 300)).await;
+        } else {
+            self.refused_handover().await;
         }
         let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait };
         let (status, text) = self.ask(disable).await;
+        if status == 0 && !oracle.live().is_empty() {
+            oracle.fail(&format!("`disable --wait` answers {text}, and a tree of {:?} lives", oracle.live()));
+        }
         let starts = oracle.starts();
         oracle.watches(time::elapsed() + Duration::from_secs(5)).await;
         if status != 0 || oracle.leader().is_some() || oracle.starts() != starts {
             oracle.fail(&format!("disabled ({status} {text}), and a command is run: {:?}", oracle.leaders()));
         }
         self.enable_again().await;
+    }
+
+    async fn refused_handover(&self) {
+        let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait: None };
+        let is_disabled = self.ask(disable).await.0 == 0;
+        let within = Duration::from_secs(30);
+        let (status, text) = self.ask(Question::Handover { to: None, wait: false, within }).await;
+        if is_disabled && status == 0 {
+            self.oracle.fail(&format!("`handover` answers {text} while disabled"));
+        }
     }
 
     async fn enable_again(&self) {

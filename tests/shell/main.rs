@@ -14,7 +14,8 @@
 //!   that SIGKILL cannot end, or whose host stands still or has just gone on;
 //! * a command starts under a greater token than every earlier one of its slot; that of `--slot` starts in one process;
 //! * a process that gets SIGTERM ends within `--stop-timeout` + T + 2 s ([`script::Script::stop_limit`]) and the longest step
-//!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second, a process takes at most
+//!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second
+//!   (and 20 for each process that is started there), a process takes at most
 //!   5 000 steps in one, and none runs without end at one instant.
 //!
 //! When all faults are over:
