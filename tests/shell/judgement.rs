@@ -302,12 +302,10 @@ impl World {
     fn check_stand_back(&self, history: &Value) {
         let mut terms: Vec<&Value> = history["terms"].as_array().into_iter().flatten().collect();
         terms.sort_by_key(|term| term["token"].as_i64());
-        let stands_back = |term: &Value| term["ended"] == "crash-loop" || term["ended"] == "before-start-failed";
-        for (index, term) in terms.iter().enumerate().filter(|(_, term)| stands_back(term)) {
+        for (index, term) in terms.iter().enumerate().filter(|(_, term)| term["ended"] == "crash-loop") {
             let next = terms[index + 1..].iter().find(|next| next["id"] == term["id"]).copied();
             let left = term["until"].as_i64().zip(next.and_then(|next| next["since"].as_i64()));
-            // A release may take its time.
-            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 / 2) {
+            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 - 100) {
                 self.oracle.fail(&format!("it does not stand back: {term}, then {}", next.unwrap_or(&Value::Null)));
             }
         }
