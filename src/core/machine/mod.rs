@@ -116,6 +116,8 @@ pub struct Machine {
     departure: Option<Departure>,
     #[serde(skip)]
     guard_gone: bool,
+    #[serde(skip)]
+    check_gone: bool,
     standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
@@ -160,6 +162,7 @@ impl Machine {
             stop_requested: false,
             departure: None,
             guard_gone: false,
+            check_gone: false,
             standstill: Standstill::new(now),
             // `--wait 0` looks once; `--connect-timeout` limits that look.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
@@ -234,6 +237,7 @@ impl Machine {
             Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
+            Event::CheckGone => self.check_gone(now),
             Event::OrphansEnded => self.orphans_ended(now),
             Event::StopRequested => self.stop_was_requested(now),
             Event::SignalReceived { signal } => self.signal_received(now, signal),
