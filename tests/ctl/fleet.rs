@@ -256,3 +256,32 @@ fn leaders_spread_over_the_hosts_and_are_even_again_after_a_drain() {
     assert_eq!(fleet.starts(), starts);
     fleet.assert_handed_over();
 }
+
+#[test]
+fn a_host_name_is_enough_where_one_participant_is_on_that_host() {
+    let fleet = Fleet::new(1);
+    let election = &fleet.elections[0];
+    let _first = fleet.contender(election, "one", "a");
+    election.diary.until_started(1);
+    let _second = fleet.contender(election, "two", "b");
+    fleet.until_members(2);
+    let handover = |to: &str| ctl(&["handover", "--path", &fleet.path(election), "--to", to]);
+    assert!(handover("two").output.contains("b leads, token"));
+    let _third = fleet.contender(election, "two", "c");
+    fleet.until_members(3);
+    fleet.until_eligible("a");
+    assert!(handover("one").output.contains("a leads, token"));
+    fleet.until_eligible("b");
+    let said = handover("two");
+    let several = "several participants are on two; name one of them: b, c\n";
+    assert!(
+        said.code == 1 && ["b, c", "c, b"].iter().any(|ids| said.output == several.replace("b, c", ids)),
+        "{said:?}"
+    );
+
+    let said = fleet.ctl(&["drain", "c"]);
+    assert!(said.code == 64 && said.error.ends_with(": zk-leaderctl drain two\n"), "{said:?}");
+    let said = fleet.ctl(&["drain", "too"]);
+    assert!(said.code == 0 && said.output.ends_with("These hosts take part: one, two\n"), "{said:?}");
+    assert_eq!(election.diary.starts().len(), 3);
+}
