@@ -55,6 +55,11 @@ pub(super) async fn answer(
         Ok(leader) => leader,
         Err(why) => return Ok(told(context, None, NOT_DONE, &why)),
     };
+    let to = match to.map(|to| slot_state::id_of(to, &election)).transpose() {
+        Ok(to) => to,
+        Err(why) => return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why)),
+    };
+    let to = to.as_deref();
     if to.is_some_and(|to| to == leader.holder.id) {
         return Ok(told(
             context,
