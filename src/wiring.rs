@@ -1,6 +1,7 @@
 //! Passes each part its settings from a [`Config`]. Checks and defaults are in `config`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::iter::once;
 use std::os::unix::ffi::OsStrExt;
@@ -201,9 +202,17 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         id: config.id.clone(),
         host: host(),
         pid: std::process::id(),
+        pid_namespace: pid_namespace().unwrap_or_default(),
         instance,
         once: config.once.clone(),
     }
+}
+
+/// The boot and the PID namespace of this process.
+fn pid_namespace() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
 }
 
 fn host() -> String {
