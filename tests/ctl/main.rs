@@ -16,5 +16,6 @@ mod night;
 mod operator;
 mod orders;
 mod screens;
+mod watching;
 
 use support::standalone::{election, link, server};
