@@ -14,6 +14,7 @@ use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
+use crate::zookeeper::schema::member::Member;
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;
@@ -100,7 +101,7 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
 }
 
 /// The columns that `-o wide` adds.
-const WIDE: &[&str] = &["VERSION", "SESSION"];
+const WIDE: &[&str] = &["VERSION", "SESSION", "CONTAIN", "PROTECTION", "META"];
 
 fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
@@ -221,7 +222,11 @@ fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
 
 fn more(contender: &Contender) -> Vec<Cell> {
     let Some(member) = &contender.member else { return WIDE.iter().map(|_| Cell::from("?")).collect() };
-    vec![Cell::from(&member.version), Cell::from(words::length(Duration::from_millis(member.session_ms)))]
+    let session = words::length(Duration::from_millis(member.session_ms));
+    let meta: Vec<_> = member.about.meta.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let texts =
+        [member.version.clone(), session, member.about.contain.clone(), member.protection.clone(), meta.join(" ")];
+    texts.into_iter().map(|text| Cell::from(if text.is_empty() { "-".to_owned() } else { text })).collect()
 }
 
 fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
@@ -299,6 +304,8 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
 
 fn contender_json(contender: &Contender) -> Value {
     let member = contender.member.as_ref();
+    // An earlier build says nothing of it.
+    let said = |what: fn(&Member) -> &String| member.map(what).filter(|text| !text.is_empty());
     json!({
         "place": contender.place,
         "id": contender.id,
@@ -311,6 +318,9 @@ fn contender_json(contender: &Contender) -> Value {
         "phase": member.map(|member| &member.phase),
         "since": member.map(|member| member.since),
         "version": member.map(|member| &member.version),
+        "contain": said(|member| &member.about.contain),
+        "protection": said(|member| &member.protection),
+        "meta": member.map(|member| &member.about.meta),
         "drained": member.is_some_and(|member| member.drained),
         "health": member.and_then(|member| member.health.as_ref()),
     })

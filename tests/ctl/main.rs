@@ -12,6 +12,7 @@ mod doctor;
 mod failures;
 mod fencing;
 mod fleet;
+mod members;
 mod night;
 mod operator;
 mod orders;

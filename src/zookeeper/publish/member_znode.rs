@@ -115,6 +115,8 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         host: settings.host.clone(),
         pid: settings.pid,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        about: settings.about.clone(),
+        protection: status.protection.to_owned(),
         role: status.role.to_owned(),
         phase: status.phase.to_owned(),
         since: status.since,
