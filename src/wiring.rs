@@ -1,6 +1,7 @@
 //! Passes each part its settings from a [`Config`]. Checks and defaults are in `config`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::iter::once;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +12,6 @@ use std::time::Duration;
 
 use nix::sys::prctl::{set_dumpable, set_name};
 use nix::unistd::gethostname;
-use uuid::Uuid;
 
 use crate::config::Config;
 use crate::config::auxiliary::Auxiliary;
@@ -28,6 +28,7 @@ use crate::observe::http::{Identity as Shown, Listener};
 use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
+use crate::random;
 use crate::supervisor::Observers;
 use crate::supervisor::{auxiliary, upgrade};
 use crate::zookeeper;
@@ -203,6 +204,7 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         id: config.id.clone(),
         host: host(),
         pid: std::process::id(),
+        pid_namespace: pid_namespace().unwrap_or_default(),
         instance,
         once: config.once.clone(),
         about: About::default(),
@@ -212,6 +214,13 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
 /// What others are told about us, besides.
 pub fn about(config: &Config, containment: &Containment) -> About {
     About { contain: containment.word().to_owned(), meta: config.monitoring.meta.clone() }
+}
+
+/// The boot and the PID namespace of this process.
+fn pid_namespace() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
 }
 
 fn host() -> String {
@@ -276,6 +285,6 @@ fn systemd(config: &Config) -> Option<systemd::Settings> {
 
 /// Marks the records of this process; never zero.
 pub fn instance() -> u64 {
-    let (high, low) = Uuid::new_v4().as_u64_pair();
+    let (high, low) = random::uuid().as_u64_pair();
     (high ^ low).max(1)
 }

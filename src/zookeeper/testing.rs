@@ -28,6 +28,7 @@ pub(super) fn settings() -> Settings {
         id: "host:1".to_owned(),
         host: "host".to_owned(),
         pid: 1,
+        pid_namespace: String::new(),
         instance: 0xfeed_0000_0000_0001,
         once: None,
         about: About::default(),

@@ -290,6 +290,7 @@ impl Script {
             id: format!("host{host}:{instance}"),
             host: format!("host{host}"),
             pid: 1,
+            pid_namespace: String::new(),
             instance,
             once: self.once(),
             about: About::default(),

@@ -45,6 +45,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         id: format!("host{instance}:1"),
         host: format!("host{instance}"),
         pid: 1,
+        pid_namespace: String::new(),
         instance,
         once: None,
         about: About::default(),

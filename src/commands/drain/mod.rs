@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::orders::{Patience, Progress};
 use super::slot_state;
@@ -14,6 +13,7 @@ use super::{Answer, CommandContext, CommandError};
 use crate::cli::ctl::PROGRAM;
 use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::observe::words;
+use crate::random;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminError, Written};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
@@ -30,7 +30,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
         Question::Drain { host, reason, lasts, force, wait } => {
             let drain = Drain {
                 v: 1,
-                order: Uuid::new_v4().to_string(),
+                order: random::uuid().to_string(),
                 reason: reason.clone(),
                 by: context.asked.by.clone(),
                 for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),

@@ -30,6 +30,9 @@ pub struct Member {
     pub id: String,
     pub host: String,
     pub pid: u32,
+    /// Where `pid` names a process: the PID namespace, and the boot of the kernel. Empty: not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pid_namespace: String,
     /// Version of the program.
     pub version: String,
     #[serde(flatten)]

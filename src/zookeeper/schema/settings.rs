@@ -39,6 +39,8 @@ pub struct Settings {
     pub id: String,
     pub host: String,
     pub pid: u32,
+    /// Names the PID namespace of `pid` in this boot of the kernel. Empty: not known.
+    pub pid_namespace: String,
     /// Drawn at random when the process starts; never zero.
     pub instance: u64,
     /// `None`: the command runs whenever we lead.
