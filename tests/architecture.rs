@@ -60,7 +60,8 @@ const PLACES: &[Place] = &[
     (
         "zookeeper::publish",
         &["core", "clock", "zookeeper::client", "zookeeper::schema", "zookeeper::election"],
-        &["tokio", "futures_util", "tracing"],
+        // Whether the process of a member lives.
+        &["rustix", "tokio", "futures_util", "tracing"],
     ),
     (
         "zookeeper::admin",

@@ -9,6 +9,7 @@ use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparat
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
 use crate::guard::Temper;
@@ -293,8 +294,10 @@ impl Script {
             id: format!("host{host}:{instance}"),
             host: format!("host{host}"),
             pid: 1,
+            pid_namespace: String::new(),
             instance,
             once: self.once(),
+            about: About::default(),
         }
     }
 }

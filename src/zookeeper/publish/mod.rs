@@ -43,6 +43,8 @@ pub struct MemberStatus {
     /// Milliseconds since 1970, when the phase began.
     pub since: i64,
     pub why_not: Vec<&'static str>,
+    /// Of the command: `armed`, `ready` or `gone`.
+    pub protection: &'static str,
     pub token: Option<i64>,
 }
 
