@@ -18,6 +18,8 @@ use crate::world::World;
 const HANDOVER: Duration = Duration::from_secs(1);
 /// From when the servers serve again to the start of a command.
 const BACK: Duration = Duration::from_secs(1);
+/// Of hosts far from the servers.
+const DISTANT: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
 /// Of a server behind the others.
 const LAG: Duration = Duration::from_secs(1);
 /// What is published is up to date after this time.
@@ -149,7 +151,9 @@ impl World {
         let (oracle, before) = (&self.oracle, self.oracle.newest_token());
         self.network(|network, now| {
             let lagging = (0..self.script.servers).find(|server| network.ensemble.leader() != Some(*server));
-            lagging.into_iter().for_each(|server| network.ensemble.lag(server, LAG, now));
+            if let Some(server) = lagging {
+                network.ensemble.lag(server, LAG, now);
+            }
         });
         (0..self.script.hosts.len()).for_each(|host| self.terminate(host));
         let first = || oracle.leaders().into_iter().find(|(_, token)| *token > before);
@@ -237,9 +241,10 @@ impl World {
     async fn disabled_for_a_while(&self, leader: usize) {
         let (oracle, wait) = (&self.oracle, Some(Duration::from_secs(30)));
         if self.script.seed % 8 == 2 {
-            // The order comes while another host takes over.
+            // The order comes while another host takes over, far from the servers.
+            self.set_latencies(DISTANT);
             self.terminate(leader);
-            sleep(Duration::from_millis(self.script.seed / 8 * 7 % 300)).await;
+            sleep(Duration::from_millis(self.script.seed / 8 * 37 % 1_200)).await;
         } else {
             self.refused_handover().await;
         }
@@ -253,7 +258,14 @@ impl World {
         if status != 0 || oracle.leader().is_some() || oracle.starts() != starts {
             oracle.fail(&format!("disabled ({status} {text}), and a command is run: {:?}", oracle.leaders()));
         }
+        self.set_latencies(self.script.latency);
         self.enable_again().await;
+    }
+
+    fn set_latencies(&self, latency: [Duration; 2]) {
+        let (hosts, servers) = (self.script.hosts.len(), self.script.servers);
+        let links = (0..hosts).flat_map(|host| (0..servers).map(move |server| (host, server)));
+        self.network(|network, _| links.for_each(|(host, server)| network.set_latency(host, server, latency)));
     }
 
     async fn refused_handover(&self) {
