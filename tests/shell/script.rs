@@ -84,6 +84,10 @@ pub enum Fault {
         host: usize,
         way: Direction,
     },
+    /// The next reply is lost, and all later ones of its connection, which stays.
+    Mute {
+        host: usize,
+    },
     Slow {
         host: usize,
         latency: Duration,
@@ -368,6 +372,7 @@ impl Fault {
             | Self::Expire { host }
             | Self::Delete { host }
             | Self::Lose { host, .. }
+            | Self::Mute { host }
             | Self::Slow { host, .. }
             | Self::Sigterm { host }
             | Self::Crash { host }
@@ -396,7 +401,7 @@ impl Fault {
         let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };
         let length = Duration::from_millis(length);
         let way = rng.pick(&[Direction::Up, Direction::Down]);
-        match rng.below(43) {
+        match rng.below(44) {
             0..4 => {
                 let (way, server) = (rng.pick(&[None, Some(way)]), rng.pick(&[None, Some(server)]));
                 Self::Cut { host, server, way, length }
@@ -415,6 +420,7 @@ impl Fault {
             34 => Self::Expire { host },
             36 => Self::Stranger { length },
             35 => Self::Delete { host },
+            37 => Self::Mute { host },
             _ => Self::Operator(Act::draw(rng, hosts)),
         }
     }
