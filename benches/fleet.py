@@ -2,8 +2,10 @@
 """Many elections on three hosts and an ensemble of three servers, all on this machine: how long until all are led, what an idle fleet
 costs, and what happens when a host is drained, or dies, that leads its share. Prints a table for docs/benchmarks.md.
 
-    make bench-fleet ELECTIONS=100     a contender for each election on every host; T=15s
-    BIN=FOLDER ELECTIONS=30 python3 benches/fleet.py
+    make bench-fleet                   ELECTIONS=30 T=10s: a contender for each election on every host
+    BIN=FOLDER python3 benches/fleet.py
+
+It loads the machine: 300 contenders starved two cores and everybody else on them.
 
 A host is a PID and UTS namespace with a name of its own: root is needed. It dies as a whole when its first process is killed.
 """
@@ -20,8 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ELECTIONS = int(os.environ.get("ELECTIONS", "100"))
-TIMEOUT = os.environ.get("T", "15s")
+ELECTIONS = int(os.environ.get("ELECTIONS", "30"))
+TIMEOUT = os.environ.get("T", "10s")
 BIN = Path(os.environ.get("BIN", "target/release")).resolve()
 HOSTS = ["one", "two", "three"]
 IDLE = 20
@@ -223,7 +225,7 @@ def idle(fleet, rows):
 
 def event(fleet, rows, what, names, act):
     if not names:
-        sys.exit(f"{what}: it leads nothing; more elections, ELECTIONS=100 or so")
+        sys.exit(f"{what}: it leads nothing; more elections are needed, ELECTIONS=30 or so")
     meter, since = Meter(fleet.ensemble), time.time()
     act()
     median, last = moved(fleet, names, since)
