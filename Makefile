@@ -14,9 +14,9 @@ export PREFIX DESTDIR
 build:            ## release binary
 	sh packaging/build.sh
 check:            ## format and clippy
-	cargo fmt --check && cargo clippy --all-targets -- -D warnings
+	cargo fmt --all --check && cargo clippy --all-targets -- -D warnings
 fix:              ## format, and rewrite golden files
-	cargo fmt && UPDATE=1 cargo test
+	cargo fmt --all && UPDATE=1 cargo test
 test-fast:        ## what needs no server and no root: the decisions, the command line, the layers; in under a minute
 	cargo test --lib --test machine --test machine_properties --test cli --test architecture
 test:             ## everything that CI runs

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use nix::sys::prctl::{set_dumpable, set_name};
 use nix::unistd::gethostname;
-use uuid::Uuid;
 
 use crate::config::Config;
 use crate::config::auxiliary::Auxiliary;
@@ -28,6 +27,7 @@ use crate::observe::http::{Identity as Shown, Listener};
 use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
+use crate::random;
 use crate::supervisor::Observers;
 use crate::supervisor::{auxiliary, upgrade};
 use crate::zookeeper;
@@ -277,6 +277,6 @@ fn systemd(config: &Config) -> Option<systemd::Settings> {
 
 /// Marks the records of this process; never zero.
 pub fn instance() -> u64 {
-    let (high, low) = Uuid::new_v4().as_u64_pair();
+    let (high, low) = random::uuid().as_u64_pair();
     (high ^ low).max(1)
 }

@@ -41,7 +41,7 @@ need_rust
 # Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
 step "Build of the tests" cargo test --no-run --quiet &
 step "Installing what is missing" install_prerequisites
-step "Format" cargo fmt --check
+step "Format" cargo fmt --all --check
 wait
 
 computing=(model shell simulation machine_properties)

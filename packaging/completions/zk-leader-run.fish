@@ -10,7 +10,7 @@ java-les\t''
 single\t''"
 complete -c zk-leader-run -l election-path -d 'Election shared with other libraries [default: none]' -r
 complete -c zk-leader-run -l leaders -d 'How many hosts may lead at once, 1 to 64' -r
-complete -c zk-leader-run -l priority -d 'The highest leads first, -999 to 999' -r
+complete -c zk-leader-run -l priority -d 'The highest leads first, -999 to 999; or spread' -r
 complete -c zk-leader-run -l preempt-after -d 'Ask a leader of lower --priority to leave [default: never]' -r
 complete -c zk-leader-run -l wait -d 'How long to wait; 0: only if free now [default: for ever]' -r
 complete -c zk-leader-run -l conflict-exit-code -d 'Exit status when not elected within --wait' -r

@@ -117,9 +117,9 @@ pub enum Verb {
     Handover {
         #[command(flatten)]
         which: Which,
-        /// Id of the next leader [default: the next in line]
+        /// Id or host of the next leader [default: the next in line]
         ///
-        /// The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
+        /// A host name is enough where only one participant is on that host. The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
         /// old leader is next. It is always waited for.
         #[arg(long, value_name = "ID")]
         to: Option<OsString>,

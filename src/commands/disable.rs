@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
@@ -15,6 +14,7 @@ use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
+use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::lease::Lease;
@@ -30,7 +30,7 @@ pub(super) async fn answer(
 ) -> Result<Answer, CommandError> {
     let election = context.election().await?;
     let order = Disabled {
-        order: Uuid::new_v4().to_string(),
+        order: random::uuid().to_string(),
         reason: reason.to_owned(),
         by: context.asked.by.clone(),
         for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
+use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Handover;
 use crate::zookeeper::schema::lease::Holder;
@@ -55,6 +55,11 @@ pub(super) async fn answer(
         Ok(leader) => leader,
         Err(why) => return Ok(told(context, None, NOT_DONE, &why)),
     };
+    let to = match to.map(|to| slot_state::id_of(to, &election)).transpose() {
+        Ok(to) => to,
+        Err(why) => return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why)),
+    };
+    let to = to.as_deref();
     if to.is_some_and(|to| to == leader.holder.id) {
         return Ok(told(
             context,
@@ -67,7 +72,7 @@ pub(super) async fn answer(
         return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why));
     }
     let order = Handover {
-        order: Uuid::new_v4().to_string(),
+        order: random::uuid().to_string(),
         token: leader.token,
         to: to.map(str::to_owned),
         stop: to.is_none(),

@@ -66,6 +66,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::TreeEmpty => "tree-empty",
         Why::DeadlineKill => "deadline-kill",
         Why::GuardGone => "guard-gone",
+        Why::CheckGone => "check-gone",
         Why::StoodStill { .. } => "stood-still",
         Why::Released => "released",
         Why::ReleaseUnconfirmed => "release-unconfirmed",
@@ -120,6 +121,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
+        Why::CheckGone => "the guard process of a check of this host died",
         Why::StoodStill { .. } => "this host stood still; the command was killed before its lease ended",
         Why::Released => "the lease is free",
         Why::ReleaseUnconfirmed => {

@@ -81,6 +81,12 @@ fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
         typed(&["--leaders", "2", "--once-per", "1h", "true"], 64, ["--once-per:", "'1h'", "--leaders"]),
         typed(&["--priority", "1000", "true"], 64, ["--priority:", "'1000'", "from -999 to 999"]),
         typed(&["--priority", "high", "true"], 64, ["--priority:", "'high'", "from -999 to 999"]),
+        typed(&["--priority", "Spread", "true"], 64, ["--priority:", "'Spread'", "or spread"]),
+        typed(
+            &["--priority", "spread", "--recipe", "single", "true"],
+            64,
+            ["--priority:", "'spread'", "--recipe single"],
+        ),
         typed(&["--priority", "1", "--recipe", "single", "true"], 64, ["--priority:", "'1'", "--recipe single"]),
         typed(&["--preempt-after", "soon", "true"], 64, ["--preempt-after:", "'soon'", "5s"]),
         typed(

@@ -79,6 +79,8 @@ pub struct Network {
     latency: [Duration; 2],
     links: BTreeMap<(Host, usize), Link>,
     sockets: BTreeMap<SocketId, Socket>,
+    /// Whose ends they are.
+    ends: BTreeMap<ConnectionId, SocketId>,
     queue: BTreeMap<(Time, u64), Flight>,
     sequence: u64,
     received: Vec<Received>,
@@ -94,6 +96,7 @@ impl Network {
             latency,
             links: BTreeMap::new(),
             sockets: BTreeMap::new(),
+            ends: BTreeMap::new(),
             queue: BTreeMap::new(),
             sequence: 0,
             received: Vec::new(),
@@ -235,28 +238,34 @@ impl Network {
             (Packet::Hello(hello), _) => {
                 let connection = self.ensemble.connect(server, &hello, now);
                 self.sockets.get_mut(&flight.socket).unwrap().connection = Some(connection);
+                self.ends.insert(connection, flight.socket);
             }
             (Packet::Request(xid, request), Some(connection)) => self.ensemble.submit(connection, xid, request, now),
             (Packet::Reset, Some(connection)) => {
                 self.ensemble.reset(connection, now);
-                self.sockets.remove(&flight.socket);
+                self.forget(flight.socket);
             }
             (Packet::Message(message), _) if is_open => {
                 let is_last = message == Message::Closed;
                 self.received.push(Received { at: now, socket: flight.socket, message });
                 if is_last {
-                    self.sockets.remove(&flight.socket);
+                    self.forget(flight.socket);
                 }
             }
             _ => {}
         }
     }
 
+    fn forget(&mut self, socket: SocketId) {
+        if let Some(connection) = self.sockets.remove(&socket).and_then(|known| known.connection) {
+            self.ends.remove(&connection);
+        }
+    }
+
     /// What the servers have sent takes off.
     fn take_off(&mut self) {
         for output in self.ensemble.advance(self.now) {
-            let by_connection = |(_, known): &(&SocketId, &Socket)| known.connection == Some(output.connection);
-            if let Some(socket) = self.sockets.iter().find(by_connection).map(|(socket, _)| *socket) {
+            if let Some(socket) = self.ends.get(&output.connection).copied() {
                 self.fly(socket, Direction::Down, Packet::Message(output.message));
             }
         }

@@ -1,6 +1,7 @@
 //! Leaves out what a violation does not need.
 
 use crate::script::Script;
+use crate::wires::Log;
 use crate::world::judge;
 
 /// The script without the faults and hosts that it fails without, too.
@@ -11,7 +12,7 @@ pub fn minimise(script: &Script) -> Script {
         for index in (0..least.strikes.len()).rev() {
             let mut fewer = least.clone();
             fewer.strikes.remove(index);
-            if judge(&fewer, false).violation.is_some() {
+            if judge(&fewer, Log::Nothing).violation.is_some() {
                 least = fewer;
             }
         }

@@ -1,6 +1,7 @@
 //! An operator: the real `zk-leaderctl` on a host of its own.
 
 use std::ffi::OsString;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -23,9 +24,14 @@ const HEARD: Duration = Duration::from_secs(1);
 const SESSION: Duration = Duration::from_secs(4);
 
 fn typed() -> Asked {
-    let words =
-        ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
-    ctl::load(words.map(OsString::from), &ProcessEnvironment::default()).unwrap_or_else(|_| panic!("it is well typed"))
+    static TYPED: OnceLock<Asked> = OnceLock::new();
+    let load = || {
+        let words =
+            ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
+        let loaded = ctl::load(words.map(OsString::from), &ProcessEnvironment::default());
+        loaded.unwrap_or_else(|_| panic!("it is well typed"))
+    };
+    TYPED.get_or_init(load).clone()
 }
 
 impl World {

@@ -21,7 +21,7 @@ use crate::oracle::{Instance, Oracle};
 use crate::process::{Clock, Process};
 use crate::script::{Fault, Script, Strike};
 use crate::time::{self, Virtual};
-use crate::wires::Wires;
+use crate::wires::{Log, Wires};
 
 /// What a run came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +35,8 @@ pub struct Verdict {
     pub wakings: u32,
     pub measured: Measured,
     pub lasted: Duration,
+    /// Of all that happened, if it was logged so.
+    pub hash: u64,
 }
 
 /// A host asks no more than this in any second.
@@ -57,18 +59,18 @@ pub struct World {
     pub is_final: Cell<bool>,
 }
 
-pub fn judge(script: &Script, is_logged: bool) -> Verdict {
+pub fn judge(script: &Script, log: Log) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let _virtual = Virtual::begin();
-        LocalSet::new().run_until(World::run(script.clone(), is_logged)).await
+        LocalSet::new().run_until(World::run(script.clone(), log)).await
     })
 }
 
 impl World {
-    async fn run(script: Script, is_logged: bool) -> Verdict {
+    async fn run(script: Script, log: Log) -> Verdict {
         let network = Network::new(Ensemble::new(script.ensemble(), script.seed), script.latency, script.seed);
-        let wires = Wires::new(network, script.servers, script.seed, is_logged);
+        let wires = Wires::new(network, script.servers, script.seed, log);
         let carrier = tokio::spawn(Arc::clone(&wires).carry());
         let world = Rc::new_cyclic(|this| Self {
             this: Weak::clone(this),
@@ -99,7 +101,16 @@ impl World {
             world.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
         let (violation, starts, wakings) = (world.oracle.violation(), world.oracle.starts(), world.oracle.wakings());
-        Verdict { violation, starts, busiest, requests, wakings, measured, lasted: time::elapsed() }
+        Verdict {
+            violation,
+            starts,
+            busiest,
+            requests,
+            wakings,
+            measured,
+            lasted: time::elapsed(),
+            hash: world.wires.hash(),
+        }
     }
 
     pub fn this(&self) -> Rc<Self> {

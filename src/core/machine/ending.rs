@@ -297,7 +297,7 @@ impl Machine {
         };
         match self.settings.on_exit {
             OnExit::Exit => Next::Leave(After::Exit(reason), why),
-            _ if self.guard_gone => Next::Leave(After::Exit(ExitReason::GuardGone), why),
+            _ if self.guard_gone || self.check_gone => Next::Leave(After::Exit(ExitReason::GuardGone), why),
             OnExit::Rejoin => Next::Leave(After::Rejoin, why),
             OnExit::Restart => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
                 Verdict::Over => Next::Leave(After::Exit(reason), why),

@@ -120,6 +120,8 @@ pub struct Machine {
     departure: Option<Departure>,
     #[serde(skip)]
     guard_gone: bool,
+    #[serde(skip)]
+    check_gone: bool,
     standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
@@ -165,6 +167,7 @@ impl Machine {
             stop_requested: false,
             departure: None,
             guard_gone: false,
+            check_gone: false,
             standstill: Standstill::new(now),
             // `--wait 0` looks once; `--connect-timeout` limits that look.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
@@ -239,6 +242,7 @@ impl Machine {
             Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
+            Event::CheckGone => self.check_gone(now),
             Event::OrphansEnded => self.orphans_ended(now),
             Event::StopRequested => self.stop_was_requested(now),
             Event::SignalReceived { signal } => self.signal_received(now, signal),
