@@ -208,6 +208,12 @@ pub fn silence_limit(session_timeout: Duration) -> Duration {
     session_timeout * 9 / 20
 }
 
+/// A connection is given up when nothing at all comes for this long: [`silence_limit`] and a renewal interval, T / 8. The
+/// first answer after commits have become slow comes so long after the one before it.
+pub fn stillness_limit(session_timeout: Duration) -> Duration {
+    silence_limit(session_timeout) + session_timeout / RENEWALS_PER_LEASE
+}
+
 /// How long one server may take to open a session: T / 5.
 pub fn connection_timeout(session_timeout: Duration) -> Duration {
     session_timeout / CONNECTION_TIMEOUT_PER_SESSION
