@@ -22,6 +22,7 @@ use crate::core::guard_messages::Slot;
 use crate::core::machine;
 use crate::core::settings::{Guarantee, Preparations, Service, StepLimits};
 use crate::guard::command::environment::Identity;
+use crate::guard::contain::Containment;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
 use crate::observe::log::{Format, Owner, journald};
@@ -33,6 +34,7 @@ use crate::supervisor::{auxiliary, upgrade};
 use crate::zookeeper;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::election::release_orphaned::Orphaned;
+use crate::zookeeper::schema::member::About;
 
 /// Once secrets are in our memory, only root may read it: no core dump, and no access to `/proc`, which shows the
 /// variables too (`PR_SET_DUMPABLE(2const)`). Children inherit this until they execute a program, so the command is not
@@ -205,7 +207,13 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         pid_namespace: pid_namespace().unwrap_or_default(),
         instance,
         once: config.once.clone(),
+        about: About::default(),
     }
+}
+
+/// What others are told about us, besides.
+pub fn about(config: &Config, containment: &Containment) -> About {
+    About { contain: containment.word().to_owned(), meta: config.monitoring.meta.clone() }
 }
 
 /// The boot and the PID namespace of this process.
@@ -225,7 +233,7 @@ fn host() -> String {
 /// # Errors
 ///
 /// An address cannot be listened at.
-pub fn observers(config: &Config, leads_on: bool) -> Result<Observers, ConfigError> {
+pub fn observers(config: &Config, about: About, leads_on: bool) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(
@@ -248,7 +256,7 @@ pub fn observers(config: &Config, leads_on: bool) -> Result<Observers, ConfigErr
     }
     let path = config.chroot.iter().chain([&config.base]).map(ToString::to_string).collect();
     let identity =
-        Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
+        Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id(), about };
     let manner = Manner::of(config.log_format, config.log_level);
     Ok(Observers { identity, manner, http, systemd: systemd(config) })
 }

@@ -103,9 +103,9 @@ fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighti
 /// The outcome of `disable` or `enable`.
 pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: String) -> Answer {
     let text = match context.output.format {
-        OutputFormat::Json => format!("{:#}\n", json!({ "v": 1, "state": state })),
+        OutputFormat::Json | OutputFormat::Yaml => context.output.object(&json!({ "v": 1, "state": state })),
         OutputFormat::Plain => format!("{state}\n"),
-        OutputFormat::Table => text,
+        OutputFormat::Table | OutputFormat::Wide => text,
     };
     Answer { text, status }
 }

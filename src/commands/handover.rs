@@ -259,12 +259,14 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
 
 fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
     let text = match context.output.format {
-        OutputFormat::Json => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let (id, token) = leader.unzip();
             let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
-            format!("{object:#}\n")
+            context.output.object(&object)
         }
-        OutputFormat::Table | OutputFormat::Plain => format!("{}\n", crate::observe::words::printable(sentence)),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => {
+            format!("{}\n", crate::observe::words::printable(sentence))
+        }
     };
     Answer { text, status }
 }

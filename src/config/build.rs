@@ -137,8 +137,8 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
     let ((access, acl), lease) = (access(layers, &election)?, lease::read(layers, election.is_shared)?);
     let (on_exit, service, notices) = service::read(layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(layers, lease.session_timeout)?;
-    let leaders = leaders::read(layers, &election, lease.guarantee)?;
     Ok(Config {
+        leaders: leaders::read(layers, &election, lease.guarantee)?,
         servers: election.ensemble.servers,
         chroot: election.ensemble.chroot,
         access: access.access,
@@ -148,7 +148,6 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
         id: election.id,
         acl,
         recipe: election.recipe,
-        leaders,
         wait,
         conflict_exit_code: status(&layers.required("conflict-exit-code")?)?,
         connect_timeout,

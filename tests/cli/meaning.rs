@@ -61,6 +61,16 @@ fn a_spread_priority_is_the_rank_of_this_host_in_this_election() {
 }
 
 #[test]
+fn meta_is_given_again_and_again_or_with_blanks() {
+    let meta = |typed: &[&str], variables: &[(&str, &str)]| parse(typed, variables).unwrap().monitoring.meta;
+    let both: Vec<_> = meta(&["--meta", "a=1", "--meta", "b=x=y", "true"], &[]).into_iter().collect();
+    assert_eq!(both, [("a".into(), "1".into()), ("b".into(), "x=y".into())]);
+    let variables = [("ZK_LEADER_RUN_META", " a=1  b=x=y ")];
+    assert_eq!(meta(&["true"], &variables).into_iter().collect::<Vec<_>>(), both);
+    assert!(meta(&["--meta", "a=2", "true"], &variables)["a"] == "2", "the option replaces the variable");
+}
+
+#[test]
 fn settings_mean_what_they_say() {
     let config = parse(&["-z", "a,[::1]:7/c/d", "--path", "/p/q", "--id", "me", "--name", "n", "true"], &[]).unwrap();
     assert_eq!(config.servers, "a:2181,[::1]:7");

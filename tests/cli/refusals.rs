@@ -260,6 +260,8 @@ fn an_address_that_is_none_or_taken_is_refused_before_anything_is_connected() {
     let address: &'static str = taken.local_addr().unwrap().to_string().leak();
     let in_use: &'static [&'static str] = vec!["--http", address, "true"].leak();
     each_is_refused(&[
+        typed(&["--meta", "address", "true"], 64, ["--meta:", "'address'", "KEY=VALUE"]),
+        typed(&["--meta", "a=1", "--meta", "a=2", "true"], 64, ["--meta:", "'a=1 a=2'", "two values for 'a'"]),
         typed(&["--http", "8080", "true"], 64, ["--http:", "'8080'", "127.0.0.1:8080"]),
         typed(&["--http", "host:8080", "true"], 64, ["--http:", "'host:8080'", "127.0.0.1:8080"]),
         typed(&["--http", "unix:here", "true"], 64, ["--http:", "'unix:here'", "absolute path"]),

@@ -58,6 +58,8 @@ struct Socket {
     connection: Option<ConnectionId>,
     /// Whether the client still listens.
     is_open: bool,
+    /// No reply gets through any more, but pings and events do.
+    is_mute: bool,
     /// When the last packet arrives, by direction: none overtakes another.
     arrivals: [Time; 2],
 }
@@ -69,6 +71,8 @@ struct Link {
     held: Vec<Flight>,
     /// The next request or reply is lost, and its connection with it.
     loses_next: BTreeSet<Direction>,
+    /// The next reply is lost, and all later ones of its connection, which stays.
+    mutes_next: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +112,7 @@ impl Network {
         self.run_until(now);
         self.sequence += 1;
         let socket = SocketId(self.sequence);
-        let opened = Socket { host, server, connection: None, is_open: true, arrivals: [now; 2] };
+        let opened = Socket { host, server, connection: None, is_open: true, is_mute: false, arrivals: [now; 2] };
         self.sockets.insert(socket, opened);
         self.fly(socket, Direction::Up, Packet::Hello(hello));
         socket
@@ -158,6 +162,7 @@ impl Network {
         let link = self.link(host, server);
         link.blocked.clear();
         link.loses_next.clear();
+        link.mutes_next = false;
         for flight in std::mem::take(&mut link.held) {
             self.schedule(now, flight);
         }
@@ -178,11 +183,24 @@ impl Network {
         self.link(host, server).loses_next.insert(direction);
     }
 
+    /// From the next reply over this link on, its connection carries nothing but pings and events, as after a proxy that
+    /// has lost a reply.
+    pub fn mute_next(&mut self, host: Host, server: usize, now: Time) {
+        self.run_until(now);
+        self.link(host, server).mutes_next = true;
+    }
+
     // Inside.
 
     fn link(&mut self, host: Host, server: usize) -> &mut Link {
         let latency = self.latency;
-        let new = || Link { latency, blocked: BTreeSet::new(), held: Vec::new(), loses_next: BTreeSet::new() };
+        let new = || Link {
+            latency,
+            blocked: BTreeSet::new(),
+            held: Vec::new(),
+            loses_next: BTreeSet::new(),
+            mutes_next: false,
+        };
         self.links.entry((host, server)).or_insert_with(new)
     }
 
@@ -233,6 +251,9 @@ impl Network {
         if is_open && may_be_lost && link.loses_next.remove(&flight.direction) {
             return self.lose(flight.socket);
         }
+        if may_be_lost && flight.direction == Direction::Down && self.is_mute(flight.socket, (host, server)) {
+            return;
+        }
         let now = self.now;
         match (flight.packet, connection) {
             (Packet::Hello(hello), _) => {
@@ -254,6 +275,15 @@ impl Network {
             }
             _ => {}
         }
+    }
+
+    fn is_mute(&mut self, socket: SocketId, (host, server): (Host, usize)) -> bool {
+        let is_next = std::mem::take(&mut self.link(host, server).mutes_next);
+        let known = self.sockets.get_mut(&socket);
+        known.is_some_and(|known| {
+            known.is_mute |= is_next;
+            known.is_mute
+        })
     }
 
     fn forget(&mut self, socket: SocketId) {

@@ -18,8 +18,6 @@ use crate::process::{Clock, Process};
 use crate::script::{Act, BASE};
 use crate::world::World;
 
-/// An order is known after this time.
-const HEARD: Duration = Duration::from_secs(1);
 /// Of strangers.
 const SESSION: Duration = Duration::from_secs(4);
 
@@ -92,8 +90,7 @@ impl World {
         };
         let enabled = self.enabled.get();
         let (status, text) = self.ask(question).await;
-        // Whoever was taking over when the order came begins, learns of it, and stops.
-        let trees = self.oracle.live_for(HEARD + 30 * self.script.latency[1]);
+        let trees = self.oracle.live();
         let is_in_force = enabled == self.enabled.get();
         if let (Act::Disable { lasts: None, wait: Some(_) }, 0, true, [host, ..]) =
             (act, status, is_in_force, &trees[..])

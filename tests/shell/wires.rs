@@ -35,7 +35,9 @@ pub struct Inner {
     pub servers: usize,
     wires: BTreeMap<SocketId, Wire>,
     /// Requests of each host, pings aside, in each second.
-    pub asked: BTreeMap<(Host, u64), u64>,
+    asked: BTreeMap<(Host, u64), u64>,
+    /// Processes of each host that somebody else has started, in each second.
+    started: BTreeMap<(Host, u64), u64>,
     log: Log,
     /// Of all notes.
     hash: DefaultHasher,
@@ -107,6 +109,7 @@ impl Wires {
             servers,
             wires: BTreeMap::new(),
             asked: BTreeMap::new(),
+            started: BTreeMap::new(),
             log,
             hash: DefaultHasher::new(),
         };
@@ -241,7 +244,26 @@ impl Wires {
     }
 }
 
+/// What a process asks from its start to its end, if that comes at once: its run of `--slot` is done.
+const FIRST_REQUESTS: u64 = 20;
+
 impl Inner {
+    /// Somebody else than the host itself has started a process there.
+    pub fn start(&mut self, host: Host, now: Duration) {
+        *self.started.entry((host, now.as_secs())).or_default() += 1;
+    }
+
+    /// The most requests in one second of one of these hosts, beyond what its starts explain; and all requests. Whoever starts
+    /// a process a hundred times in a second has a hundred sessions opened.
+    pub fn busiest(&self, hosts: usize) -> (u64, u64) {
+        let of_hosts = || self.asked.iter().filter(|((host, _), _)| *host < hosts);
+        let started = |host, second| self.started.get(&(host, second)).copied().unwrap_or_default();
+        let explained =
+            |host, second: u64| (started(host, second.wrapping_sub(1)) + started(host, second)) * FIRST_REQUESTS;
+        let beyond = of_hosts().map(|((host, second), count)| count.saturating_sub(explained(*host, *second)));
+        (beyond.max().unwrap_or(0), of_hosts().map(|(_, count)| count).sum())
+    }
+
     pub fn note(&mut self, text: impl FnOnce() -> String) {
         match self.log {
             Log::Nothing => {}

@@ -28,7 +28,7 @@ use crate::wires::{Log, Wires};
 pub struct Verdict {
     pub violation: Option<String>,
     pub starts: u64,
-    /// The most requests of one host in one second.
+    /// The most requests of one host in one second, beyond what its starts explain.
     pub busiest: u64,
     pub requests: u64,
     /// The most steps of one process in one second.
@@ -39,7 +39,7 @@ pub struct Verdict {
     pub hash: u64,
 }
 
-/// A host asks no more than this in any second.
+/// A host asks no more than this in any second, beyond what the starts of its processes explain.
 const BUSY: u64 = 200;
 
 pub struct World {
@@ -91,26 +91,19 @@ impl World {
         let strikes = world.script.strikes.iter().cloned().map(strike).collect();
         let measured = world.last_judgement(strikes).await;
         carrier.abort();
-        let hosts = world.script.hosts.len();
-        let (busiest, requests) = world.wires.with(|inner, _| {
-            // Without the operators, who ask until they have their answer.
-            let asked = || inner.asked.iter().filter(|((host, _), _)| *host < hosts).map(|(_, count)| *count);
-            (asked().max().unwrap_or(0), asked().sum())
-        });
+        world.verdict(measured)
+    }
+
+    fn verdict(&self, measured: Measured) -> Verdict {
+        // Without the operators, who ask until they have their answer.
+        let hosts = self.script.hosts.len();
+        let (busiest, requests) = self.wires.with(|inner, _| inner.busiest(hosts));
         if busiest > BUSY {
-            world.oracle.fail(&format!("{busiest} requests of one host in one second"));
+            self.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
-        let (violation, starts, wakings) = (world.oracle.violation(), world.oracle.starts(), world.oracle.wakings());
-        Verdict {
-            violation,
-            starts,
-            busiest,
-            requests,
-            wakings,
-            measured,
-            lasted: time::elapsed(),
-            hash: world.wires.hash(),
-        }
+        let (violation, starts, wakings) = (self.oracle.violation(), self.oracle.starts(), self.oracle.wakings());
+        let (lasted, hash) = (time::elapsed(), self.wires.hash());
+        Verdict { violation, starts, busiest, requests, wakings, measured, lasted, hash }
     }
 
     pub fn this(&self) -> Rc<Self> {
@@ -124,8 +117,12 @@ impl World {
 
     /// As systemd would.
     async fn keep(self: Rc<Self>, host: usize) {
+        let mut is_started = true;
         while !self.is_final.get() {
             self.oracle.moves(host).await;
+            if is_started {
+                self.wires.with(|inner, now| inner.start(host, now));
+            }
             let (instance, plan) = (self.next_instance(), self.script.hosts[host]);
             let plan = Plan {
                 process: Process::new(host, instance, &self.clocks[host], &self.oracle),
@@ -140,6 +137,7 @@ impl World {
             self.wires.note(|| format!("host {host}: {end:?}"));
             self.oracle.ended(instance);
             let after = self.script.hosts[host].restarts_after;
+            is_started = end != End::Exit(ExitReason::StoodStill);
             match end {
                 // It executes itself again.
                 End::Exit(ExitReason::StoodStill) => {}

@@ -11,6 +11,7 @@ use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::{Election, Settings};
 
 use crate::support::wait;
@@ -47,6 +48,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         pid_namespace: String::new(),
         instance,
         once: None,
+        about: About::default(),
     }
 }
 

@@ -179,17 +179,19 @@ async fn write(order: &Drained<'_>) -> Result<(), CommandError> {
 async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Result<Answer, CommandError> {
     let was = context.client.delete(&format!("{root}/{DRAINS}/{host}")).await? == Written::Done;
     let text = match context.output.format {
-        OutputFormat::Json => format!("{:#}\n", json!({ "v": 1, "host": host, "state": "undrained", "was": was })),
+        OutputFormat::Json | OutputFormat::Yaml => {
+            context.output.object(&json!({ "v": 1, "host": host, "state": "undrained", "was": was }))
+        }
         OutputFormat::Plain => "undrained\n".to_owned(),
-        OutputFormat::Table if was => format!("{host} is not drained any more\n"),
-        OutputFormat::Table => format!("{host} was not drained below {root}\n"),
+        OutputFormat::Table | OutputFormat::Wide if was => format!("{host} is not drained any more\n"),
+        OutputFormat::Table | OutputFormat::Wide => format!("{host} was not drained below {root}\n"),
     };
     Ok(Answer { text, status: DONE })
 }
 
 fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: String) -> Answer {
     let text = match order.context.output.format {
-        OutputFormat::Json => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let object = json!({
                 "v": 1,
                 "host": order.host,
@@ -200,10 +202,10 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
                 "leads": fleet.led,
                 "only_candidate_in": fleet.stays,
             });
-            format!("{object:#}\n")
+            order.context.output.object(&object)
         }
         OutputFormat::Plain => format!("{state}\n"),
-        OutputFormat::Table => text,
+        OutputFormat::Table | OutputFormat::Wide => text,
     };
     Answer { text, status }
 }

@@ -154,6 +154,8 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         pid: settings.pid,
         pid_namespace: settings.pid_namespace.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        about: settings.about.clone(),
+        protection: status.protection.to_owned(),
         role: status.role.to_owned(),
         phase: status.phase.to_owned(),
         since: status.since,

@@ -7,6 +7,7 @@ use crate::core::settings::{Guarantee, Recipe};
 use crate::zookeeper::client::acl::Acl;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::schema::candidate_name::Names;
+use crate::zookeeper::schema::member::About;
 use crate::zookeeper::schema::once::Once;
 
 /// The ensemble, our znodes and our identity.
@@ -44,6 +45,8 @@ pub struct Settings {
     pub instance: u64,
     /// `None`: the command runs whenever we lead.
     pub once: Option<Once>,
+    /// For display.
+    pub about: About,
 }
 
 impl Settings {
