@@ -9,14 +9,16 @@ use super::{Finding, advice, wrong};
 use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::control::remedy;
 
 pub(super) async fn findings(
     context: &CommandContext<'_>,
     election: &ElectionView,
 ) -> Result<Vec<Finding>, CommandError> {
     if let Some(order) = &election.orders.disabled {
-        let remedy = "zk-leaderctl enable lets it be led again";
-        return Ok(vec![advice("election", format!("disabled by {}: {}; {remedy}", order.by, order.reason))]);
+        let remedy = remedy::about_election("enable", &election.base);
+        let text = format!("disabled by {}: {}; {remedy} lets it be led again", order.by, order.reason);
+        return Ok(vec![advice("election", text)]);
     }
     let now = clock::time_of_day();
     let suspects: Vec<_> =

@@ -95,8 +95,9 @@ fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
         return told(order, fleet, "idle", DONE, format!("{host} leads no election any more\n"));
     }
     let text = format!(
-        "{host} still leads {}, which no other host could lead; start one elsewhere, or --force stops it\n",
-        listed(&fleet.stays)
+        "{host} still leads {}, which no other host could lead; start one elsewhere, or {} stops it\n",
+        listed(&fleet.stays),
+        order.drain.forced(host, order.root)
     );
     told(order, fleet, "leading", NOT_DONE, text)
 }
