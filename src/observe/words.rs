@@ -13,6 +13,7 @@ use crate::core::event::Grounds;
 use crate::core::guard_messages::ChildStatus;
 use crate::core::hooks::HookEvent;
 use crate::core::lease::{LEASE_LONGEST, TimingError};
+use crate::core::machine::Snapshot;
 
 /// One word for a phase.
 pub const fn phase(phase: PhaseName) -> &'static str {
@@ -25,6 +26,15 @@ pub const fn phase(phase: PhaseName) -> &'static str {
         PhaseName::Stopping => "stopping",
         PhaseName::Releasing => "releasing",
         PhaseName::Done => "done",
+    }
+}
+
+/// Who would kill the command's tree at its deadline. A tree that may live has one (I7), held by the guard and by a kernel timer.
+pub const fn protection(snapshot: &Snapshot, guard_gone: bool) -> &'static str {
+    match (guard_gone, snapshot.run) {
+        (true, _) => "gone",
+        (false, Some(_)) => "armed",
+        (false, None) => "ready",
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use zk_leader_run::core::spread::rank;
+
 use super::election;
 use super::operator::{Said, ctl};
 use crate::support::{Election, Running, wait};
@@ -16,12 +18,24 @@ const A_HANDOVER: Duration = wait::secs(10);
 struct Fleet {
     root: String,
     elections: Vec<Election>,
+    options: &'static [(&'static str, &'static str)],
 }
 
 impl Fleet {
     fn new(count: usize) -> Self {
         let elections: Vec<_> = (0..count).map(|_| election()).collect();
-        Self { root: format!("/fleet-{}", elections[0].name), elections }
+        Self { root: format!("/fleet-{}", elections[0].name), elections, options: &[] }
+    }
+
+    /// With names that are always the same, and ranks therefore.
+    fn spreading() -> Self {
+        let named = |number| {
+            let mut election = election();
+            election.name = format!("job-{number}");
+            election
+        };
+        let options = &[("--priority", "spread"), ("--preempt-after", "0")];
+        Self { root: "/fleet-spread".to_owned(), elections: (0..24).map(named).collect(), options }
     }
 
     /// A contender for each election, on this host.
@@ -32,8 +46,15 @@ impl Fleet {
     fn contender(&self, election: &Election, host: &str, id: &str) -> Running {
         let mut wrapper = Command::new("unshare");
         wrapper.args(["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, host]);
-        let subject = election.host(id).without("--name").option("--path", &format!("{}/{}", self.root, election.name));
+        let mut subject = election.host(id).without("--name").option("--path", &self.path(election));
+        for (option, value) in self.options {
+            subject = subject.option(option, value);
+        }
         subject.session_timeout(SESSION_TIMEOUT).option("--on-loss", "rejoin").spawn_inside(wrapper)
+    }
+
+    fn path(&self, election: &Election) -> String {
+        format!("{}/{}", self.root, election.name)
     }
 
     fn ctl(&self, words: &[&str]) -> Said {
@@ -41,7 +62,7 @@ impl Fleet {
     }
 
     fn about(&self, election: &Election, words: &[&str]) -> Said {
-        ctl(&[words, &["--path", &format!("{}/{}", self.root, election.name)]].concat())
+        ctl(&[words, &["--path", &self.path(election)]].concat())
     }
 
     fn status(&self, election: &Election) -> String {
@@ -65,6 +86,21 @@ impl Fleet {
 
     fn until_led_by(&self, host: &str) {
         wait::until("this host leads all", || self.led_by(host) == self.elections.len());
+    }
+
+    /// Each election is led by the host whose rank in it is the highest.
+    fn until_spread_over(&self, hosts: &[&str]) {
+        for election in &self.elections {
+            let path = self.path(election);
+            let first = hosts.iter().max_by_key(|host| rank(&path, host)).unwrap();
+            wait::until("the host of the highest rank leads", || {
+                election.diary.starts().last().is_some_and(|start| start.id == *first)
+            });
+        }
+    }
+
+    fn starts(&self) -> usize {
+        self.elections.iter().map(|election| election.diary.starts().len()).sum()
     }
 
     fn until_eligible(&self, id: &str) {
@@ -202,6 +238,59 @@ fn a_drain_that_cannot_be_read_is_none_and_the_log_says_so() {
     assert_eq!(fleet.ctl(&["undrain", "one", "--root", "/no/such/root"]).code, 0);
 }
 
+#[test]
+fn leaders_spread_over_the_hosts_and_are_even_again_after_a_drain() {
+    let fleet = Fleet::spreading();
+    let _one = fleet.boot("one");
+    fleet.until_led_by("one");
+    let (_two, _three) = (fleet.boot("two"), fleet.boot("three"));
+    fleet.until_members(3);
+    fleet.until_spread_over(&["one", "two", "three"]);
+    let evenly = ["one", "two", "three"].map(|host| fleet.led_by(host));
+    assert_eq!(evenly, [7, 10, 7]);
+
+    let said = fleet.ctl(&["drain", "one", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    fleet.until_spread_over(&["two", "three"]);
+    assert_eq!(["two", "three"].map(|host| fleet.led_by(host)), [15, 9]);
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    fleet.until_spread_over(&["one", "two", "three"]);
+
+    // Nobody asks any more.
+    let starts = fleet.starts();
+    wait::pass(wait::SETTLED);
+    assert_eq!(fleet.starts(), starts);
+    fleet.assert_handed_over();
+}
+
+#[test]
+fn a_host_name_is_enough_where_one_participant_is_on_that_host() {
+    let fleet = Fleet::new(1);
+    let election = &fleet.elections[0];
+    let _first = fleet.contender(election, "one", "a");
+    election.diary.until_started(1);
+    let _second = fleet.contender(election, "two", "b");
+    fleet.until_members(2);
+    let handover = |to: &str| ctl(&["handover", "--path", &fleet.path(election), "--to", to]);
+    assert!(handover("two").output.contains("b leads, token"));
+    let _third = fleet.contender(election, "two", "c");
+    fleet.until_members(3);
+    fleet.until_eligible("a");
+    assert!(handover("one").output.contains("a leads, token"));
+    fleet.until_eligible("b");
+    let said = handover("two");
+    let several = "several participants are on two; name one of them: b, c\n";
+    assert!(
+        said.code == 1 && ["b, c", "c, b"].iter().any(|ids| said.output == several.replace("b, c", ids)),
+        "{said:?}"
+    );
+
+    let said = fleet.ctl(&["drain", "c"]);
+    assert!(said.code == 64 && said.error.ends_with(": zk-leaderctl drain two\n"), "{said:?}");
+    let said = fleet.ctl(&["drain", "too"]);
+    assert!(said.code == 0 && said.output.ends_with("These hosts take part: one, two\n"), "{said:?}");
+    assert_eq!(election.diary.starts().len(), 3);
+
 /// Elsewhere than where `zk-leaderctl` looks by itself.
 #[test]
 fn what_a_message_tells_to_type_works_as_it_stands() {
@@ -230,8 +319,10 @@ fn what_a_message_tells_to_type_works_as_it_stands() {
     assert_eq!(disabled[0], disabled[1]);
     assert_eq!(disabled[0], disabled[2]);
     assert_eq!(fleet.about(election, &["disable", "--reason", "r"]).code, 0);
-    disabled.iter().for_each(|remedy| typed(remedy));
+    disabled[..3].iter().for_each(|remedy| typed(remedy));
     election.diary.until_alive();
+    wait::until("the record says who leads", || fleet.about(election, &["status"]).code == 0);
+    typed(&disabled[3]);
 }
 
 /// The command between two parts of a message.

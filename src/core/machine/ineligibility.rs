@@ -103,7 +103,7 @@ impl Machine {
     /// The last verdict of the check would hold for ever. The process ends as by a request to stop, so that whoever
     /// started it can start one with a guard.
     pub(super) fn check_gone(&mut self, now: Now) {
-        self.check_gone = true;
+        self.gone.check = true;
         let reason = ExitReason::GuardGone;
         let exit = After::Exit(reason);
         match self.phase {
