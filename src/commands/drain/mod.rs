@@ -10,13 +10,13 @@ use serde_json::json;
 use super::orders::{Patience, Progress};
 use super::slot_state;
 use super::{Answer, CommandContext, CommandError};
-use crate::cli::ctl::PROGRAM;
 use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminError, Written};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
+use crate::zookeeper::schema::control::remedy;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;
@@ -70,8 +70,8 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     let before = look(order).await?;
     let Drained { context, root, host, drain } = order;
     if let Some(whole) = before.is_id_on.as_ref().filter(|_| before.shared == 0) {
-        let sentence =
-            format!("{host} is a participant on {whole}, and a drain is for the whole host: {PROGRAM} drain {whole}");
+        let remedy = remedy::about_host("drain", whole, root);
+        let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
         return Err(CommandError::usage(sentence));
     }
     write(order).await?;
