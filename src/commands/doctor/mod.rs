@@ -91,6 +91,7 @@ async fn examine(
     match (base, election) {
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
+            findings.extend(leadership::programs(&election));
             findings.extend(leadership::findings(context, &election).await?);
             findings.extend(access::findings(&context.client, &election).await?);
             if let Some(Err(complaint)) = view::history(&context.client, &election.base).await? {
