@@ -6,8 +6,8 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 UPGRADES ?= 0
-ELECTIONS ?= 100
-T ?= 15s
+ELECTIONS ?= 30
+T ?= 10s
 
 .PHONY: build check fix test-fast test bench bench-fleet sim chaos chaos-controls mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
 
@@ -25,7 +25,7 @@ test:             ## everything that CI runs
 	bash tests/run.sh
 bench:            ## this program, its peers and the floor, side by side; ROUNDS=20
 	bash benches/run.sh
-bench-fleet: build ## many elections on three hosts, a drain, the death of a host; as root; ELECTIONS=100 T=15s
+bench-fleet: build ## many elections on three hosts, a drain, the death of a host; as root; ELECTIONS=30 T=10s
 	ELECTIONS=$(ELECTIONS) T=$(T) python3 benches/fleet.py
 sim:              ## N random fault scripts through the simulator, and a fiftieth of N through that of the whole shell
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation

@@ -164,7 +164,7 @@ fn wide_tables_have_more_columns() {
     let _hosts = two(&election);
     let head = |words: &[&str]| {
         let said = ctl(&[words, &["-o", "wide"]].concat());
-        said.output.lines().filter(|line| line.contains("SINCE")).map(|line| words_of(line)).next().unwrap()
+        said.output.lines().find(|line| line.contains("SINCE")).map(words_of).unwrap()
     };
     let name = election.name.as_str();
     wait::until("both have said who they are", || election.admin.children(&election.path("members")).len() == 2);
