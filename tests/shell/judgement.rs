@@ -18,6 +18,7 @@ use crate::world::World;
 const HANDOVER: Duration = Duration::from_secs(1);
 /// From when the servers serve again to the start of a command.
 const BACK: Duration = Duration::from_secs(1);
+const HISTORY: Question = Question::History { watch: false, lines: usize::MAX };
 /// Of hosts far from the servers.
 const DISTANT: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
 /// Of a server behind the others.
@@ -170,7 +171,7 @@ impl World {
             oracle.fail(&format!("`token-check` refuses the token {token} of a leader: {text}"));
         }
         oracle.watches(time::elapsed() + PUBLISHED).await;
-        match self.asks_json(Question::History).await {
+        match self.asks_json(HISTORY).await {
             Some(history) => self.check_nobody_is_deposed(&history, before),
             None => oracle.fail("the history is not told"),
         }
@@ -291,7 +292,7 @@ impl World {
     async fn check_what_is_published(&self) {
         let before = self.oracle.leaders();
         sleep(PUBLISHED).await;
-        let (status, history) = (self.asks_json(Question::Status).await, self.asks_json(Question::History).await);
+        let (status, history) = (self.asks_json(Question::Status).await, self.asks_json(HISTORY).await);
         let leaders = self.oracle.leaders();
         let (Some(status), Some(history)) = (status, history) else {
             return self.oracle.fail("status or history is not told");
