@@ -97,22 +97,28 @@ fn the_live_view_follows_the_election() {
     assert!(found, "what is gone is written over:\n{}", terminal.screen());
 }
 
+/// Below a root of their own, so that they fit on the screen.
 #[test]
 fn the_live_list_shows_trouble_first_and_the_rest_of_each_lease() {
     let (well, ill) = (election(), election());
-    let _hosts = three(&well);
-    ill.prepare();
-    let root = "/zk-leader-run";
-    let terminal = shows(&["list", "--watch", "--path", root]);
-    let screen = terminal.until_shown(&format!("\n{} ", ill.name));
+    let root = format!("/live-{}", well.name);
+    let host = |election: &Election, id: &str| {
+        election.host(id).without("--name").option("--path", &format!("{root}/{}", election.name))
+    };
+    let _leader = host(&well, "a").spawn();
+    well.diary.until_started(1);
+    assert_eq!(host(&ill, "prepares").command(&["true"]).spawn().code(), 0);
+    let terminal = shows(&["list", "--watch", "--path", &root]);
+    let screen = terminal.until_shown("nobody leads");
     assert!(screen.contains("LEASE") && screen.contains("list, every second, Ctrl-C ends it"), "{screen}");
-    let host = ill.host("later").session_timeout("30s").spawn();
-    wait::until("the lease of the new leader is shown", || {
+    let names: Vec<_> = screen.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.ends_with(&[&ill.name, &well.name]), "trouble first:\n{screen}");
+    let _later = host(&ill, "later").spawn();
+    wait::until("the new leader is shown", || {
         let screen = terminal.screen();
         let row = screen.lines().find(|line| line.starts_with(&format!("{} ", ill.name)));
         row.is_some_and(|row| row.contains(" later ") && row.ends_with(" led"))
     });
-    drop(host);
 }
 
 #[test]

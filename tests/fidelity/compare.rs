@@ -10,7 +10,7 @@ use crate::support::Ensemble;
 /// What the servers are that `tests/versions.sh` names, or else the installed ones.
 pub fn version() -> Version {
     match std::env::var("ZOOKEEPER_VERSION").as_deref() {
-        Ok("3.9") => Version::V3_9,
+        Ok("3.9" | "3.9.5") => Version::V3_9,
         Ok(other) => panic!("no ensemble in memory is like ZooKeeper {other}"),
         Err(_) => Version::V3_8,
     }
