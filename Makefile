@@ -6,23 +6,27 @@ N ?= 1000000
 SEEDS ?= 1-3
 FAULTS ?= 170
 UPGRADES ?= 0
+ELECTIONS ?= 30
+T ?= 10s
 
-.PHONY: build check fix test-fast test bench sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
+.PHONY: build check fix test-fast test bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
 
 export PREFIX DESTDIR
 
 build:            ## release binary
 	sh packaging/build.sh
 check:            ## format and clippy
-	cargo fmt --check && cargo clippy --all-targets -- -D warnings
+	cargo fmt --all --check && cargo clippy --all-targets -- -D warnings
 fix:              ## format, and rewrite golden files
-	cargo fmt && UPDATE=1 cargo test
+	cargo fmt --all && UPDATE=1 cargo test
 test-fast:        ## what needs no server and no root: the decisions, the command line, the layers; in under a minute
 	cargo test --lib --test machine --test machine_properties --test cli --test architecture
 test:             ## everything that CI runs
 	bash tests/run.sh
 bench:            ## this program, its peers and the floor, side by side; ROUNDS=20
 	bash benches/run.sh
+bench-fleet: build ## many elections on three hosts, a drain, the death of a host; as root; ELECTIONS=30 T=10s
+	ELECTIONS=$(ELECTIONS) T=$(T) python3 benches/fleet.py
 sim:              ## N random fault scripts through the simulator, and a fiftieth of N through that of the whole shell
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
 	SHELL_SCRIPTS=$$(($(N) / 50)) cargo test --release --test shell

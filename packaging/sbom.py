@@ -28,7 +28,7 @@ def checksums():
 
 def tree(edges):
     """The name and version of all that the binaries need by such edges, as cargo itself resolves features for them."""
-    words = ["cargo", "tree", "--locked", "--target", TARGET, "--edges", edges, "--prefix", "none", "--format", "{p}"]
+    words = ["cargo", "tree", "--package", "zk-leader-run", "--locked", "--target", TARGET, "--edges", edges, "--prefix", "none", "--format", "{p}"]
     lines = subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     return {(name, version.removeprefix("v")) for name, version in (line.split()[:2] for line in lines if line)}
 

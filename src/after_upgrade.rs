@@ -16,6 +16,7 @@ use crate::supervisor::auxiliary::{self, Guards};
 use crate::supervisor::upgrade::YES;
 use crate::supervisor::upgrade::document::{Document, Unfit};
 use crate::wiring;
+use crate::zookeeper::schema::member::About;
 
 /// Tells the program that asks, in one line on standard output, whether this one could go on with the trial document on
 /// standard input. Connects to no server, and changes nothing.
@@ -32,7 +33,7 @@ fn rehearse(config: &Config) -> Result<(), String> {
     let document = Document::read(stdin())?;
     check(&document, config)?;
     let silent = Config { monitoring: Monitoring { http: None, ..config.monitoring.clone() }, ..config.clone() };
-    wiring::observers(&silent, false).map_err(|refusal| refusal.sentence)?;
+    wiring::observers(&silent, About::default(), false).map_err(|refusal| refusal.sentence)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(document.election.rehearse()).map_err(|error| format!("the session cannot be resumed: {error}"))
 }

@@ -74,9 +74,12 @@ fn election(config: &Config) -> Rows {
 }
 
 fn priority(config: &Config) -> String {
-    let priority = config.leaders.priority;
+    let priority = match config.leaders.priority {
+        rank if config.leaders.spreads => format!("{rank}, the rank of this host in this election"),
+        priority => priority.to_string(),
+    };
     match config.leaders.preempt_after {
-        None => priority.to_string(),
+        None => priority,
         Some(Duration::ZERO) => format!("{priority}; a lower leader is asked to hand over at once"),
         Some(after) => {
             format!("{priority}; a lower leader is asked to hand over after {} as next in line", length(after))

@@ -65,7 +65,7 @@ const MEANINGS: [Meaning; 15] = [
         "an option, an argument or a variable cannot be understood, or contradicts another; another participant has our --id",
     ),
     row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout, or else --wait"),
-    row("70", "SOFTWARE", "internal: the guard process died, or a bug"),
+    row("70", "SOFTWARE", "internal: a guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
     row(
@@ -175,7 +175,7 @@ pub fn sentence(reason: &ExitReason) -> String {
             "the contenders disagree: --guarantee, --recipe, --election-path and the number of leaders must be the same on every host"
                 .into()
         }
-        ExitReason::GuardGone => "the guard process died".into(),
+        ExitReason::GuardGone => "a guard process died".into(),
         ExitReason::StoodStill => "rejoining: leadership was lost while this host stood still".into(),
     }
 }

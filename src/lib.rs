@@ -23,6 +23,7 @@ pub mod clock;
     reason = "a signal to a process that is gone has done its work; what lives on is seen, and tried again"
 )]
 pub mod guard;
+pub mod random;
 pub mod zookeeper;
 
 pub mod after_upgrade;

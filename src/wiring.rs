@@ -1,6 +1,7 @@
 //! Passes each part its settings from a [`Config`]. Checks and defaults are in `config`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::iter::once;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +12,6 @@ use std::time::Duration;
 
 use nix::sys::prctl::{set_dumpable, set_name};
 use nix::unistd::gethostname;
-use uuid::Uuid;
 
 use crate::config::Config;
 use crate::config::auxiliary::Auxiliary;
@@ -22,16 +22,19 @@ use crate::core::guard_messages::Slot;
 use crate::core::machine;
 use crate::core::settings::{Guarantee, Preparations, Service, StepLimits};
 use crate::guard::command::environment::Identity;
+use crate::guard::contain::Containment;
 use crate::guard::handle;
 use crate::observe::http::{Identity as Shown, Listener};
 use crate::observe::log::{Format, Owner, journald};
 use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
+use crate::random;
 use crate::supervisor::Observers;
 use crate::supervisor::{auxiliary, upgrade};
 use crate::zookeeper;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::election::release_orphaned::Orphaned;
+use crate::zookeeper::schema::member::About;
 
 /// Once secrets are in our memory, only root may read it: no core dump, and no access to `/proc`, which shows the
 /// variables too (`PR_SET_DUMPABLE(2const)`). Children inherit this until they execute a program, so the command is not
@@ -201,9 +204,23 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         id: config.id.clone(),
         host: host(),
         pid: std::process::id(),
+        pid_namespace: pid_namespace().unwrap_or_default(),
         instance,
         once: config.once.clone(),
+        about: About::default(),
     }
+}
+
+/// What others are told about us, besides.
+pub fn about(config: &Config, containment: &Containment) -> About {
+    About { contain: containment.word().to_owned(), meta: config.monitoring.meta.clone() }
+}
+
+/// The boot and the PID namespace of this process.
+fn pid_namespace() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
 }
 
 fn host() -> String {
@@ -216,7 +233,7 @@ fn host() -> String {
 /// # Errors
 ///
 /// An address cannot be listened at.
-pub fn observers(config: &Config, leads_on: bool) -> Result<Observers, ConfigError> {
+pub fn observers(config: &Config, about: About, leads_on: bool) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(
@@ -239,7 +256,7 @@ pub fn observers(config: &Config, leads_on: bool) -> Result<Observers, ConfigErr
     }
     let path = config.chroot.iter().chain([&config.base]).map(ToString::to_string).collect();
     let identity =
-        Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id() };
+        Shown { name: config.name.clone(), id: config.id.clone(), path, host: host(), pid: std::process::id(), about };
     let manner = Manner::of(config.log_format, config.log_level);
     Ok(Observers { identity, manner, http, systemd: systemd(config) })
 }
@@ -268,6 +285,6 @@ fn systemd(config: &Config) -> Option<systemd::Settings> {
 
 /// Marks the records of this process; never zero.
 pub fn instance() -> u64 {
-    let (high, low) = Uuid::new_v4().as_u64_pair();
+    let (high, low) = random::uuid().as_u64_pair();
     (high ^ low).max(1)
 }

@@ -16,9 +16,10 @@ const PLACES: &[Place] = &[
     ("guard::lease_file::layout", &["core::guard_messages", "core::time", "guard::protocol"], &[]),
     ("guard::policy", &["core::guard_messages", "core::time", "guard::lease_file::layout"], &[]),
     ("guard::briefing", &["core::guard_messages", "core::time", "guard::protocol"], &[]),
-    // L2: the two edges, and the clock.
+    // L2: the two edges, the clock, and chance.
     ("clock", &["core::time"], &["nix"]),
     ("background", &[], &["tokio"]),
+    ("random", &[], &["uuid"]),
     ("guard", &["core::guard_messages", "core::time", "core::settings", "clock"], &["nix", "libc", "rustix", "serde"]),
     (
         "guard::handle",
@@ -53,13 +54,14 @@ const PLACES: &[Place] = &[
     ),
     (
         "zookeeper::election",
-        &["core", "clock", "background", "zookeeper::client", "zookeeper::schema"],
+        &["core", "clock", "background", "random", "zookeeper::client", "zookeeper::schema"],
         &["tokio", "futures_util", "tracing", "serde", "serde_json", "uuid", "humantime"],
     ),
     (
         "zookeeper::publish",
         &["core", "clock", "zookeeper::client", "zookeeper::schema", "zookeeper::election"],
-        &["tokio", "futures_util", "tracing"],
+        // Whether the process of a member lives.
+        &["rustix", "tokio", "futures_util", "tracing"],
     ),
     (
         "zookeeper::admin",
@@ -114,12 +116,13 @@ const PLACES: &[Place] = &[
     ("bin", ALL, CRATES_OF_L4),
 ];
 
-const ZOOKEEPER: &[&str] = &["core", "clock", "background", "zookeeper"];
+const ZOOKEEPER: &[&str] = &["core", "clock", "background", "random", "zookeeper"];
 
 const ALL: &[&str] = &[
     "core",
     "clock",
     "background",
+    "random",
     "guard",
     "zookeeper",
     "observe",

@@ -18,7 +18,7 @@ install_prerequisites() {
     need_peers
     need_kerberos
     need_packages curl # for the documents' commands
-    need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
+    need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux python3-yaml fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 }
 
 kerberos() ( # takes a build with the feature; in a folder of its own, since the programs of the other build are in use
@@ -41,7 +41,7 @@ need_rust
 # Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
 step "Build of the tests" cargo test --no-run --quiet &
 step "Installing what is missing" install_prerequisites
-step "Format" cargo fmt --check
+step "Format" cargo fmt --all --check
 wait
 
 computing=(model shell simulation machine_properties)

@@ -1,5 +1,5 @@
 # Sourced by tests/run.sh: steps that run beside one another. Each runs to its end, whatever becomes of the others; what it
-# printed is shown when it ends, and a table at the end says how each ended.
+# printed is shown when it ends, and a table at the end says how each ended, after how long, and what it cost.
 
 steps=$(mktemp -d)
 trap 'rm -rf "$steps"' EXIT
@@ -7,15 +7,16 @@ trap 'rm -rf "$steps"' EXIT
 printed_by() { echo "$steps/${1//[^A-Za-z]/-}"; }
 
 step() { # step NAME COMMAND...
-    local name=$1 begun=$SECONDS verdict=ok printed; shift
+    local name=$1 begun=$SECONDS verdict=ok printed cpu TIMEFORMAT='%U %S'; shift
     printed=$(printed_by "$name")
     say "$name"
-    "$@" >"$printed" 2>&1 || verdict=FAILED
+    { time "$@" >"$printed" 2>&1; } 2>"$printed-cpu" || verdict=FAILED
+    cpu=$(awk '{ printf "%.0f", $1 + $2 }' "$printed-cpu")
     {
         flock 9
         cat "$printed"
         say "$name: $verdict, $((SECONDS - begun)) s"
-        printf '%-76s %5d s   %s\n' "$name" $((SECONDS - begun)) $verdict >>"$steps/table"
+        printf '%-70s %5d s %5d CPU s   %s\n' "$name" $((SECONDS - begun)) "$cpu" $verdict >>"$steps/table"
     } 9>"$steps/lock"
 }
 
@@ -30,7 +31,7 @@ finish() { # the table; fails if a step did
     wait
     printf '\n'
     cat "$steps/table"
-    printf '%-76s %5d s\n' Total $SECONDS
+    printf '%-70s %5d s\n' Total $SECONDS
     failures=$(grep -c ' FAILED$' "$steps/table" || true)
     if [ "$failures" != 0 ]; then
         say "FAILED: $failures of $(wc -l <"$steps/table") steps"

@@ -10,7 +10,7 @@ java-les\t''
 single\t''"
 complete -c zk-leader-run -l election-path -d 'Election shared with other libraries [default: none]' -r
 complete -c zk-leader-run -l leaders -d 'How many hosts may lead at once, 1 to 64' -r
-complete -c zk-leader-run -l priority -d 'The highest leads first, -999 to 999' -r
+complete -c zk-leader-run -l priority -d 'The highest leads first, -999 to 999; or spread' -r
 complete -c zk-leader-run -l preempt-after -d 'Ask a leader of lower --priority to leave [default: never]' -r
 complete -c zk-leader-run -l wait -d 'How long to wait; 0: only if free now [default: for ever]' -r
 complete -c zk-leader-run -l conflict-exit-code -d 'Exit status when not elected within --wait' -r
@@ -69,6 +69,7 @@ complete -c zk-leader-run -l after-stop-timeout -d 'Longest --after-stop; then i
 complete -c zk-leader-run -l hook -d 'Shell command to run at every change of our role' -r
 complete -c zk-leader-run -l hook-timeout -d 'Longest hook; then it is killed' -r
 complete -c zk-leader-run -l http -d 'Serve health, status and metrics at this address [default: nowhere]' -r
+complete -c zk-leader-run -l meta -d 'Tell who looks for the service, in status -o json [default: nothing]' -r
 complete -c zk-leader-run -l ready-on -d 'When we are ready for systemd: contending or leading' -r -f -a "contending\t''
 leading\t''"
 complete -c zk-leader-run -l slot -d 'Run at most once for this key, whichever host runs it' -r
@@ -92,4 +93,4 @@ complete -c zk-leader-run -l print-config -d 'Print every setting and where it c
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --before-start --before-start-timeout --after-stop --after-stop-timeout --hook --hook-timeout --http --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --before-start --before-start-timeout --after-stop --after-stop-timeout --hook --hook-timeout --http --meta --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

@@ -735,12 +735,20 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__leaderctl__subcmd__history)
-            opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-w -n -z -o -h --watch --lines --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --lines)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --connect)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -951,7 +959,7 @@ _zk__leaderctl() {
             return 0
             ;;
         zk__leaderctl__subcmd__list)
-            opts="-z -o -h --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
+            opts="-w -z -o -h --watch --connect --auth-file --kerberos --kerberos-server --tls --tls-ca --tls-cert --tls-key --tls-any-name --path --config --connect-timeout --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -33,7 +33,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-key -d 'P
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_needs_command" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
@@ -61,8 +61,8 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s o -l output -d 'How the answer is written: table, json or plain' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s w -l watch -d 'Go on looking, and show what has changed, until Ctrl-C'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -s w -l watch -d 'Go on looking, and show what has changed, until Ctrl-C (status 130)'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
@@ -77,12 +77,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-k
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s w -l watch -d 'Go on looking, elections in trouble first, until Ctrl-C (status 130)'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s n -l lines -d 'Only the last N terms [default: all that are kept, 50]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
@@ -92,13 +94,14 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tl
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s w -l watch -d 'Go on looking until Ctrl-C (status 130)'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Id of the next leader [default: the next in line]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Id or host of the next leader [default: the next in line]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l timeout -d 'How long it may take; the order ends with it' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
@@ -109,7 +112,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l t
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l wait -d 'Wait until the next leader runs the command'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
@@ -128,7 +131,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tl
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l wait -d 'Wait until no command runs: exit status 1 if one still does after --timeout'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
@@ -145,7 +148,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until a host leads: exit status 1 if none does after --timeout'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
@@ -165,7 +168,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls-
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l force -d 'Also where no other host could lead: there the command stops'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l wait -d 'Wait until the host leads no election that another host could lead'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
@@ -183,7 +186,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tl
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
@@ -198,7 +201,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
@@ -215,7 +218,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-ke
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l fenced -d 'Write only under the newest token; there is no other way to write'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l create -d 'Create the znode if it does not exist; its parent must'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
@@ -233,7 +236,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls-
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
@@ -248,7 +251,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l path -d 'Znode of the election [default: /zk-leader-run/<NAME>]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s o -l output -d 'How the answer is written: table, json or plain' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'

@@ -16,7 +16,7 @@ use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::{Observers, SupervisorConfig};
 use zk_leader_run::wiring::Start;
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
-use zk_leader_run::{after_upgrade, dry_run, supervisor, wiring};
+use zk_leader_run::{after_upgrade, dry_run, supervisor, wiring, zookeeper};
 
 fn main() -> ExitCode {
     if let Some(page) = pages::RUN.asked_for(std::env::args_os().skip(1)) {
@@ -54,7 +54,8 @@ fn main() -> ExitCode {
 }
 
 fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitCode {
-    let observers = match wiring::observers(config, before.is_some()) {
+    let about = wiring::about(config, guards.command.containment());
+    let observers = match wiring::observers(config, about, before.is_some()) {
         Ok(observers) => observers,
         Err(refusal) => return EarlyExit::from(refusal).print(),
     };
@@ -93,7 +94,9 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
 
 fn supervise(config: &Config, guards: Guards, observers: Observers, upgrade: Plan) -> io::Result<ExitReason> {
     let instance = wiring::instance();
-    let (machine, ensemble) = (wiring::machine(config, instance), wiring::ensemble(config, instance));
+    let about = observers.identity.about.clone();
+    let ensemble = zookeeper::Settings { about, ..wiring::ensemble(config, instance) };
+    let machine = wiring::machine(config, instance);
     let preempt_after = config.leaders.preempt_after;
     let auxiliary = wiring::auxiliary_commands(config);
     let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, upgrade: Some(upgrade) };

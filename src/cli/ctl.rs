@@ -63,9 +63,9 @@ pub struct Common {
     )]
     pub connect_timeout: Option<OsString>,
 
-    /// How the answer is written: table, json or plain
+    /// How the answer is written: table, wide, json, yaml or plain
     ///
-    /// table: for people. json: one object, for programs. plain: one line for each row, its cells separated by tabs,
+    /// table: for people. wide: with more columns. json, yaml: one object, for programs. plain: one line for each row, its cells separated by tabs,
     /// without headings or colours.
     #[arg(short = 'o', long, value_name = "FORMAT", default_value = "table", global = true, help_heading = COMMON)]
     pub output: Option<OsString>,
@@ -95,7 +95,7 @@ pub enum Verb {
     Status {
         #[command(flatten)]
         which: Which,
-        /// Go on looking, and show what has changed, until Ctrl-C
+        /// Go on looking, and show what has changed, until Ctrl-C (status 130)
         ///
         /// On a terminal the screen is redrawn every second. Elsewhere the whole answer is written again each time that
         /// something has changed; with --json, each on one line.
@@ -103,11 +103,27 @@ pub enum Verb {
         watch: bool,
     },
     /// List all elections below /zk-leader-run, or below --path
-    List,
+    List {
+        /// Go on looking, elections in trouble first, until Ctrl-C (status 130)
+        ///
+        /// On a terminal the screen is redrawn every second, with the rest of each lease and the last change. Elsewhere there is a line
+        /// for each election, then one for each that has changed; with json, an object on each line.
+        #[arg(short = 'w', long)]
+        watch: bool,
+    },
     /// Show the last terms: who led, from when to when, and how it ended
     History {
         #[command(flatten)]
         which: Which,
+        /// Go on looking until Ctrl-C (status 130)
+        ///
+        /// On a terminal the screen is redrawn every second. Elsewhere each term has a line when it has begun, and again when it
+        /// has ended; with json, an object on each line.
+        #[arg(short = 'w', long)]
+        watch: bool,
+        /// Only the last N terms [default: all that are kept, 50]
+        #[arg(short = 'n', long, value_name = "N", allow_hyphen_values = true)]
+        lines: Option<OsString>,
     },
     /// Let another host lead: the leader stops its command, releases, and goes to the end of the queue
     ///
@@ -117,9 +133,9 @@ pub enum Verb {
     Handover {
         #[command(flatten)]
         which: Which,
-        /// Id of the next leader [default: the next in line]
+        /// Id or host of the next leader [default: the next in line]
         ///
-        /// The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
+        /// A host name is enough where only one participant is on that host. The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
         /// old leader is next. It is always waited for.
         #[arg(long, value_name = "ID")]
         to: Option<OsString>,

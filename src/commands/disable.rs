@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
@@ -15,6 +14,7 @@ use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
+use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::lease::Lease;
@@ -30,7 +30,7 @@ pub(super) async fn answer(
 ) -> Result<Answer, CommandError> {
     let election = context.election().await?;
     let order = Disabled {
-        order: Uuid::new_v4().to_string(),
+        order: random::uuid().to_string(),
         reason: reason.to_owned(),
         by: context.asked.by.clone(),
         for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
@@ -103,9 +103,9 @@ fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighti
 /// The outcome of `disable` or `enable`.
 pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: String) -> Answer {
     let text = match context.output.format {
-        OutputFormat::Json => format!("{:#}\n", json!({ "v": 1, "state": state })),
+        OutputFormat::Json | OutputFormat::Yaml => context.output.object(&json!({ "v": 1, "state": state })),
         OutputFormat::Plain => format!("{state}\n"),
-        OutputFormat::Table => text,
+        OutputFormat::Table | OutputFormat::Wide => text,
     };
     Answer { text, status }
 }

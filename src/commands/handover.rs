@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
+use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Handover;
 use crate::zookeeper::schema::lease::Holder;
@@ -55,6 +55,11 @@ pub(super) async fn answer(
         Ok(leader) => leader,
         Err(why) => return Ok(told(context, None, NOT_DONE, &why)),
     };
+    let to = match to.map(|to| slot_state::id_of(to, &election)).transpose() {
+        Ok(to) => to,
+        Err(why) => return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why)),
+    };
+    let to = to.as_deref();
     if to.is_some_and(|to| to == leader.holder.id) {
         return Ok(told(
             context,
@@ -67,7 +72,7 @@ pub(super) async fn answer(
         return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why));
     }
     let order = Handover {
-        order: Uuid::new_v4().to_string(),
+        order: random::uuid().to_string(),
         token: leader.token,
         to: to.map(str::to_owned),
         stop: to.is_none(),
@@ -254,12 +259,14 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
 
 fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
     let text = match context.output.format {
-        OutputFormat::Json => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let (id, token) = leader.unzip();
             let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
-            format!("{object:#}\n")
+            context.output.object(&object)
         }
-        OutputFormat::Table | OutputFormat::Plain => format!("{}\n", crate::observe::words::printable(sentence)),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => {
+            format!("{}\n", crate::observe::words::printable(sentence))
+        }
     };
     Answer { text, status }
 }

@@ -1,6 +1,8 @@
 //! `list`: every election below a root, one line each.
 
-use serde_json::json;
+mod watch;
+
+use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone};
 use super::overdue;
@@ -8,10 +10,28 @@ use super::slot_state::{self, SlotState};
 use super::status::drain_json;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{OutputFormat, Selector};
-use crate::zookeeper::admin::AdminError;
-use crate::zookeeper::admin::view::{self, Below, DrainView, ElectionView};
+use crate::zookeeper::admin::view::{self, Below, DrainView, ElectionView, SlotView};
+use crate::zookeeper::admin::{AdminError, Facts};
+use crate::zookeeper::schema::lease::Holder;
+pub(super) use watch::Watch;
+
+/// All elections below a root, by name.
+pub(super) struct Fleet {
+    root: String,
+    in_chroot: String,
+    elections: Vec<(String, ElectionView)>,
+    /// Those that we may not read.
+    closed: Vec<String>,
+    /// Those in force.
+    drains: Vec<DrainView>,
+}
 
 pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
+    let fleet = look(context).await?;
+    Ok(Answer { text: whole(&fleet, &context.output), status: 0 })
+}
+
+async fn look(context: &CommandContext<'_>) -> Result<Fleet, CommandError> {
     let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
     let mut elections = Vec::new();
     let Some(Below { names, mut closed }) = view::elections(&context.client, root.as_str()).await? else {
@@ -30,31 +50,28 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
     let mut drains = view::drains(&context.client, root.as_str(), &mut Vec::new()).await?;
     drains.retain(|drain| drain.is_in_force);
-    let text = match context.output.format {
-        OutputFormat::Json => {
-            let closed = closed.iter().map(|name| closed_json(root.as_str(), name));
-            let list: Vec<_> = elections.iter().map(|(name, election)| as_json(name, election)).chain(closed).collect();
-            format!(
-                "{:#}\n",
-                json!({ "v": 1, "root": root.as_str(), "elections": list, "drains": drains.iter().map(drain_json).collect::<Vec<_>>() })
-            )
-        }
-        OutputFormat::Table if elections.is_empty() && closed.is_empty() => {
-            format!("no elections below {root}{}\n", context.in_chroot())
-        }
-        OutputFormat::Table | OutputFormat::Plain => {
-            let closed = closed.iter().map(|name| closed_row(name));
-            let rows: Vec<_> =
-                elections.iter().map(|(name, election)| row(name, election, context)).chain(closed).collect();
-            let table = context.output.table(&["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"], &rows);
-            table + &drained(&drains, &context.output)
-        }
-    };
-    Ok(Answer { text, status: 0 })
+    Ok(Fleet { root: root.to_string(), in_chroot: context.in_chroot(), elections, closed, drains })
 }
 
-fn closed_json(root: &str, name: &str) -> serde_json::Value {
-    json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION })
+fn whole(fleet: &Fleet, output: &Output) -> String {
+    let Fleet { root, in_chroot, elections, closed, drains } = fleet;
+    match output.format {
+        OutputFormat::Json | OutputFormat::Yaml => {
+            let closed = closed.iter().map(|name| closed_json(root, name));
+            let list = elections.iter().map(|(name, election)| as_json(name, election, output.now)).chain(closed);
+            let (list, drains) = (list.collect::<Vec<_>>(), drains.iter().map(drain_json).collect::<Vec<_>>());
+            output.object(&json!({ "v": 1, "root": root, "elections": list, "drains": drains }))
+        }
+        OutputFormat::Table | OutputFormat::Wide if elections.is_empty() && closed.is_empty() => {
+            format!("no elections below {root}{in_chroot}\n")
+        }
+        format => {
+            let columns = if format == OutputFormat::Wide { WIDE } else { USUAL };
+            let rows = elections.iter().map(|(name, election)| row(name, election, columns, output));
+            let rows: Vec<_> = rows.chain(closed.iter().map(|name| closed_row(name, columns))).collect();
+            output.table(columns, &rows) + &drained(drains, output)
+        }
+    }
 }
 
 /// One line for each host that is drained; a row of plain is an election.
@@ -67,22 +84,28 @@ fn drained(drains: &[DrainView], output: &Output) -> String {
     format!("\n{}", output.facts(&facts))
 }
 
+const USUAL: &[&str] = &["NAME", "LEADER", "SINCE", "TERM", "TOKEN", "IN LINE", "STATE"];
+const WIDE: &[&str] = &["NAME", "LEADER", "HOST", "SINCE", "LEASE", "CHANGED", "TERM", "TOKEN", "IN LINE", "STATE"];
+
 /// The state of an election that this client may not read.
 const NO_PERMISSION: &str = "no permission";
 
-fn closed_row(name: &str) -> Vec<Cell> {
-    let unknown = ["?"; 5].map(Cell::from);
-    [Cell::new(name, Tone::Strong)]
-        .into_iter()
-        .chain(unknown)
-        .chain([Cell::new(NO_PERMISSION, Tone::Warning)])
-        .collect()
+fn closed_json(root: &str, name: &str) -> Value {
+    json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION })
+}
+
+fn closed_row(name: &str, columns: &[&str]) -> Vec<Cell> {
+    let cell = |column: &&str| match *column {
+        "NAME" => Cell::new(name, Tone::Strong),
+        "STATE" => Cell::new(NO_PERMISSION, Tone::Warning),
+        _ => Cell::from("?"),
+    };
+    columns.iter().map(cell).collect()
 }
 
 /// Who leads; with several slots, all of them.
-fn leaders(election: &ElectionView) -> Vec<String> {
-    let holders = election.slots.iter().filter_map(|slot| slot_state::leader(slot, election));
-    holders.map(|holder| holder.id).collect()
+fn leaders(election: &ElectionView) -> Vec<Holder> {
+    election.slots.iter().filter_map(|slot| slot_state::leader(slot, election)).collect()
 }
 
 fn state(election: &ElectionView) -> (&'static str, Tone) {
@@ -98,29 +121,72 @@ fn state(election: &ElectionView) -> (&'static str, Tone) {
     }
 }
 
-fn row(name: &str, election: &ElectionView, context: &CommandContext<'_>) -> Vec<Cell> {
+fn row(name: &str, election: &ElectionView, columns: &[&str], output: &Output) -> Vec<Cell> {
     let (state, tone) = state(election);
-    let terms: Vec<_> = election.slots.iter().filter_map(|slot| slot.term).collect();
-    let newest = terms.iter().max_by_key(|term| term.mzxid).copied().unwrap_or_default();
+    let newest = newest_term(election);
     let leaders = leaders(election);
-    let since = if leaders.is_empty() { "-".to_owned() } else { context.output.age(newest.changed_at) };
-    let token = if newest.version == 0 { "-".to_owned() } else { newest.mzxid.to_string() };
-    vec![
-        Cell::new(name, Tone::Strong),
-        Cell::from(if leaders.is_empty() { "-".to_owned() } else { leaders.join(", ") }),
-        Cell::from(since),
-        Cell::from(newest.version.to_string()),
-        Cell::from(token),
-        Cell::from(election.line.len().to_string()),
-        Cell::new(state, tone),
-    ]
+    let of_all = |what: fn(&Holder) -> &str| {
+        let all: Vec<_> = leaders.iter().map(what).collect();
+        if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+    };
+    let cell = |column: &&str| match *column {
+        "NAME" => Cell::new(name, Tone::Strong),
+        "LEADER" => Cell::from(of_all(|holder| &holder.id)),
+        "HOST" => Cell::from(of_all(|holder| &holder.host)),
+        "SINCE" if leaders.is_empty() => Cell::from("-"),
+        "SINCE" => Cell::from(output.age(newest.changed_at)),
+        "LEASE" => Cell::from(lease_left(election, output.now).map_or_else(|| "-".to_owned(), seconds)),
+        "CHANGED" => Cell::from(output.age(changed_at(election))),
+        "TERM" => Cell::from(newest.version.to_string()),
+        "TOKEN" => Cell::from(if newest.version == 0 { "-".to_owned() } else { newest.mzxid.to_string() }),
+        "IN LINE" => Cell::from(election.line.len().to_string()),
+        _ => Cell::new(state, tone),
+    };
+    columns.iter().map(cell).collect()
 }
 
-fn as_json(name: &str, election: &ElectionView) -> serde_json::Value {
+fn newest_term(election: &ElectionView) -> Facts {
+    let terms = election.slots.iter().filter_map(|slot| slot.term);
+    terms.max_by_key(|term| term.mzxid).unwrap_or_default()
+}
+
+/// When a host began to lead, released its lease, or lost it, or when an order was given; by `ZooKeeper`'s clock.
+fn changed_at(election: &ElectionView) -> i64 {
+    let of_slot = |slot: &SlotView| {
+        let released = slot.lease.as_ref().filter(|(lease, _)| !lease.is_held()).map(|(_, written)| written.changed_at);
+        slot.term.map(|term| term.changed_at).max(released).max(slot.overdue_since)
+    };
+    let ordered = election.orders_written.map(|written| written.changed_at);
+    election.slots.iter().map(of_slot).max().flatten().max(ordered).unwrap_or_default()
+}
+
+/// Milliseconds of the shortest lease that a leader has, from `ZooKeeper`'s clock and ours: about.
+fn lease_left(election: &ElectionView, now: i64) -> Option<i64> {
+    let of_slot = |slot: &SlotView| {
+        slot_state::leader(slot, election)?;
+        let (lease, written) = slot.lease.as_ref()?;
+        let whole = i64::try_from(lease.lease_ms).unwrap_or(i64::MAX);
+        Some(written.changed_at.saturating_add(whole).saturating_sub(now).clamp(0, whole))
+    };
+    election.slots.iter().filter_map(of_slot).min()
+}
+
+fn seconds(millis: i64) -> String {
+    format!("{}.{}s", millis / 1000, millis % 1000 / 100)
+}
+
+fn as_json(name: &str, election: &ElectionView, now: i64) -> Value {
+    let (newest, leaders) = (newest_term(election), leaders(election));
     json!({
         "name": name,
         "path": election.base,
-        "leaders": leaders(election),
+        "leaders": leaders.iter().map(|holder| &holder.id).collect::<Vec<_>>(),
+        "hosts": leaders.iter().map(|holder| &holder.host).collect::<Vec<_>>(),
+        "since": (!leaders.is_empty()).then_some(newest.changed_at),
+        "changed": changed_at(election),
+        "lease_left_ms": lease_left(election, now),
+        "term": newest.version,
+        "token": (newest.version > 0).then_some(newest.mzxid),
         "in_line": election.line.len(),
         "state": state(election).0,
     })

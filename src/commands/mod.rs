@@ -23,7 +23,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use crate::cli::ctl::PROGRAM;
@@ -72,8 +72,8 @@ impl CommandError {
     }
 
     /// One object in place of the answer that a program expects.
-    fn json(&self) -> String {
-        format!("{}\n", json!({ "v": 1, "state": "unknown", "reason": self.word, "why": self.sentence }))
+    fn object(&self) -> Value {
+        json!({ "v": 1, "state": "unknown", "reason": self.word, "why": self.sentence })
     }
 
     /// For a question with the answers yes (0) and no (1), a refusal is "not known" (2).
@@ -175,8 +175,12 @@ pub fn run(asked: &Asked) -> ExitCode {
     let stop = match outcome {
         Ok(Answer { text, status }) => EarlyExit { text, stream: Stream::Stdout, status },
         Err(error) => {
-            if asked.format == OutputFormat::Json {
-                EarlyExit { text: error.json(), stream: Stream::Stdout, status: error.status }.print();
+            if asked.format.is_object() {
+                let text = match asked.format {
+                    OutputFormat::Json => format!("{}\n", error.object()),
+                    format => output_for(format).object(&error.object()),
+                };
+                EarlyExit { text, stream: Stream::Stdout, status: error.status }.print();
             }
             EarlyExit { text: format!("{PROGRAM}: {}\n", error.sentence), stream: Stream::Stderr, status: error.status }
         }
@@ -199,14 +203,19 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
     if asked.question == Question::Doctor {
         return doctor::answer(asked, output_for(asked.format)).await;
     }
-    if asked.question == Question::Watch {
-        return watch::for_ever(asked).await;
+    match asked.question {
+        Question::Watch => return watch::for_ever(asked, status::Watch).await,
+        Question::List { watch: true } => return watch::for_ever(asked, list::Watch::default()).await,
+        Question::History { watch: true, lines } => {
+            return watch::for_ever(asked, history::Watch::of(lines)).await;
+        }
+        _ => {}
     }
     let context = CommandContext::connect(asked).await?;
     let answer = match &asked.question {
         Question::Status => status::answer(&context).await,
-        Question::List => list::answer(&context).await,
-        Question::History => history::answer(&context).await,
+        Question::List { .. } => list::answer(&context).await,
+        Question::History { lines, .. } => history::answer(&context, *lines).await,
         Question::Handover { to, wait, within } => handover::answer(&context, to.as_deref(), *wait, *within).await,
         Question::Disable { reason, lasts, wait } => disable::answer(&context, reason, *lasts, *wait).await,
         Question::Enable { wait } => enable::answer(&context, *wait).await,
@@ -243,6 +252,6 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
 fn output_for(format: OutputFormat) -> output::Output {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-    let coloured = format == OutputFormat::Table && std::io::stdout().is_terminal() && !no_colour && !dumb;
+    let coloured = format.is_table() && std::io::stdout().is_terminal() && !no_colour && !dumb;
     output::Output { format, coloured, now: clock::time_of_day() }
 }

@@ -94,7 +94,7 @@ impl Progress {
     pub fn tell(&mut self, sentence: &str) {
         if self.last != sentence {
             sentence.clone_into(&mut self.last);
-            if self.format == OutputFormat::Table {
+            if self.format.is_table() {
                 // A reader that is gone is no reason to stop.
                 let mut output = std::io::stdout();
                 writeln!(output, "{}", printable(sentence)).and_then(|()| output.flush()).ok();

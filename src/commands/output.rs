@@ -2,8 +2,12 @@
 //!
 //! Never: a control character that came from a znode.
 
+mod yaml;
+
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
@@ -50,8 +54,23 @@ impl<T: AsRef<str>> From<T> for Cell {
 }
 
 impl Output {
+    /// JSON or YAML.
+    pub fn object(&self, value: &Value) -> String {
+        if self.format == OutputFormat::Yaml { yaml::of(value) } else { format!("{value:#}\n") }
+    }
+
+    /// One of many objects: JSON on one line, or a document of YAML.
+    pub fn one_object(&self, value: &Value) -> String {
+        if self.format == OutputFormat::Yaml { format!("---\n{}", yaml::of(value)) } else { format!("{value}\n") }
+    }
+
     /// Rows under headings; in plain, tabs and no headings.
     pub fn table(&self, headings: &[&str], rows: &[Vec<Cell>]) -> String {
+        self.more_of(&mut Vec::new(), headings, rows)
+    }
+
+    /// The same for a table that goes on: `widths` are those of the columns so far. No headings: those of before.
+    pub fn more_of(&self, widths: &mut Vec<usize>, headings: &[&str], rows: &[Vec<Cell>]) -> String {
         let mut text = String::new();
         if self.format == OutputFormat::Plain {
             for row in rows {
@@ -61,15 +80,16 @@ impl Output {
             return text;
         }
         let head: Vec<_> = headings.iter().map(|heading| Cell::new(heading, Tone::Faint)).collect();
-        let widths: Vec<usize> = (0..headings.len())
-            .map(|column| {
-                let cells = std::iter::once(&head).chain(rows).filter_map(|row| row.get(column));
-                cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
-            })
-            .collect();
-        for row in std::iter::once(&head).chain(rows) {
+        let rows = || std::iter::once(&head).filter(|head| !head.is_empty()).chain(rows);
+        widths.resize(rows().map(Vec::len).max().unwrap_or(0).max(widths.len()), 0);
+        for row in rows() {
+            for (cell, width) in row.iter().zip(widths.iter_mut()) {
+                *width = cell.text.chars().count().max(*width);
+            }
+        }
+        for row in rows() {
             let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
+            for (cell, width) in row.iter().zip(widths.iter()) {
                 let padding = width.saturating_sub(cell.text.chars().count()) + 2;
                 write!(line, "{}{:padding$}", self.painted(cell), "").ok();
             }

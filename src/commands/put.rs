@@ -9,7 +9,7 @@ use serde_json::json;
 use super::token_check::{Found, find};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ZnodePath;
-use crate::config::ctl::{OutputFormat, Value};
+use crate::config::ctl::Value;
 use crate::zookeeper::admin::Written;
 
 const WRITTEN: u8 = 0;
@@ -53,10 +53,8 @@ pub(super) async fn answer(
 }
 
 fn told(context: &CommandContext<'_>, token: i64, path: &str, written: bool) -> Answer {
-    let text = match (context.output.format, written) {
-        (OutputFormat::Json, _) => {
-            format!("{:#}\n", json!({ "v": 1, "znode": path, "token": token, "written": written }))
-        }
+    let text = match (context.output.format.is_object(), written) {
+        (true, _) => context.output.object(&json!({ "v": 1, "znode": path, "token": token, "written": written })),
         (_, true) => format!("{path} was written under token {token}\n"),
         (_, false) => format!("{path} was not written: {token} is not the newest token\n"),
     };

@@ -183,6 +183,28 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
     contenders
 }
 
+/// The id of the participant with this id or, if there is none, of the only one on this host; else the text itself.
+/// Several on one host are an error, which names them; so is a candidate that has not said yet on which host it is.
+pub(super) fn id_of(text: &str, election: &ElectionView) -> Result<String, String> {
+    let contenders = contenders(election);
+    let on_it = |contender: &&Contender| contender.member.as_ref().is_some_and(|member| member.host == text);
+    let mut ids: Vec<_> = contenders.iter().filter(on_it).map(|contender| contender.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let silent = contenders.iter().find(|contender| contender.member.is_none());
+    match ids.as_slice() {
+        _ if contenders.iter().any(|contender| contender.id == text) => Ok(text.to_owned()),
+        [] => Ok(text.to_owned()),
+        [only] => match silent {
+            None => Ok((*only).to_owned()),
+            Some(other) => {
+                Err(format!("{only} is on {text}, but {} has not said its host; name an id, or try again", other.id))
+            }
+        },
+        several => Err(format!("several participants are on {text}; name one of them: {}", several.join(", "))),
+    }
+}
+
 /// The phase of a member. Its znode is a moment behind the record.
 pub(super) fn phase(member: &Member, leads: bool) -> &str {
     match (leads, member.role.as_str()) {

@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment};
 use super::slot_state::{self, Contender, SlotState};
+use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
+use crate::zookeeper::schema::member::Member;
 
 const LED: u8 = 0;
 const NOBODY: u8 = 1;
@@ -22,13 +24,41 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
     Ok(of(&election, &context.output))
 }
 
+/// `--watch`.
+pub(super) struct Watch;
+
+impl View for Watch {
+    type Seen = ElectionView;
+
+    const VERB: &'static str = "status";
+
+    async fn look(&self, context: &CommandContext<'_>) -> Result<ElectionView, CommandError> {
+        context.election().await
+    }
+
+    fn screen(&self, seen: &ElectionView, output: &Output) -> String {
+        of(seen, output).text
+    }
+
+    fn news(&mut self, last: Option<&ElectionView>, seen: &ElectionView, output: &Output) -> String {
+        match output.format {
+            _ if last == Some(seen) => String::new(),
+            OutputFormat::Json | OutputFormat::Yaml => {
+                let states = states(seen);
+                output.one_object(&object(seen, &states, status_of(&states)))
+            }
+            OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => of(seen, output).text,
+        }
+    }
+}
+
 /// The answer for one look at an election.
-pub(super) fn of(election: &ElectionView, output: &Output) -> Answer {
+fn of(election: &ElectionView, output: &Output) -> Answer {
     let seen = states(election);
     let status = status_of(&seen);
     let text = match output.format {
-        OutputFormat::Json => json(election, &seen, status),
-        OutputFormat::Table | OutputFormat::Plain => people(election, &seen, output),
+        OutputFormat::Json | OutputFormat::Yaml => output.object(&object(election, &seen, status)),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => people(election, &seen, output),
     };
     Answer { text, status }
 }
@@ -62,12 +92,16 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
     if contenders.is_empty() {
         return text + &output.facts(&[("in line", Cell::from("nobody"))]);
     }
-    if output.format == OutputFormat::Table {
+    if output.format.is_table() {
         text.push('\n');
     }
     let rows: Vec<_> = contenders.iter().map(|contender| row(contender, output)).collect();
-    text + &output.table(&["#", "ID", "HOST", "PID", "PHASE", "SINCE", "ELIGIBLE"], &rows)
+    let more = if output.format == OutputFormat::Wide { WIDE } else { &[] };
+    text + &output.table(&[&["#", "ID", "HOST", "PID", "PHASE", "SINCE", "ELIGIBLE"], more].concat(), &rows)
 }
+
+/// The columns that `-o wide` adds.
+const WIDE: &[&str] = &["VERSION", "SESSION", "CONTAIN", "PROTECTION", "META"];
 
 fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
@@ -180,17 +214,19 @@ fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
         Contender { why_not, .. } if why_not.is_empty() => Cell::from("yes"),
         Contender { why_not, .. } => Cell::new(format!("no: {}", why_not.join(", ")), Tone::Warning),
     });
+    if output.format == OutputFormat::Wide {
+        cells.extend(more(contender));
+    }
     cells
 }
 
-fn json(election: &ElectionView, seen: &[SlotState], status: u8) -> String {
-    format!("{:#}\n", object(election, seen, status))
-}
-
-/// On one line.
-pub(super) fn json_line(election: &ElectionView) -> String {
-    let seen = states(election);
-    format!("{}\n", object(election, &seen, status_of(&seen)))
+fn more(contender: &Contender) -> Vec<Cell> {
+    let Some(member) = &contender.member else { return WIDE.iter().map(|_| Cell::from("?")).collect() };
+    let session = words::length(Duration::from_millis(member.session_ms));
+    let meta: Vec<_> = member.about.meta.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let texts =
+        [member.version.clone(), session, member.about.contain.clone(), member.protection.clone(), meta.join(" ")];
+    texts.into_iter().map(|text| Cell::from(if text.is_empty() { "-".to_owned() } else { text })).collect()
 }
 
 fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
@@ -268,6 +304,8 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
 
 fn contender_json(contender: &Contender) -> Value {
     let member = contender.member.as_ref();
+    // An earlier build says nothing of it.
+    let said = |what: fn(&Member) -> &String| member.map(what).filter(|text| !text.is_empty());
     json!({
         "place": contender.place,
         "id": contender.id,
@@ -280,6 +318,9 @@ fn contender_json(contender: &Contender) -> Value {
         "phase": member.map(|member| &member.phase),
         "since": member.map(|member| member.since),
         "version": member.map(|member| &member.version),
+        "contain": said(|member| &member.about.contain),
+        "protection": said(|member| &member.protection),
+        "meta": member.map(|member| &member.about.meta),
         "drained": member.is_some_and(|member| member.drained),
         "health": member.and_then(|member| member.health.as_ref()),
     })

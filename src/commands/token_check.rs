@@ -5,7 +5,6 @@
 use serde_json::json;
 
 use super::{Answer, CommandContext, CommandError};
-use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::SlotView;
 
@@ -28,10 +27,8 @@ pub(super) enum Found {
 
 pub(super) async fn answer(context: &CommandContext<'_>, token: i64) -> Result<Answer, CommandError> {
     let (is_newest, newest) = check(context, token).await?;
-    let text = match (context.output.format, is_newest) {
-        (OutputFormat::Json, _) => {
-            format!("{:#}\n", json!({ "v": 1, "token": token, "newest": newest, "valid": is_newest }))
-        }
+    let text = match (context.output.format.is_object(), is_newest) {
+        (true, _) => context.output.object(&json!({ "v": 1, "token": token, "newest": newest, "valid": is_newest })),
         (_, true) => format!("{token} is the newest token\n"),
         (_, false) if newest > token => format!("{token} is not the newest token: that is {newest}\n"),
         (_, false) => format!("{token} was never given: the newest token is {newest}\n"),

@@ -1,17 +1,18 @@
-//! `status --watch`: the answer of `status`, drawn again and again, through outages too.
+//! `--watch`: an answer drawn again and again, through outages too. On a terminal the whole, elsewhere what is new.
+//!
+//! It ends by SIGINT, as any program does that has nothing to put in order: status 130 in a shell.
 //!
 //! Never: an old answer that looks like a new one.
 
 use std::io::{IsTerminal as _, Write as _, stdout};
 use std::time::Duration;
 
+use rustix::termios::tcgetwinsize;
 use tokio::time::sleep;
 
-use super::output::moment;
-use super::{Answer, CommandContext, CommandError, output_for, status};
-use crate::clock;
-use crate::config::ctl::{Asked, OutputFormat};
-use crate::zookeeper::admin::view::ElectionView;
+use super::output::{Output, moment};
+use super::{Answer, CommandContext, CommandError, output_for};
+use crate::config::ctl::Asked;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -20,18 +21,36 @@ const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
 const EVERYTHING: &str = "\x1b[2J";
+/// Longer lines are cut off at the margin, while this is drawn.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 
-/// The last screen.
-#[derive(Default)]
-struct Shown {
-    election: Option<ElectionView>,
-    said: String,
+/// What is watched.
+pub(super) trait View {
+    type Seen;
+
+    /// The verb of the command line.
+    const VERB: &'static str;
+
+    async fn look(&self, context: &CommandContext<'_>) -> Result<Self::Seen, CommandError>;
+
+    /// The whole, for a terminal.
+    fn screen(&self, seen: &Self::Seen, output: &Output) -> String;
+
+    /// What has changed since the last look, or all; empty: nothing.
+    fn news(&mut self, last: Option<&Self::Seen>, seen: &Self::Seen, output: &Output) -> String;
+}
+
+/// What was written last.
+struct Shown<S> {
+    seen: Option<S>,
+    complaint: Option<CommandError>,
     drawn: bool,
 }
 
 /// Until it is interrupted, its reader is gone, or it was a mistake from the beginning.
-pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
-    let mut shown = Shown::default();
+pub(super) async fn for_ever<V: View>(asked: &Asked, mut view: V) -> Result<Answer, CommandError> {
+    let mut shown = Shown { seen: None, complaint: None, drawn: false };
     let mut context = None;
     loop {
         let present = match context.take() {
@@ -39,7 +58,7 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
             None => CommandContext::connect(asked).await,
         };
         let (seen, kept) = match present {
-            Ok(present) => (present.election().await, Some(present)),
+            Ok(present) => (view.look(&present).await, Some(present)),
             Err(error) => (Err(error), None),
         };
         // Only an outage passes; every other error ends the watch.
@@ -48,7 +67,7 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
         }
         // After a failure the session may be gone: a new one, next time.
         context = kept.filter(|_| seen.is_ok());
-        if !show(asked, seen, &mut shown) {
+        if !show(asked, &mut view, seen, &mut shown) {
             return Ok(Answer { text: String::new(), status: 0 });
         }
         sleep(PAUSE).await;
@@ -56,43 +75,52 @@ pub(super) async fn for_ever(asked: &Asked) -> Result<Answer, CommandError> {
 }
 
 /// `false`: the reader is gone.
-fn show(asked: &Asked, seen: Result<ElectionView, CommandError>, shown: &mut Shown) -> bool {
+fn show<V: View>(asked: &Asked, view: &mut V, seen: Result<V::Seen, CommandError>, shown: &mut Shown<V::Seen>) -> bool {
     let output = output_for(asked.format);
-    let text = match (asked.format, &seen) {
-        (OutputFormat::Json, Ok(election)) => status::json_line(election),
-        (_, Ok(election)) => status::of(election, &output).text,
-        (_, Err(error)) => format!("{}\n", error.sentence),
+    let on_screen = asked.format.is_table() && stdout().is_terminal();
+    let text = match &seen {
+        _ if on_screen => drawn(view, &seen, shown, &output),
+        Ok(seen) => view.news(shown.seen.as_ref(), seen, &output),
+        Err(error) if shown.complaint.as_ref() == Some(error) => String::new(),
+        Err(error) if asked.format.is_object() => output.one_object(&error.object()),
+        Err(error) => format!("{}\n", error.sentence),
     };
-    let on_screen = asked.format == OutputFormat::Table && stdout().is_terminal();
-    let said = if on_screen {
-        let before = if shown.drawn { HOME.to_owned() } else { format!("{EVERYTHING}{HOME}") };
-        format!("{before}{}{REST_OF_SCREEN}", lines(&text, shown.election.as_ref(), &seen))
-    } else if seen.as_ref().ok() == shown.election.as_ref() && seen.is_ok() || seen.is_err() && text == shown.said {
-        return true;
-    } else {
-        text.clone()
-    };
-    (shown.drawn, shown.said) = (true, text);
-    // An outage shows the last answer, and says so.
-    if let Ok(election) = seen {
-        shown.election = Some(election);
-    } else if !on_screen {
-        shown.election = None;
+    shown.drawn = true;
+    // An outage shows the last answer on a screen, and says so. Elsewhere all is said again after it.
+    match seen {
+        Ok(seen) => (shown.seen, shown.complaint) = (Some(seen), None),
+        Err(error) => {
+            shown.seen = shown.seen.take().filter(|_| on_screen);
+            shown.complaint = Some(error);
+        }
     }
     let mut output = stdout();
-    output.write_all(said.as_bytes()).and_then(|()| output.flush()).is_ok()
+    text.is_empty() || output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_ok()
 }
 
-fn lines(text: &str, last: Option<&ElectionView>, seen: &Result<ElectionView, CommandError>) -> String {
-    let now = moment(clock::time_of_day());
-    let head = format!("zk-leaderctl status, every second, Ctrl-C ends it        {now}\n\n");
-    let below = match (seen, last) {
-        (Err(_), Some(last)) => {
-            let output =
-                super::output::Output { format: OutputFormat::Table, coloured: false, now: clock::time_of_day() };
-            format!("\nwhat was seen last:\n\n{}", status::of(last, &output).text)
+fn drawn<V: View>(view: &V, seen: &Result<V::Seen, CommandError>, shown: &Shown<V::Seen>, output: &Output) -> String {
+    let now = moment(output.now);
+    let head = format!("zk-leaderctl {}, every second, Ctrl-C ends it        {now}\n\n", V::VERB);
+    let body = match (seen, &shown.seen) {
+        (Ok(seen), _) => view.screen(seen, output),
+        (Err(error), None) => format!("{}\n", error.sentence),
+        (Err(error), Some(last)) => {
+            let last = view.screen(last, &Output { coloured: false, ..*output });
+            format!("{}\n\nwhat was seen last:\n\n{last}", error.sentence)
         }
-        _ => String::new(),
     };
-    format!("{head}{text}{below}").lines().flat_map(|line| [line, REST_OF_LINE, "\r\n"]).collect()
+    let text = head + &body;
+    let (lines, rows) = (text.lines().count(), rows());
+    let fit = if lines > rows { rows.saturating_sub(1) } else { lines };
+    let more = (lines > fit).then(|| format!("and {} lines more, for which this terminal is too small", lines - fit));
+    let lines = text.lines().take(fit).chain(more.as_deref());
+    let lines: String = lines.flat_map(|line| [line, REST_OF_LINE, "\r\n"]).collect();
+    let first = if shown.drawn { "" } else { EVERYTHING };
+    format!("{first}{HOME}{NO_WRAP}{lines}{REST_OF_SCREEN}{WRAP}")
+}
+
+/// Of the terminal, less the one where the cursor stands in the end.
+fn rows() -> usize {
+    let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_row > 1);
+    size.map_or(usize::MAX, |size| usize::from(size.ws_row) - 1)
 }

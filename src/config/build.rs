@@ -138,6 +138,7 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
     let (on_exit, service, notices) = service::read(layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(layers, lease.session_timeout)?;
     Ok(Config {
+        leaders: leaders::read(layers, &election, lease.guarantee)?,
         servers: election.ensemble.servers,
         chroot: election.ensemble.chroot,
         access: access.access,
@@ -147,7 +148,6 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
         id: election.id,
         acl,
         recipe: election.recipe,
-        leaders: leaders::read(layers, election.recipe, lease.guarantee, election.is_shared)?,
         wait,
         conflict_exit_code: status(&layers.required("conflict-exit-code")?)?,
         connect_timeout,

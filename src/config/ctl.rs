@@ -50,23 +50,69 @@ pub enum Selector {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputFormat {
     Table,
+    /// A table with more columns.
+    Wide,
     Json,
+    Yaml,
     Plain,
+}
+
+impl OutputFormat {
+    /// For people.
+    pub const fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
+    /// One object, for programs.
+    pub const fn is_object(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Question {
     Status,
     Watch,
-    List,
-    History,
-    Handover { to: Option<String>, wait: bool, within: Duration },
-    Disable { reason: String, lasts: Option<Duration>, wait: Option<Duration> },
-    Enable { wait: Option<Duration> },
-    Drain { host: String, reason: String, lasts: Option<Duration>, force: bool, wait: Option<Duration> },
-    Undrain { host: String },
-    TokenCheck { token: i64 },
-    Put { token: i64, znode: ZnodePath, value: Value, create: bool },
+    List {
+        watch: bool,
+    },
+    /// The last terms, at most so many.
+    History {
+        watch: bool,
+        lines: usize,
+    },
+    Handover {
+        to: Option<String>,
+        wait: bool,
+        within: Duration,
+    },
+    Disable {
+        reason: String,
+        lasts: Option<Duration>,
+        wait: Option<Duration>,
+    },
+    Enable {
+        wait: Option<Duration>,
+    },
+    Drain {
+        host: String,
+        reason: String,
+        lasts: Option<Duration>,
+        force: bool,
+        wait: Option<Duration>,
+    },
+    Undrain {
+        host: String,
+    },
+    TokenCheck {
+        token: i64,
+    },
+    Put {
+        token: i64,
+        znode: ZnodePath,
+        value: Value,
+        create: bool,
+    },
     Doctor,
     Lease(LeaseQuestion),
 }
@@ -86,8 +132,13 @@ pub enum Value {
     StandardInput,
 }
 
-const FORMATS: [(&str, OutputFormat); 3] =
-    [("table", OutputFormat::Table), ("json", OutputFormat::Json), ("plain", OutputFormat::Plain)];
+const FORMATS: [(&str, OutputFormat); 5] = [
+    ("table", OutputFormat::Table),
+    ("wide", OutputFormat::Wide),
+    ("json", OutputFormat::Json),
+    ("yaml", OutputFormat::Yaml),
+    ("plain", OutputFormat::Plain),
+];
 
 /// Parses the command line (with the program's name first) and the environment.
 ///
@@ -180,7 +231,7 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
     let path = layers.given("path")?;
     let named = match verb {
         Verb::Status { which: Which { name }, .. }
-        | Verb::History { which: Which { name } }
+        | Verb::History { which: Which { name }, .. }
         | Verb::Handover { which: Which { name }, .. }
         | Verb::Disable { which: Which { name }, .. }
         | Verb::Enable { which: Which { name }, .. }
@@ -191,7 +242,7 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
             let root = text("--root", root.as_ref())?.map(|setting| znode::path(&setting)).transpose()?;
             return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
         }
-        Verb::List | Verb::Lease { .. } => {
+        Verb::List { .. } | Verb::Lease { .. } => {
             let root = path.map(|setting| znode::path(&setting)).transpose()?;
             return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
         }
@@ -226,8 +277,8 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
     match verb {
         Verb::Status { watch: true, .. } => Ok(Question::Watch),
         Verb::Status { .. } => Ok(Question::Status),
-        Verb::List => Ok(Question::List),
-        Verb::History { .. } => Ok(Question::History),
+        Verb::List { watch } => Ok(Question::List { watch: *watch }),
+        Verb::History { watch, lines, .. } => Ok(Question::History { watch: *watch, lines: how_many(lines.as_ref())? }),
         // `about_the_lease` answered it.
         Verb::Doctor { .. } | Verb::Lease { .. } => Ok(Question::Doctor),
         Verb::Handover { to, wait, timeout, .. } => {
@@ -304,6 +355,13 @@ fn value_of(value: Option<&OsString>) -> Value {
         Some(value) if value != "-" => Value::Given(value.as_bytes().to_vec()),
         _ => Value::StandardInput,
     }
+}
+
+/// Without a number: all.
+fn how_many(lines: Option<&OsString>) -> Result<usize, ConfigError> {
+    let Some(setting) = text("--lines", lines)? else { return Ok(usize::MAX) };
+    let number = setting.text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| setting.refused("is not a number of terms; write one from 1 on"))
 }
 
 fn number(setting: &Setting) -> Result<i64, ConfigError> {

@@ -163,6 +163,8 @@ pub enum Why {
     Stuck,
     /// The guard process died.
     GuardGone,
+    /// The guard of a health, eligibility or fence command died.
+    CheckGone,
     /// This host stood still until the kernel's timer killed the guard, and with it the command, to keep the lease.
     StoodStill { length: Duration },
     /// The record was freed and the candidate deleted.

@@ -212,6 +212,8 @@ pub enum Event {
     Fenced { token: i64, is_fenced: bool },
     /// A step of the term with this token has ended, and the last process of its tree is gone.
     StepEnded { step: StepKind, token: i64, outcome: StepOutcome },
+    /// The guard of a check is gone: `--health-cmd`, `--eligible-cmd` or `--fence-cmd` cannot be run again.
+    CheckGone,
     /// This reason for ineligibility begins, or (`on` false) ends.
     Ineligible { reason: Ineligibility, on: bool },
 

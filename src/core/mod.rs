@@ -12,4 +12,5 @@ pub mod operator_orders;
 pub mod preemption;
 pub mod restart;
 pub mod settings;
+pub mod spread;
 pub mod time;

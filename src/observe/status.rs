@@ -40,6 +40,7 @@ pub struct Status {
     pub in_contact: bool,
     /// The command, as our guard's child, while it runs.
     pub command: Option<i32>,
+    pub guard_gone: bool,
     /// An upgrade in place is under way, since this time of `CLOCK_MONOTONIC`.
     pub upgrading: Option<Duration>,
 }
@@ -47,7 +48,16 @@ pub struct Status {
 impl Status {
     /// Before the first turn of the loop.
     pub fn new(now: Now, snapshot: Snapshot) -> Self {
-        Self { snapshot, turned: now, since: now.lease, why: None, in_contact: false, command: None, upgrading: None }
+        Self {
+            snapshot,
+            turned: now,
+            since: now.lease,
+            why: None,
+            in_contact: false,
+            command: None,
+            guard_gone: false,
+            upgrading: None,
+        }
     }
 
     /// Whether an event is not about a session that was given up already.
@@ -65,6 +75,7 @@ impl Status {
 
     /// Takes note of an event that is current.
     pub fn on_event(&mut self, event: &Event) {
+        self.guard_gone |= *event == Event::GuardGone;
         match *event {
             Event::Connected { .. } | Event::ContactRestored { .. } => self.in_contact = true,
             Event::ContactLost { .. }
@@ -122,6 +133,11 @@ impl Status {
             (None, Some(Place::Next)) => format!("{phase}, next in line"),
             (None, Some(Place::Behind(others))) => format!("{phase}, in line behind {others} others"),
         }
+    }
+
+    /// Whether somebody would kill the command's tree at its deadline: see [`words::protection`].
+    pub fn protection(&self) -> &'static str {
+        words::protection(&self.snapshot, self.guard_gone)
     }
 
     pub fn place(&self) -> Option<Place> {

@@ -13,6 +13,7 @@ use crate::core::event::Grounds;
 use crate::core::guard_messages::ChildStatus;
 use crate::core::hooks::HookEvent;
 use crate::core::lease::{LEASE_LONGEST, TimingError};
+use crate::core::machine::Snapshot;
 
 /// One word for a phase.
 pub const fn phase(phase: PhaseName) -> &'static str {
@@ -25,6 +26,15 @@ pub const fn phase(phase: PhaseName) -> &'static str {
         PhaseName::Stopping => "stopping",
         PhaseName::Releasing => "releasing",
         PhaseName::Done => "done",
+    }
+}
+
+/// Who would kill the command's tree at its deadline. A tree that may live has one (I7), held by the guard and by a kernel timer.
+pub const fn protection(snapshot: &Snapshot, guard_gone: bool) -> &'static str {
+    match (guard_gone, snapshot.run) {
+        (true, _) => "gone",
+        (false, Some(_)) => "armed",
+        (false, None) => "ready",
     }
 }
 
@@ -66,6 +76,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::TreeEmpty => "tree-empty",
         Why::DeadlineKill => "deadline-kill",
         Why::GuardGone => "guard-gone",
+        Why::CheckGone => "check-gone",
         Why::StoodStill { .. } => "stood-still",
         Why::Released => "released",
         Why::ReleaseUnconfirmed => "release-unconfirmed",
@@ -120,6 +131,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
+        Why::CheckGone => "the guard process of a check of this host died",
         Why::StoodStill { .. } => "this host stood still; the command was killed before its lease ended",
         Why::Released => "the lease is free",
         Why::ReleaseUnconfirmed => {

@@ -27,6 +27,7 @@ pub(super) struct Reporter {
     dead_since: Option<i64>,
     /// Processes of its command survive SIGKILL.
     is_stuck: bool,
+    guard_gone: bool,
 }
 
 /// The part that outlives an upgrade.
@@ -78,7 +79,9 @@ impl Reporter {
             Event::Guard(Report::TreeEnded { .. }) | Event::GuardGone => self.is_stuck = false,
             _ => {}
         }
+        self.guard_gone |= *event == Event::GuardGone;
         let mut status = member_status(snapshot, ineligibilities, self.status.since);
+        status.protection = words::protection(snapshot, self.guard_gone);
         if self.is_stuck {
             status.why_not.insert(0, STUCK);
         }
@@ -143,7 +146,7 @@ fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i
         (ineligibilities.stand_back_until.is_some(), "stands back after it has resigned"),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
-    MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token }
+    MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token, ..MemberStatus::default() }
 }
 
 #[cfg(test)]

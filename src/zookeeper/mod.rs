@@ -217,7 +217,8 @@ impl Election {
             let limit = contact.negotiated;
             let known = async {
                 let answer = timeout(limit, put(line, work)).await;
-                contact.briefed().await;
+                let by = answer.as_ref().ok().and_then(|(by, _)| by.as_ref());
+                by.unwrap_or(&contact).briefed().await;
                 answer
             };
             let (by, answer) = tokio::select! {

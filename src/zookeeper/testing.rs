@@ -7,6 +7,7 @@ use crate::zookeeper::client::connection::Stat;
 use crate::core::settings::{Guarantee, Recipe};
 use crate::zookeeper::client::acl::Acl;
 use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::schema::member::About;
 use crate::zookeeper::schema::settings::Settings;
 
 pub(super) fn settings() -> Settings {
@@ -27,8 +28,10 @@ pub(super) fn settings() -> Settings {
         id: "host:1".to_owned(),
         host: "host".to_owned(),
         pid: 1,
+        pid_namespace: String::new(),
         instance: 0xfeed_0000_0000_0001,
         once: None,
+        about: About::default(),
     }
 }
 

@@ -58,6 +58,11 @@ impl Election {
         Some(session_key::of(session, negotiated))
     }
 
+    /// Whether the present session is not the one that this is the key of.
+    pub fn has_another_session(&self, key: &SessionKey) -> bool {
+        self.session.as_ref().and_then(Session::contact).is_some_and(|contact| contact.id() != key.id)
+    }
+
     /// # Errors
     /// Why this is not the moment.
     pub fn hand_over(&self, key: &SessionKey) -> Result<HandedOver, &'static str> {

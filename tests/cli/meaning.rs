@@ -48,6 +48,28 @@ fn without_options_the_defaults_of_the_contract_hold() {
     assert!(config.notices.is_empty());
 }
 
+/// The path counts as a whole, and the id not at all.
+#[test]
+fn a_spread_priority_is_the_rank_of_this_host_in_this_election() {
+    let leaders = |typed: &[&str]| parse(&[&["--priority", "spread"], typed].concat(), &[]).unwrap().leaders;
+    let rank = i16::try_from(zk_leader_run::core::spread::rank("/a/b/c", "host")).unwrap();
+    for typed in [["-z", "z", "--path", "/a/b/c", "true"], ["-z", "z/a", "--path", "/b/c", "true"]] {
+        assert_eq!((leaders(&typed).priority, leaders(&typed).spreads), (rank, true), "{typed:?}");
+    }
+    assert_eq!(leaders(&["--id", "x", "--path", "/a/b/c", "true"]).priority, rank);
+    assert_ne!(leaders(&["--path", "/a/b/d", "true"]).priority, rank);
+}
+
+#[test]
+fn meta_is_given_again_and_again_or_with_blanks() {
+    let meta = |typed: &[&str], variables: &[(&str, &str)]| parse(typed, variables).unwrap().monitoring.meta;
+    let both: Vec<_> = meta(&["--meta", "a=1", "--meta", "b=x=y", "true"], &[]).into_iter().collect();
+    assert_eq!(both, [("a".into(), "1".into()), ("b".into(), "x=y".into())]);
+    let variables = [("ZK_LEADER_RUN_META", " a=1  b=x=y ")];
+    assert_eq!(meta(&["true"], &variables).into_iter().collect::<Vec<_>>(), both);
+    assert!(meta(&["--meta", "a=2", "true"], &variables)["a"] == "2", "the option replaces the variable");
+}
+
 #[test]
 fn settings_mean_what_they_say() {
     let config = parse(&["-z", "a,[::1]:7/c/d", "--path", "/p/q", "--id", "me", "--name", "n", "true"], &[]).unwrap();

@@ -81,6 +81,12 @@ fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
         typed(&["--leaders", "2", "--once-per", "1h", "true"], 64, ["--once-per:", "'1h'", "--leaders"]),
         typed(&["--priority", "1000", "true"], 64, ["--priority:", "'1000'", "from -999 to 999"]),
         typed(&["--priority", "high", "true"], 64, ["--priority:", "'high'", "from -999 to 999"]),
+        typed(&["--priority", "Spread", "true"], 64, ["--priority:", "'Spread'", "or spread"]),
+        typed(
+            &["--priority", "spread", "--recipe", "single", "true"],
+            64,
+            ["--priority:", "'spread'", "--recipe single"],
+        ),
         typed(&["--priority", "1", "--recipe", "single", "true"], 64, ["--priority:", "'1'", "--recipe single"]),
         typed(&["--preempt-after", "soon", "true"], 64, ["--preempt-after:", "'soon'", "5s"]),
         typed(
@@ -254,6 +260,8 @@ fn an_address_that_is_none_or_taken_is_refused_before_anything_is_connected() {
     let address: &'static str = taken.local_addr().unwrap().to_string().leak();
     let in_use: &'static [&'static str] = vec!["--http", address, "true"].leak();
     each_is_refused(&[
+        typed(&["--meta", "address", "true"], 64, ["--meta:", "'address'", "KEY=VALUE"]),
+        typed(&["--meta", "a=1", "--meta", "a=2", "true"], 64, ["--meta:", "'a=1 a=2'", "two values for 'a'"]),
         typed(&["--http", "8080", "true"], 64, ["--http:", "'8080'", "127.0.0.1:8080"]),
         typed(&["--http", "host:8080", "true"], 64, ["--http:", "'host:8080'", "127.0.0.1:8080"]),
         typed(&["--http", "unix:here", "true"], 64, ["--http:", "'unix:here'", "absolute path"]),

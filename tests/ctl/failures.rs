@@ -61,7 +61,7 @@ fn mistakes_are_refused_with_their_remedy() {
     let cases: [(&[&str], &[&str]); 11] = [
         (&["stauts"], &["stauts", "did you mean status?"]),
         (&["status", "--jsn"], &["--jsn", "--json"]),
-        (&["status", "-o", "xml"], &["--output", "'xml'", "table, json or plain"]),
+        (&["status", "-o", "xml"], &["--output", "'xml'", "table, wide, json, yaml or plain"]),
         (&["status", "a/b"], &["NAME", "'a/b'", "--path"]),
         (&["status", "--path", "a"], &["--path", "'a'", "absolute"]),
         (&["status", "--path", "/a", "b"], &["NAME", "'b'", "--path"]),

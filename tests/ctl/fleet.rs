@@ -3,6 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
+use zk_leader_run::core::spread::rank;
+
 use super::election;
 use super::operator::{Said, ctl};
 use crate::support::{Election, Running, wait};
@@ -15,12 +17,24 @@ const A_HANDOVER: Duration = wait::secs(10);
 struct Fleet {
     root: String,
     elections: Vec<Election>,
+    options: &'static [(&'static str, &'static str)],
 }
 
 impl Fleet {
     fn new(count: usize) -> Self {
         let elections: Vec<_> = (0..count).map(|_| election()).collect();
-        Self { root: format!("/fleet-{}", elections[0].name), elections }
+        Self { root: format!("/fleet-{}", elections[0].name), elections, options: &[] }
+    }
+
+    /// With names that are always the same, and ranks therefore.
+    fn spreading() -> Self {
+        let named = |number| {
+            let mut election = election();
+            election.name = format!("job-{number}");
+            election
+        };
+        let options = &[("--priority", "spread"), ("--preempt-after", "0")];
+        Self { root: "/fleet-spread".to_owned(), elections: (0..24).map(named).collect(), options }
     }
 
     /// A contender for each election, on this host.
@@ -31,8 +45,15 @@ impl Fleet {
     fn contender(&self, election: &Election, host: &str, id: &str) -> Running {
         let mut wrapper = Command::new("unshare");
         wrapper.args(["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, host]);
-        let subject = election.host(id).without("--name").option("--path", &format!("{}/{}", self.root, election.name));
+        let mut subject = election.host(id).without("--name").option("--path", &self.path(election));
+        for (option, value) in self.options {
+            subject = subject.option(option, value);
+        }
         subject.session_timeout(SESSION_TIMEOUT).option("--on-loss", "rejoin").spawn_inside(wrapper)
+    }
+
+    fn path(&self, election: &Election) -> String {
+        format!("{}/{}", self.root, election.name)
     }
 
     fn ctl(&self, words: &[&str]) -> Said {
@@ -40,7 +61,7 @@ impl Fleet {
     }
 
     fn status(&self, election: &Election) -> String {
-        ctl(&["status", "--path", &format!("{}/{}", self.root, election.name)]).output
+        ctl(&["status", "--path", &self.path(election)]).output
     }
 
     /// In how many elections the command was last started on this host.
@@ -58,8 +79,34 @@ impl Fleet {
         }
     }
 
+    /// All are back in line, too, after a handover.
+    fn until_all_in_line(&self, count: usize) {
+        for election in &self.elections {
+            let path = format!("{}/election", self.path(election));
+            wait::until("all are in line", || {
+                election.admin.exists(&path) && election.admin.children(&path).len() == count
+            });
+        }
+        self.until_members(count);
+    }
+
     fn until_led_by(&self, host: &str) {
         wait::until("this host leads all", || self.led_by(host) == self.elections.len());
+    }
+
+    /// Each election is led by the host whose rank in it is the highest.
+    fn until_spread_over(&self, hosts: &[&str]) {
+        for election in &self.elections {
+            let path = self.path(election);
+            let first = hosts.iter().max_by_key(|host| rank(&path, host)).unwrap();
+            wait::until("the host of the highest rank leads", || {
+                election.diary.starts().last().is_some_and(|start| start.id == *first)
+            });
+        }
+    }
+
+    fn starts(&self) -> usize {
+        self.elections.iter().map(|election| election.diary.starts().len()).sum()
     }
 
     fn until_eligible(&self, id: &str) {
@@ -194,4 +241,56 @@ fn a_drain_that_cannot_be_read_is_none_and_the_log_says_so() {
     assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
     assert_eq!(fleet.ctl(&["undrain", "one"]).output, format!("one was not drained below {}\n", fleet.root));
     assert_eq!(fleet.ctl(&["undrain", "one", "--root", "/no/such/root"]).code, 0);
+}
+
+#[test]
+fn leaders_spread_over_the_hosts_and_are_even_again_after_a_drain() {
+    let fleet = Fleet::spreading();
+    let _one = fleet.boot("one");
+    fleet.until_led_by("one");
+    let (_two, _three) = (fleet.boot("two"), fleet.boot("three"));
+    fleet.until_members(3);
+    fleet.until_spread_over(&["one", "two", "three"]);
+    let evenly = ["one", "two", "three"].map(|host| fleet.led_by(host));
+    assert_eq!(evenly, [7, 10, 7]);
+
+    let said = fleet.ctl(&["drain", "one", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    fleet.until_spread_over(&["two", "three"]);
+    assert_eq!(["two", "three"].map(|host| fleet.led_by(host)), [15, 9]);
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    fleet.until_spread_over(&["one", "two", "three"]);
+
+    // Nobody asks any more.
+    let starts = fleet.starts();
+    wait::pass(wait::SETTLED);
+    assert_eq!(fleet.starts(), starts);
+    fleet.assert_handed_over();
+}
+
+#[test]
+fn a_host_name_is_enough_where_one_participant_is_on_that_host() {
+    let fleet = Fleet::new(1);
+    let election = &fleet.elections[0];
+    let _first = fleet.contender(election, "one", "a");
+    election.diary.until_started(1);
+    let _second = fleet.contender(election, "two", "b");
+    fleet.until_all_in_line(2);
+    let handover = |to: &str| ctl(&["handover", "--path", &fleet.path(election), "--to", to]);
+    assert!(handover("two").output.contains("b leads, token"));
+    let _third = fleet.contender(election, "two", "c");
+    fleet.until_all_in_line(3);
+    let said = handover("one");
+    assert!(said.output.contains("a leads, token"), "{said:?}");
+    // Who made room has left, and comes back.
+    fleet.until_all_in_line(3);
+    let said = handover("two");
+    let several = "several participants are on two; name one of them: b, c\n";
+    assert_eq!((said.code, said.output.as_str()), (1, several));
+
+    let said = fleet.ctl(&["drain", "c"]);
+    assert!(said.code == 64 && said.error.ends_with(": zk-leaderctl drain two\n"), "{said:?}");
+    let said = fleet.ctl(&["drain", "too"]);
+    assert!(said.code == 0 && said.output.ends_with("These hosts take part: one, two\n"), "{said:?}");
+    assert_eq!(election.diary.starts().len(), 3);
 }

@@ -12,9 +12,11 @@ mod doctor;
 mod failures;
 mod fencing;
 mod fleet;
+mod members;
 mod night;
 mod operator;
 mod orders;
 mod screens;
+mod watching;
 
 use support::standalone::{election, link, server};

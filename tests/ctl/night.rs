@@ -4,13 +4,14 @@
 //! Never: a line on the page that no program has said.
 
 use std::fmt::Write as _;
+use std::process::Command;
 use std::thread;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::operator::ctl_at;
-use super::screens::alike;
+use super::screens::{alike, is_moment};
 use super::{election, link, server};
 use crate::support::addresses::silent_name_server;
 use crate::support::golden::golden;
@@ -46,7 +47,7 @@ type Scene = (&'static str, fn() -> String);
 
 #[test]
 fn every_trouble_of_the_night_is_told_as_it_was_reviewed() {
-    let scenes: [Scene; 15] = [
+    let scenes: [Scene; 16] = [
         ("No server listens", no_server),
         ("The name server does not answer", no_name_server),
         ("The ensemble has no quorum", no_quorum),
@@ -58,6 +59,7 @@ fn every_trouble_of_the_night_is_told_as_it_was_reviewed() {
         ("The leader is cut off, and its command ignores SIGTERM", cut_off),
         ("The supervisor of the leader hangs", hung),
         ("An operator has disabled the election", disabled),
+        ("An operator drains the leader's host", drained),
         ("The only host is unhealthy", unhealthy),
         ("SIGTERM, and another one", two_signals),
         ("SIGKILL does not end a process of the command", stuck),
@@ -212,6 +214,34 @@ fn disabled() -> String {
     said("a", &leader, before[0]) + &said("b", &other, before[1]) + &status(election.servers(), &election)
 }
 
+/// In a chroot of its own, so that nobody else is drained.
+fn drained() -> String {
+    let election = election();
+    let servers = format!("{}/drained-{}", election.servers(), election.name);
+    let on = |id: &str, name: &str| {
+        let mut wrapper = Command::new("unshare");
+        wrapper.args(["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, name]);
+        as_at_night(election.host_at(&servers, id)).spawn_inside(wrapper)
+    };
+    let is = |id: &str, key: &str, value: Value| {
+        let seen = ctl_at(&servers, &["status", &election.name, "-o", "json"], &[]).json();
+        let contenders = seen["contenders"].as_array().unwrap();
+        contenders.iter().any(|contender| contender["id"] == id && contender[key] == value)
+    };
+    let leader = on("a", "db1");
+    leader.until_logged("Command started");
+    let other = on("b", "db2");
+    wait::until("both say who they are", || is("a", "host", "db1".into()) && is("b", "host", "db2".into()));
+    let before = [lines(&leader), lines(&other)];
+    let words = ["drain", "db1", "--reason", "new kernel", "--for", "1h", "--wait"];
+    assert_eq!(ctl_at(&servers, &words, &[("USER", "operator")]).code, 0);
+    other.until_logged("Command started");
+    leader.until_logged("releasing -> following");
+    wait::until("others can see it", || is("a", "phase", "following".into()) && is("a", "place", Value::Null));
+    wait::until("and that", || is("b", "phase", "leading".into()));
+    said("a", &leader, before[0]) + &said("b", &other, before[1]) + &status(&servers, &election)
+}
+
 fn unhealthy() -> String {
     let election = election();
     let well = election.diary.directory().join("well");
@@ -337,6 +367,8 @@ fn anonymous(text: &str, name: &str) -> String {
     let text = text.replace(&format!("prodd-{name}"), "prodd").replace(&format!("produ-{name}"), "produ");
     let text = text.replace(&format!(" {name}"), " nightly").replace(&format!("on {host}"), "on HOST");
     let text = text.replace(&format!("@{host}"), "@HOST");
+    let words = text.split(' ').map(|word| if is_moment(word) { "MOMENT" } else { word });
+    let text = words.collect::<Vec<_>>().join(" ");
     let mut parts = text.split("127.0.0.1:");
     let mut anonymous = parts.next().unwrap_or_default().to_owned();
     for part in parts {

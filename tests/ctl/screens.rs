@@ -40,11 +40,17 @@ fn word_alike(word: &str, host: &str) -> String {
         _ if bare.len() == 10 && bare.matches('-').count() == 2 => "DATE",
         _ if bare.len() == 8 && bare.matches(':').count() == 2 => "TIME",
         _ if is_age => "AGE",
+        _ if is_moment(bare) => "MOMENT",
         _ if digits(bare) && bare.len() > 1 => "NUMBER",
         _ if bare == host => "HOST",
         _ => return word.to_owned(),
     };
     word.replace(bare, new)
+}
+
+/// `2026-11-21T03:00:00Z`.
+pub fn is_moment(word: &str) -> bool {
+    word.len() == 20 && word.ends_with('Z') && word.matches([':', '-', 'T']).count() == 5
 }
 
 /// `a` leads with the lease of its session timeout, `b` and `c` wait; all have said who they are.
@@ -89,4 +95,39 @@ fn the_live_view_follows_the_election() {
     assert!(screen.contains("every second, Ctrl-C ends it"), "{screen}");
     let found = wait::held_within(wait::LIMIT, || !terminal.screen().contains("1  a "));
     assert!(found, "what is gone is written over:\n{}", terminal.screen());
+}
+
+/// Below a root of their own, so that they fit on the screen.
+#[test]
+fn the_live_list_shows_trouble_first_and_the_rest_of_each_lease() {
+    let (well, ill) = (election(), election());
+    let root = format!("/live-{}", well.name);
+    let host = |election: &Election, id: &str| {
+        election.host(id).without("--name").option("--path", &format!("{root}/{}", election.name))
+    };
+    let _leader = host(&well, "a").spawn();
+    well.diary.until_started(1);
+    assert_eq!(host(&ill, "prepares").command(&["true"]).spawn().code(), 0);
+    let terminal = shows(&["list", "--watch", "--path", &root]);
+    let screen = terminal.until_shown("nobody leads");
+    assert!(screen.contains("LEASE") && screen.contains("list, every second, Ctrl-C ends it"), "{screen}");
+    let names: Vec<_> = screen.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.ends_with(&[&ill.name, &well.name]), "trouble first:\n{screen}");
+    let _later = host(&ill, "later").spawn();
+    wait::until("the new leader is shown", || {
+        let screen = terminal.screen();
+        let row = screen.lines().find(|line| line.starts_with(&format!("{} ", ill.name)));
+        row.is_some_and(|row| row.contains(" later ") && row.ends_with(" led"))
+    });
+}
+
+#[test]
+fn the_live_history_shows_a_term_as_soon_as_it_has_begun() {
+    let election = election();
+    let hosts = three(&election);
+    let terminal = shows(&["history", &election.name, "--watch", "-n", "1"]);
+    terminal.until_shown("  a  ");
+    hosts[0].signal(nix::sys::signal::Signal::SIGTERM);
+    let screen = terminal.until_shown("  b  ");
+    assert!(!screen.contains("  a  "), "one line was asked for:\n{screen}");
 }

@@ -41,7 +41,8 @@ done
 # Process ids of namespaces, which a cgroup would be named by, are not unique.
 export PATH=$2:$scenery/bin:$PATH ZK_LEADER_RUN_CONTAIN=subreaper
 for host in db1:811 db2:812 db3:813; do
-    zk-leader-run -z zk1 --name nightly --id "$host" -- sleep 1h 2>"$directory/${host%:*}.log" &
+    unshare --uts sh -c 'hostname "$0" && exec "$@"' "${host%:*}" \
+        zk-leader-run -z zk1 --name nightly --id "$host" -- sleep 1h 2>"$directory/${host%:*}.log" &
     tries=300
     until zk-leaderctl -z zk1 -o json status nightly 2>/dev/null | grep -q "\"$host\""; do
         tries=$((tries - 1)); [ $tries -gt 0 ] || { echo "$host does not contend: $(cat "$directory/${host%:*}.log")"; exit 1; }

@@ -31,7 +31,7 @@ fn a_leader_that_stood_still_for_longer_than_its_lease_says_so_and_contends_agai
         assert_eq!(election.diary.until_started(standstill + 1).id, "a");
         election.diary.until_alive();
     }
-    assert!(!host.log().contains("the guard process died") && !host.log().contains("took no order"), "{}", host.log());
+    assert!(!host.log().contains("guard process died") && !host.log().contains("took no order"), "{}", host.log());
     assert_eq!(std::fs::read_to_string(format!("/proc/{}/comm", host.pid())).unwrap(), "zk-leader-run\n");
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());

@@ -95,9 +95,10 @@ fn a_supervisor_whose_host_was_suspended_while_it_waits_takes_over_anew_and_wait
     let second = clock.seen_by(election.host("b"), &election, &[]).spawn();
     election.until_candidates(2);
     let leader = election.first();
+    let guard = Pid::from_raw(subject::guards_of(first.pid())[0]);
     for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
         first.signal(signal);
-        kill(Pid::from_raw(subject::guards_of(first.pid())[0]), signal).ok();
+        kill(guard, signal).ok();
     }
     election.admin.delete(&leader);
     wait::until("it waits for the lease of the first", || !election.record()["waiting_on"].is_null());

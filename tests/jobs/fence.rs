@@ -250,3 +250,21 @@ fn the_example_database_refuses_a_leader_whose_time_is_over() {
     assert_eq!(query("SELECT count(*) FROM entry WHERE text = 'late'"), "0");
     drop(first);
 }
+
+/// It could never lead after a leader that was lost.
+#[test]
+fn a_successor_whose_fence_command_lost_its_guard_ends_and_the_next_one_fences() {
+    let election = election();
+    let (_link, _) = a_leader_that_is_lost(&election);
+    let mut second = host(&election, "b", "sleep 999 & sleep 999").option("--fence-timeout", "10m").spawn();
+    let sleeper = sleeper(&second);
+    let _third = host(&election, "c", "true").spawn();
+    election.until_candidates(2);
+    let guard = wait::for_some("the fence command has a guard", || guards_of(second.pid()).get(1).copied());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    assert_eq!(second.code(), 70);
+    assert!(!is_alive(sleeper));
+    assert_eq!(election.diary.until_started(2).id, "c");
+    assert_eq!(fenced(&election), ["b a", "c a", "c b"]);
+    election.diary.assert_no_overlap();
+}

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use super::{election, millis, secs};
 use crate::support::subject::{children_of, guards_of, is_alive};
-use crate::support::{Diary, Subject, diary, wait};
+use crate::support::{Diary, Running, Subject, diary, wait};
 
 /// A file whose existence is the health of a host.
 fn sign(diary: &Diary, id: &str) -> PathBuf {
@@ -111,18 +111,42 @@ fn failures_during_the_start_up_period_of_the_command_do_not_count() {
 }
 
 #[test]
-fn a_killed_guard_of_the_health_command_counts_as_unhealthy() {
+fn a_leader_whose_health_cannot_be_asked_any_more_hands_over_and_the_process_ends() {
     let election = election();
     set(&election.diary, "a", true);
-    let first = host(&election, "a").spawn();
+    let mut first = host(&election, "a").witness(&election.diary, &["daemonise", "linger=300"]).spawn();
     election.diary.until_started(1);
     let _second = election.host("b").spawn();
     election.until_candidates(2);
-    let guard = wait::for_some("health has a guard", || guards_of(first.pid()).get(1).copied());
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    kill_guard_of_check(&first);
     assert_eq!(election.diary.until_started(2).id, "b");
+    assert_eq!(first.code(), 70);
     assert!(first.log().contains("The guard of --health-cmd died"), "{}", first.log());
+    assert!(!first.log().contains("Unhealthy"), "{}", first.log());
     election.diary.assert_no_overlap();
+}
+
+/// It would be unhealthy, or not eligible, until somebody looks.
+#[test]
+fn a_standby_that_cannot_be_asked_any_more_ends() {
+    let election = election();
+    let _leader = election.host("z").spawn();
+    election.diary.until_started(1);
+    let mut unasked = election.host("a").option("--eligible-cmd", "sleep 999").spawn();
+    kill_guard_of_check(&unasked);
+    assert_eq!(unasked.code(), 70);
+    assert!(unasked.log().contains("The guard of --eligible-cmd died"), "{}", unasked.log());
+    let mut sick = host(&election, "b").spawn();
+    sick.until_logged("The health command failed: it exited with status 1");
+    kill_guard_of_check(&sick);
+    assert_eq!(sick.code(), 70);
+    assert!(election.diary.somebody_lives());
+}
+
+#[track_caller]
+fn kill_guard_of_check(host: &Running) {
+    let guard = wait::for_some("the check has a guard", || guards_of(host.pid()).get(1).copied());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
 }
 
 #[test]

@@ -198,6 +198,7 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
         }
         "id-taken" => return Some(Event::IdTaken),
         "guard-gone" => return Some(Event::GuardGone),
+        "check-gone" => return Some(Event::CheckGone),
         "orphans-ended" => return Some(Event::OrphansEnded),
         _ => return None,
     };

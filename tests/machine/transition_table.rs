@@ -208,6 +208,7 @@ const EVENTS: &[&str] = &[
     "tree-ended not-executed:2 its-own",
     "stuck",
     "guard-gone",
+    "check-gone",
     "orphans-ended",
     "stop-requested",
     "signal-received 1",

@@ -191,6 +191,7 @@ impl Onlooker {
                         Why::Disabled,
                         Why::HandingOver,
                         Why::Drained,
+                        Why::CheckGone,
                     ];
                     self.lapsed = !with_a_lease.contains(&why);
                 }

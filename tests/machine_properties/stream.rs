@@ -183,6 +183,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         10 => Event::StopRequested,
         11 => Event::SignalReceived { signal: i32::from(record) },
         12 if record < 64 => Event::GuardGone,
+        12 if record > 240 => Event::CheckGone,
         13 => Event::OrphansEnded,
         14 => Event::Guard(Report::Started { run, pid: 1 }),
         15 => Event::Guard(Report::Stopping { run }),

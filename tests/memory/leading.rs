@@ -1,6 +1,7 @@
 //! What the leader does: decides, proposes, commits, and expires sessions. A standalone server is a leader without followers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::ensemble::{Ensemble, Happening, shuffle};
 use super::expiry::Expiry;
@@ -89,7 +90,8 @@ impl Ensemble {
         if let Some(leading) = self.servers[leader].leading_mut() {
             drop(leading.decided.apply(&entry));
         }
-        self.servers[leader].log.push(entry.clone());
+        let entry = Arc::new(entry);
+        self.servers[leader].log.push(Arc::clone(&entry));
         self.mail_followers(leader, &Mail::Propose(entry));
         self.commit_what_a_quorum_has(leader);
     }

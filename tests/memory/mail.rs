@@ -1,5 +1,7 @@
 //! What servers say to each other, in order on each link; what is on its way when a link is cut waits until it is healed.
 
+use std::sync::Arc;
+
 use super::ensemble::{Ensemble, Happening};
 use super::protocol::{ConnectionId, Id, Request, SessionId, Xid, Zxid};
 use super::server::Phase;
@@ -21,7 +23,7 @@ pub enum Mail {
     Ack(Zxid),
     Pong { touched: Vec<(SessionId, u64)> },
     // From the leader.
-    Propose(Entry),
+    Propose(Arc<Entry>),
     Commit(Zxid),
     Synced(Origin),
     Validated { connection: ConnectionId, is_valid: bool },

@@ -58,6 +58,8 @@ struct Socket {
     connection: Option<ConnectionId>,
     /// Whether the client still listens.
     is_open: bool,
+    /// No reply gets through any more, but pings and events do.
+    is_mute: bool,
     /// When the last packet arrives, by direction: none overtakes another.
     arrivals: [Time; 2],
 }
@@ -69,6 +71,8 @@ struct Link {
     held: Vec<Flight>,
     /// The next request or reply is lost, and its connection with it.
     loses_next: BTreeSet<Direction>,
+    /// The next reply is lost, and all later ones of its connection, which stays.
+    mutes_next: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +83,8 @@ pub struct Network {
     latency: [Duration; 2],
     links: BTreeMap<(Host, usize), Link>,
     sockets: BTreeMap<SocketId, Socket>,
+    /// Whose ends they are.
+    ends: BTreeMap<ConnectionId, SocketId>,
     queue: BTreeMap<(Time, u64), Flight>,
     sequence: u64,
     received: Vec<Received>,
@@ -94,6 +100,7 @@ impl Network {
             latency,
             links: BTreeMap::new(),
             sockets: BTreeMap::new(),
+            ends: BTreeMap::new(),
             queue: BTreeMap::new(),
             sequence: 0,
             received: Vec::new(),
@@ -105,7 +112,7 @@ impl Network {
         self.run_until(now);
         self.sequence += 1;
         let socket = SocketId(self.sequence);
-        let opened = Socket { host, server, connection: None, is_open: true, arrivals: [now; 2] };
+        let opened = Socket { host, server, connection: None, is_open: true, is_mute: false, arrivals: [now; 2] };
         self.sockets.insert(socket, opened);
         self.fly(socket, Direction::Up, Packet::Hello(hello));
         socket
@@ -155,6 +162,7 @@ impl Network {
         let link = self.link(host, server);
         link.blocked.clear();
         link.loses_next.clear();
+        link.mutes_next = false;
         for flight in std::mem::take(&mut link.held) {
             self.schedule(now, flight);
         }
@@ -175,11 +183,24 @@ impl Network {
         self.link(host, server).loses_next.insert(direction);
     }
 
+    /// From the next reply over this link on, its connection carries nothing but pings and events, as after a proxy that
+    /// has lost a reply.
+    pub fn mute_next(&mut self, host: Host, server: usize, now: Time) {
+        self.run_until(now);
+        self.link(host, server).mutes_next = true;
+    }
+
     // Inside.
 
     fn link(&mut self, host: Host, server: usize) -> &mut Link {
         let latency = self.latency;
-        let new = || Link { latency, blocked: BTreeSet::new(), held: Vec::new(), loses_next: BTreeSet::new() };
+        let new = || Link {
+            latency,
+            blocked: BTreeSet::new(),
+            held: Vec::new(),
+            loses_next: BTreeSet::new(),
+            mutes_next: false,
+        };
         self.links.entry((host, server)).or_insert_with(new)
     }
 
@@ -230,33 +251,51 @@ impl Network {
         if is_open && may_be_lost && link.loses_next.remove(&flight.direction) {
             return self.lose(flight.socket);
         }
+        if may_be_lost && flight.direction == Direction::Down && self.is_mute(flight.socket, (host, server)) {
+            return;
+        }
         let now = self.now;
         match (flight.packet, connection) {
             (Packet::Hello(hello), _) => {
                 let connection = self.ensemble.connect(server, &hello, now);
                 self.sockets.get_mut(&flight.socket).unwrap().connection = Some(connection);
+                self.ends.insert(connection, flight.socket);
             }
             (Packet::Request(xid, request), Some(connection)) => self.ensemble.submit(connection, xid, request, now),
             (Packet::Reset, Some(connection)) => {
                 self.ensemble.reset(connection, now);
-                self.sockets.remove(&flight.socket);
+                self.forget(flight.socket);
             }
             (Packet::Message(message), _) if is_open => {
                 let is_last = message == Message::Closed;
                 self.received.push(Received { at: now, socket: flight.socket, message });
                 if is_last {
-                    self.sockets.remove(&flight.socket);
+                    self.forget(flight.socket);
                 }
             }
             _ => {}
         }
     }
 
+    fn is_mute(&mut self, socket: SocketId, (host, server): (Host, usize)) -> bool {
+        let is_next = std::mem::take(&mut self.link(host, server).mutes_next);
+        let known = self.sockets.get_mut(&socket);
+        known.is_some_and(|known| {
+            known.is_mute |= is_next;
+            known.is_mute
+        })
+    }
+
+    fn forget(&mut self, socket: SocketId) {
+        if let Some(connection) = self.sockets.remove(&socket).and_then(|known| known.connection) {
+            self.ends.remove(&connection);
+        }
+    }
+
     /// What the servers have sent takes off.
     fn take_off(&mut self) {
         for output in self.ensemble.advance(self.now) {
-            let by_connection = |(_, known): &(&SocketId, &Socket)| known.connection == Some(output.connection);
-            if let Some(socket) = self.sockets.iter().find(by_connection).map(|(socket, _)| *socket) {
+            if let Some(socket) = self.ends.get(&output.connection).copied() {
                 self.fly(socket, Direction::Down, Packet::Message(output.message));
             }
         }

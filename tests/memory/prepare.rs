@@ -1,5 +1,7 @@
 //! What the leader decides of a request: `PrepRequestProcessor`, in the order of its checks.
 
+use std::collections::BTreeSet;
+
 use super::acl;
 use super::protocol::{ADMIN, ANY_VERSION, Acl, CREATE, Code, CreateMode, DELETE, Id, Op, READ, Request, WRITE};
 use super::state::{Entry, State, Step, Txn};
@@ -21,14 +23,16 @@ pub fn prepare(state: &State, request: &Request, who: &[Id], entry: &Entry) -> T
     decided.unwrap_or_else(Txn::Error)
 }
 
-/// All of it on a copy, or nothing.
+/// All of it on a copy, or nothing. A copy costs much: what no operation can see of another one needs none.
 fn prepare_multi(state: &State, ops: &[Op], who: &[Id], entry: &Entry) -> Txn {
-    let mut copy = state.clone();
+    let mut copy = if are_independent(ops) { None } else { Some(state.clone()) };
     let mut steps = Vec::new();
     for (failed, op) in ops.iter().enumerate() {
-        match prepare_op(&copy, op, who) {
+        match prepare_op(copy.as_ref().unwrap_or(state), op, who) {
             Ok(step) => {
-                copy.step(&step, entry, &mut Vec::new());
+                if let Some(copy) = &mut copy {
+                    copy.step(&step, entry, &mut Vec::new());
+                }
                 steps.push(step);
             }
             Err(code) => {
@@ -40,6 +44,16 @@ fn prepare_multi(state: &State, ops: &[Op], who: &[Id], entry: &Entry) -> Txn {
         }
     }
     Txn::Multi(steps)
+}
+
+/// Only checks and new data, of different znodes.
+fn are_independent(ops: &[Op]) -> bool {
+    let path = |op: &Op| match op {
+        Op::SetData { path, .. } | Op::Check { path, .. } => Some(path.clone()),
+        Op::Create { .. } | Op::Delete { .. } => None,
+    };
+    let paths: Option<BTreeSet<_>> = ops.iter().map(path).collect();
+    paths.is_some_and(|paths| paths.len() == ops.len())
 }
 
 fn prepare_op(state: &State, op: &Op, who: &[Id]) -> Result<Step, Code> {

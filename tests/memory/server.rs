@@ -1,6 +1,7 @@
 //! One server: what it has stored and applied, and its clients.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::leading::Leading;
@@ -51,7 +52,7 @@ pub struct Server {
     pub is_paused: bool,
     /// What came while it was stopped.
     pub inbox: Vec<Input>,
-    pub log: Vec<Entry>,
+    pub log: Vec<Arc<Entry>>,
     /// How many of the log's transactions are applied.
     pub applied: usize,
     pub state: State,
@@ -113,7 +114,7 @@ impl Server {
     }
 
     /// Makes its log that of `leader`: what it alone has stored was never committed.
-    pub fn take_log_of(&mut self, leader: &[Entry]) {
+    pub fn take_log_of(&mut self, leader: &[Arc<Entry>]) {
         let is_common = |at: &usize| leader.get(*at).is_some_and(|entry| entry.zxid == self.log[*at].zxid);
         let common = (0..self.log.len()).rev().find(is_common).map_or(0, |at| at + 1);
         self.log.truncate(common);

@@ -62,14 +62,15 @@ fn a_second_participant_with_the_id_of_a_live_one_is_refused_and_the_first_goes_
     assert_eq!(election.diary.starts().len(), 1);
 }
 
+/// The session of the one before would keep the znode for two minutes.
 #[test]
-fn a_process_that_is_started_again_at_once_with_its_old_id_is_not_refused() {
+fn a_process_that_is_started_again_with_its_old_id_replaces_the_znode_of_the_one_before() {
     let election = election();
-    let first = election.host("same").session_timeout("2s").spawn();
+    let first = election.host("same").session_timeout("2m").spawn();
     election.diary.until_started(1);
     wait::until("it has said who it is", || phase(&election, "same") == "leading");
     first.kill();
-    let second = election.host("same").session_timeout("2s").spawn();
+    let second = election.host("same").session_timeout("2m").spawn();
     election.diary.until_started(2);
     wait::until("the znode is its own", || {
         member(&election, "same").is_some_and(|member| member["pid"].as_i64() == Some(second.pid().into()))

@@ -159,6 +159,10 @@ impl World {
                 (0..servers).for_each(|server| network.lose_next(host, server, way, now));
                 None
             }
+            Fault::Mute { host } => {
+                (0..servers).for_each(|server| network.mute_next(host, server, now));
+                None
+            }
             Fault::Slow { host, latency, length } => {
                 (0..servers).for_each(|server| network.set_latency(host, server, [latency / 2, latency]));
                 let usual = self.script.latency;

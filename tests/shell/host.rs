@@ -18,6 +18,7 @@ use zk_leader_run::supervisor::auxiliary::{self, AuxiliaryCommand, Handles};
 use zk_leader_run::supervisor::{self, Observers, SignalStream, SupervisorConfig};
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned};
+use zk_leader_run::zookeeper::schema::member::About;
 
 use crate::guard::{self, Body, Guard, Part};
 use crate::link::Life;
@@ -156,7 +157,7 @@ pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Runnin
 fn config(settings: &zookeeper::Settings, host: &HostPlan) -> SupervisorConfig {
     let zookeeper::Settings { id, base, host: name, pid, .. } = settings.clone();
     let identity = Identity { id: id.clone(), path: base.clone() };
-    let shown = http::Identity { name: "job".to_owned(), id, path: base, host: name, pid };
+    let shown = http::Identity { name: "job".to_owned(), id, path: base, host: name, pid, about: About::default() };
     let command = |timeout| AuxiliaryCommand { command: String::new(), timeout };
     let aside = |is_there: bool| is_there.then(|| command(ASIDE_LIMIT));
     let health = health::Settings { interval: Duration::from_secs(2), failures: 2, grace: Duration::from_secs(1) };

@@ -10,7 +10,7 @@ use zk_leader_run::config::ctl::Question;
 
 use crate::host::Running;
 use crate::oracle::Instance;
-use crate::script::{BASE, STAND_BACK};
+use crate::script::{BASE, STAND_BACK, Script};
 use crate::time;
 use crate::world::World;
 
@@ -18,6 +18,8 @@ use crate::world::World;
 const HANDOVER: Duration = Duration::from_secs(1);
 /// From when the servers serve again to the start of a command.
 const BACK: Duration = Duration::from_secs(1);
+/// Of a server behind the others.
+const LAG: Duration = Duration::from_secs(1);
 /// What is published is up to date after this time.
 const PUBLISHED: Duration = Duration::from_secs(2);
 
@@ -95,9 +97,10 @@ impl World {
     async fn change_leaders(&self, leader: usize, measured: &mut Measured) {
         match self.script.seed % 4 {
             0 => measured.back = self.outage().await,
+            3 if self.may_be_restarted() => self.restarted().await,
             _ if self.script.leaders > 1 => measured.handed_over = self.hand_over(leader).await,
             1 => self.ordered_handover().await,
-            2 => self.disabled_for_a_while().await,
+            2 => self.disabled_for_a_while(leader).await,
             _ => measured.handed_over = self.hand_over(leader).await,
         }
     }
@@ -132,6 +135,50 @@ impl World {
     /// `limit` on an idle network, without steps, which take 0.2 s here.
     fn soon(&self, limit: Duration) -> Duration {
         limit + 30 * self.script.latency[1] + Duration::from_millis(400)
+    }
+
+    /// One server may lag behind, and the lease outlasts that.
+    fn may_be_restarted(&self) -> bool {
+        let Script { seed, servers, session_timeout, .. } = self.script;
+        seed % 8 == 7 && servers > 1 && session_timeout >= LAG * 4
+    }
+
+    /// All hosts are restarted while one server lags behind. Whoever leads first loses its connection at once, and leads on,
+    /// whichever server it finds; its token is good at each of them. Nobody takes the lease from a holder that is there.
+    async fn restarted(&self) {
+        let (oracle, before) = (&self.oracle, self.oracle.newest_token());
+        self.network(|network, now| {
+            let lagging = (0..self.script.servers).find(|server| network.ensemble.leader() != Some(*server));
+            lagging.into_iter().for_each(|server| network.ensemble.lag(server, LAG, now));
+        });
+        (0..self.script.hosts.len()).for_each(|host| self.terminate(host));
+        let first = || oracle.leaders().into_iter().find(|(_, token)| *token > before);
+        if !oracle.reaches(time::elapsed() + self.script.heal_limit() * 2, || first().is_some()).await {
+            return oracle.fail("nobody leads after a restart of all hosts");
+        }
+        let Some((host, token)) = first() else { return };
+        self.network(|network, now| (0..self.script.servers).for_each(|server| network.reset(host, server, now)));
+        let (status, text) = self.ask(Question::TokenCheck { token }).await;
+        oracle.watches(time::elapsed() + LAG * 3).await;
+        if !oracle.leaders().contains(&(host, token)) {
+            oracle.fail(&format!("host {host} has lost its connection for a moment, and its term {token}"));
+        } else if status == 1 {
+            oracle.fail(&format!("`token-check` refuses the token {token} of a leader: {text}"));
+        }
+        oracle.watches(time::elapsed() + PUBLISHED).await;
+        match self.asks_json(Question::History).await {
+            Some(history) => self.check_nobody_is_deposed(&history, before),
+            None => oracle.fail("the history is not told"),
+        }
+    }
+
+    fn check_nobody_is_deposed(&self, history: &Value, after: i64) {
+        let terms = history["terms"].as_array().into_iter().flatten();
+        let mut later = terms.filter(|term| term["token"].as_i64().is_some_and(|token| token > after));
+        let is_deposed = |term: &&Value| term["ended"].as_str().is_some_and(|ended| ended.starts_with("deposed"));
+        if let Some(term) = later.find(is_deposed) {
+            self.oracle.fail(&format!("somebody has taken the lease from a holder that was there: {term}"));
+        }
     }
 
     /// The leader is asked to stop: another host leads soon.
@@ -187,23 +234,36 @@ impl World {
     }
 
     /// `disable --wait` is done when no command runs, none is started until `enable`, and then one is.
-    async fn disabled_for_a_while(&self) {
+    async fn disabled_for_a_while(&self, leader: usize) {
         let (oracle, wait) = (&self.oracle, Some(Duration::from_secs(30)));
-        let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait: None };
-        let is_disabled = self.ask(disable).await.0 == 0;
-        let within = Duration::from_secs(30);
-        let (status, text) = self.ask(Question::Handover { to: None, wait: false, within }).await;
-        if is_disabled && status == 0 {
-            oracle.fail(&format!("`handover` answers {text} while disabled"));
+        if self.script.seed % 8 == 2 {
+            // The order comes while another host takes over.
+            self.terminate(leader);
+            sleep(Duration::from_millis(self.script.seed / 8 * 7 % 300)).await;
+        } else {
+            self.refused_handover().await;
         }
         let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait };
         let (status, text) = self.ask(disable).await;
+        if status == 0 && !oracle.live().is_empty() {
+            oracle.fail(&format!("`disable --wait` answers {text}, and a tree of {:?} lives", oracle.live()));
+        }
         let starts = oracle.starts();
         oracle.watches(time::elapsed() + Duration::from_secs(5)).await;
         if status != 0 || oracle.leader().is_some() || oracle.starts() != starts {
             oracle.fail(&format!("disabled ({status} {text}), and a command is run: {:?}", oracle.leaders()));
         }
         self.enable_again().await;
+    }
+
+    async fn refused_handover(&self) {
+        let disable = Question::Disable { reason: "a test".to_owned(), lasts: None, wait: None };
+        let is_disabled = self.ask(disable).await.0 == 0;
+        let within = Duration::from_secs(30);
+        let (status, text) = self.ask(Question::Handover { to: None, wait: false, within }).await;
+        if is_disabled && status == 0 {
+            self.oracle.fail(&format!("`handover` answers {text} while disabled"));
+        }
     }
 
     async fn enable_again(&self) {
@@ -242,10 +302,12 @@ impl World {
     fn check_stand_back(&self, history: &Value) {
         let mut terms: Vec<&Value> = history["terms"].as_array().into_iter().flatten().collect();
         terms.sort_by_key(|term| term["token"].as_i64());
-        for (index, term) in terms.iter().enumerate().filter(|(_, term)| term["ended"] == "crash-loop") {
+        let stands_back = |term: &Value| term["ended"] == "crash-loop" || term["ended"] == "before-start-failed";
+        for (index, term) in terms.iter().enumerate().filter(|(_, term)| stands_back(term)) {
             let next = terms[index + 1..].iter().find(|next| next["id"] == term["id"]).copied();
             let left = term["until"].as_i64().zip(next.and_then(|next| next["since"].as_i64()));
-            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 - 100) {
+            // A release may take its time.
+            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 / 2) {
                 self.oracle.fail(&format!("it does not stand back: {term}, then {}", next.unwrap_or(&Value::Null)));
             }
         }

@@ -2,7 +2,7 @@
 //! policy and `zk-leaderctl`, over the ensemble in memory, in virtual time. Only processes, trees, signals, clocks and
 //! sockets are thought of.
 //!
-//! Faults: links cut, slow, reset, in one direction; servers down, paused, isolated, behind; no quorum; SIGTERM, SIGKILL and
+//! Faults: links cut, slow, reset, in one direction, without replies; servers down, paused, isolated, behind; no quorum; SIGTERM, SIGKILL and
 //! SIGSTOP to supervisor, a guard or all; power loss; a host that stands still or is suspended; a command that executes
 //! slowly, ignores SIGTERM or cannot be killed; steps, hooks and checks that fail, hang or lose their guard; sessions that end
 //! before their time; candidates that are deleted; contenders of other libraries in the line; operators; clocks that differ
@@ -14,14 +14,17 @@
 //!   that SIGKILL cannot end, or whose host stands still or has just gone on;
 //! * a command starts under a greater token than every earlier one of its slot; that of `--slot` starts in one process;
 //! * a process that gets SIGTERM ends within `--stop-timeout` + T + 2 s ([`script::Script::stop_limit`]) and the longest step
-//!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second, a process takes at most
+//!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second
+//!   (and 20 for each process that is started there), a process takes at most
 //!   5 000 steps in one, and none runs without end at one instant.
 //!
 //! When all faults are over:
 //! * somebody leads within 4 T + 10 s ([`script::Script::heal_limit`]); status and history tell who, and under which token;
 //! * after SIGTERM to the leader, the next one starts within 1 s and 30 latencies from the end of the tree; `handover --wait`
 //!   tells the truth; an order to hand over ends one term, is refused while disabled, and does not stay; after
-//!   `disable --wait` no command runs or starts, and soon after `enable` one does;
+//!   `disable --wait` no command runs or starts, also if another host is taking over, and soon after `enable` one does;
+//! * who leads after a restart of all hosts leads on though it loses its connection at once and a server lags behind;
+//!   `token-check` takes its token, and nobody takes the lease from a holder that is there;
 //! * after an outage of all servers, of half a session timeout to three, somebody leads within 1.4 s and 30 latencies;
 //! * all hosts end on SIGTERM, and leave no session behind.
 //!
@@ -61,6 +64,7 @@ use std::time::Duration;
 
 use minimise::minimise;
 use script::Script;
+use wires::Log;
 use world::{Verdict, judge};
 
 /// About 25 s on two idle cores.
@@ -74,7 +78,8 @@ fn number(name: &str) -> Option<u64> {
 fn judge_all(seeds: std::ops::Range<u64>) -> Vec<(u64, Verdict)> {
     let next = AtomicU64::new(seeds.start);
     let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds.end);
-    let work = || std::iter::from_fn(take).map(|seed| (seed, judge(&Script::draw(seed), false))).collect::<Vec<_>>();
+    let work =
+        || std::iter::from_fn(take).map(|seed| (seed, judge(&Script::draw(seed), Log::Nothing))).collect::<Vec<_>>();
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut verdicts: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
@@ -87,7 +92,7 @@ fn judge_all(seeds: std::ops::Range<u64>) -> Vec<(u64, Verdict)> {
 fn show(seed: u64) {
     let script = Script::draw(seed);
     println!("{script:#?}");
-    let verdict = judge(&script, true);
+    let verdict = judge(&script, Log::Printed);
     println!("{verdict:#?}");
     assert_eq!(verdict.violation, None, "SHELL_SEED={seed} replays it");
 }
@@ -119,16 +124,15 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
         panic!(
             "{} of {count} scripts failed; the first needs only this: {least:#?}\n{:#?}",
             failed.len(),
-            judge(&least, false)
+            judge(&least, Log::Nothing)
         );
     }
 }
 
 #[test]
 fn a_script_is_replayed_exactly_by_its_seed() {
-    // Not every one is: what is ready at the same instant, as when a host goes on, is taken by chance in places (`select!`).
-    for seed in 0..5 {
+    for seed in 0..40 {
         let script = Script::draw(seed);
-        assert_eq!(judge(&script, false), judge(&script, false), "seed {seed}");
+        assert_eq!(judge(&script, Log::Hashed), judge(&script, Log::Hashed), "seed {seed}");
     }
 }

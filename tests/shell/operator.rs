@@ -1,6 +1,7 @@
 //! An operator: the real `zk-leaderctl` on a host of its own.
 
 use std::ffi::OsString;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,15 +18,18 @@ use crate::process::{Clock, Process};
 use crate::script::{Act, BASE};
 use crate::world::World;
 
-/// An order is known after this time.
-const HEARD: Duration = Duration::from_secs(1);
 /// Of strangers.
 const SESSION: Duration = Duration::from_secs(4);
 
 fn typed() -> Asked {
-    let words =
-        ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
-    ctl::load(words.map(OsString::from), &ProcessEnvironment::default()).unwrap_or_else(|_| panic!("it is well typed"))
+    static TYPED: OnceLock<Asked> = OnceLock::new();
+    let load = || {
+        let words =
+            ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
+        let loaded = ctl::load(words.map(OsString::from), &ProcessEnvironment::default());
+        loaded.unwrap_or_else(|_| panic!("it is well typed"))
+    };
+    TYPED.get_or_init(load).clone()
 }
 
 impl World {
@@ -86,8 +90,7 @@ impl World {
         };
         let enabled = self.enabled.get();
         let (status, text) = self.ask(question).await;
-        // Whoever was taking over when the order came begins, learns of it, and stops.
-        let trees = self.oracle.live_for(HEARD + 30 * self.script.latency[1]);
+        let trees = self.oracle.live();
         let is_in_force = enabled == self.enabled.get();
         if let (Act::Disable { lasts: None, wait: Some(_) }, 0, true, [host, ..]) =
             (act, status, is_in_force, &trees[..])

@@ -36,14 +36,13 @@ pub struct Tree {
     still_until: Duration,
     /// A step may last so long.
     over_at: Duration,
-    since: Duration,
 }
 
 impl Tree {
     pub fn new(host: usize, clock: Arc<Clock>, grant: &Grant, kill_at: Timestamp, slack: Duration) -> Self {
         let (slot, token, never) = (grant.slot.0, grant.token, Duration::ZERO);
-        let (over_at, since) = (Duration::MAX, time::elapsed());
-        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never, over_at, since }
+        let over_at = Duration::MAX;
+        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never, over_at }
     }
 
     /// From now on, by a clock that is right by 1 %.
@@ -152,11 +151,11 @@ impl Oracle {
         self.leaders().first().map(|(host, _)| *host)
     }
 
-    /// The hosts of the trees that live beyond what is excused, and have lived for so long.
-    pub fn live_for(&self, length: Duration) -> Vec<usize> {
+    /// The hosts of the trees that live, beyond what is excused.
+    pub fn live(&self) -> Vec<usize> {
         let state = self.lock();
         let live = state.trees.values().filter(|tree| !tree.is_excused(state.still.contains(&tree.host)));
-        live.filter(|tree| tree.since + length <= time::elapsed()).map(|tree| tree.host).collect()
+        live.map(|tree| tree.host).collect()
     }
 
     /// The token of each command that lives, with the host.
@@ -181,6 +180,11 @@ impl Oracle {
 
     /// Until this holds, at most until then. `false`: it did not, or something was wrong before.
     pub async fn reaches(&self, by: Duration, holds: impl Fn() -> bool) -> bool {
+        self.reaches_in_steps(by, Duration::from_millis(100), holds).await
+    }
+
+    /// Looks that often, and whenever something has changed.
+    async fn reaches_in_steps(&self, by: Duration, step: Duration, holds: impl Fn() -> bool) -> bool {
         loop {
             let changed = self.changed.notified();
             self.check();
@@ -193,7 +197,7 @@ impl Oracle {
             if time::elapsed() >= by {
                 return false;
             }
-            let step = time::instant(by).min(tokio::time::Instant::now() + Duration::from_millis(100));
+            let step = time::instant(by).min(tokio::time::Instant::now() + step);
             tokio::select! {
                 biased;
                 () = changed => {}
@@ -204,7 +208,7 @@ impl Oracle {
 
     /// Looks on until then, or until something is wrong.
     pub async fn watches(&self, until: Duration) {
-        self.reaches(until, || false).await;
+        self.reaches_in_steps(until, Duration::from_secs(1), || false).await;
     }
 
     fn check(&self) {

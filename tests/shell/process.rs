@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -53,9 +54,6 @@ impl Clock {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many things stop it at present.
-    stops: u32,
-    is_dead: bool,
     wakers: Vec<Waker>,
     /// When it ran last, and how often at that moment.
     ran: (Duration, u32),
@@ -72,13 +70,17 @@ pub struct Process {
     pub instance: Instance,
     pub clock: Arc<Clock>,
     oracle: Arc<Oracle>,
+    /// How many things stop it at present.
+    stops: AtomicU32,
+    is_dead: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Process {
     pub fn new(host: usize, instance: Instance, clock: &Arc<Clock>, oracle: &Arc<Oracle>) -> Arc<Self> {
         let (clock, oracle) = (Arc::clone(clock), Arc::clone(oracle));
-        Arc::new(Self { host, instance, clock, oracle, state: Mutex::default() })
+        let (stops, is_dead, state) = (AtomicU32::new(0), AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { host, instance, clock, oracle, stops, is_dead, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -87,29 +89,27 @@ impl Process {
 
     /// SIGSTOP.
     pub fn stop(&self) {
-        self.state().stops += 1;
+        self.stops.fetch_add(1, Ordering::Relaxed);
     }
 
     /// SIGCONT.
     pub fn go_on(&self) {
-        let mut state = self.state();
-        state.stops -= 1;
-        if state.stops == 0 {
-            state.wakers.drain(..).for_each(Waker::wake);
+        if self.stops.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.state().wakers.drain(..).for_each(Waker::wake);
         }
     }
 
     /// SIGKILL: nothing of it runs any more.
     pub fn die(&self) {
-        self.state().is_dead = true;
+        self.is_dead.store(true, Ordering::Relaxed);
     }
 
     pub fn is_dead(&self) -> bool {
-        self.state().is_dead
+        self.is_dead.load(Ordering::Relaxed)
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.state().stops > 0
+        self.stops.load(Ordering::Relaxed) > 0
     }
 
     /// A task of this process.
@@ -118,25 +118,25 @@ impl Process {
     }
 
     fn may_run(&self, waker: &Waker) -> bool {
-        let mut state = self.state();
-        if state.is_dead {
+        if self.is_dead() {
             return false;
         }
-        if state.stops > 0 {
+        let mut state = self.state();
+        if self.is_stopped() {
             state.wakers.push(waker.clone());
             return false;
         }
+        let now = time::elapsed();
         let (at, times) = state.ran;
-        state.ran = if at == time::elapsed() { (at, times + 1) } else { (time::elapsed(), 0) };
+        state.ran = if at == now { (at, times + 1) } else { (now, 0) };
         if times > IMPATIENCE {
-            state.is_dead = true;
             drop(state);
+            self.die();
             self.oracle.fail(&format!("a process of host {} runs for ever at one instant", self.host));
             return false;
         }
         let (second, steps) = state.second;
-        let is_same = second == time::elapsed().as_secs();
-        state.second = if is_same { (second, steps + 1) } else { (time::elapsed().as_secs(), 1) };
+        state.second = if second == now.as_secs() { (second, steps + 1) } else { (now.as_secs(), 1) };
         let steps = state.second.1;
         drop(state);
         if steps % 100 == 0 {

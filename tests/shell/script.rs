@@ -9,6 +9,7 @@ use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparat
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
 use crate::guard::Temper;
@@ -82,6 +83,10 @@ pub enum Fault {
     Lose {
         host: usize,
         way: Direction,
+    },
+    /// The next reply is lost, and all later ones of its connection, which stays.
+    Mute {
+        host: usize,
     },
     Slow {
         host: usize,
@@ -289,8 +294,10 @@ impl Script {
             id: format!("host{host}:{instance}"),
             host: format!("host{host}"),
             pid: 1,
+            pid_namespace: String::new(),
             instance,
             once: self.once(),
+            about: About::default(),
         }
     }
 }
@@ -365,6 +372,7 @@ impl Fault {
             | Self::Expire { host }
             | Self::Delete { host }
             | Self::Lose { host, .. }
+            | Self::Mute { host }
             | Self::Slow { host, .. }
             | Self::Sigterm { host }
             | Self::Crash { host }
@@ -393,7 +401,7 @@ impl Fault {
         let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };
         let length = Duration::from_millis(length);
         let way = rng.pick(&[Direction::Up, Direction::Down]);
-        match rng.below(43) {
+        match rng.below(44) {
             0..4 => {
                 let (way, server) = (rng.pick(&[None, Some(way)]), rng.pick(&[None, Some(server)]));
                 Self::Cut { host, server, way, length }
@@ -412,6 +420,7 @@ impl Fault {
             34 => Self::Expire { host },
             36 => Self::Stranger { length },
             35 => Self::Delete { host },
+            37 => Self::Mute { host },
             _ => Self::Operator(Act::draw(rng, hosts)),
         }
     }

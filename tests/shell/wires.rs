@@ -3,7 +3,9 @@
 //! Each keeps itself alive and notices silence as the client library does: a ping after 3/20 of the session timeout without a
 //! request, lost after 2/5 without a word.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hasher as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -33,8 +35,21 @@ pub struct Inner {
     pub servers: usize,
     wires: BTreeMap<SocketId, Wire>,
     /// Requests of each host, pings aside, in each second.
-    pub asked: BTreeMap<(Host, u64), u64>,
-    is_logged: bool,
+    asked: BTreeMap<(Host, u64), u64>,
+    /// Processes of each host that somebody else has started, in each second.
+    started: BTreeMap<(Host, u64), u64>,
+    log: Log,
+    /// Of all notes.
+    hash: DefaultHasher,
+}
+
+/// What becomes of the notes on a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Log {
+    Nothing,
+    /// They are counted in [`Wires::hash`].
+    Hashed,
+    Printed,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -54,6 +69,7 @@ struct Wire {
     timeout: Duration,
     opening: Option<oneshot::Sender<Result<SessionToken, Error>>>,
     states: watch::Sender<State>,
+    is_lost: bool,
     pending: VecDeque<(Xid, Request, Answer)>,
     watches: BTreeMap<(Table, String), Vec<oneshot::Sender<EventType>>>,
     last_xid: Xid,
@@ -66,7 +82,7 @@ struct Wire {
 
 impl Wire {
     fn is_up(&self) -> bool {
-        self.opening.is_none() && *self.states.borrow() == State::Connected
+        self.opening.is_none() && !self.is_lost
     }
 
     fn ping_at(&self) -> Option<Duration> {
@@ -86,14 +102,16 @@ pub struct Dialled {
 }
 
 impl Wires {
-    pub fn new(network: Network, servers: usize, seed: u64, is_logged: bool) -> Arc<Self> {
+    pub fn new(network: Network, servers: usize, seed: u64, log: Log) -> Arc<Self> {
         let inner = Inner {
             network,
             rng: Rng::new(seed, 0x5753),
             servers,
             wires: BTreeMap::new(),
             asked: BTreeMap::new(),
-            is_logged,
+            started: BTreeMap::new(),
+            log,
+            hash: DefaultHasher::new(),
         };
         Arc::new(Self { inner: Mutex::new(inner), changed: Notify::new() })
     }
@@ -112,6 +130,11 @@ impl Wires {
 
     pub fn note(&self, text: impl FnOnce() -> String) {
         self.lock().note(text);
+    }
+
+    /// Two runs with the same hash went the same way, if they were logged so.
+    pub fn hash(&self) -> u64 {
+        self.lock().hash.finish()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -153,6 +176,7 @@ impl Wires {
                 timeout,
                 opening: Some(opening),
                 states,
+                is_lost: false,
                 pending: VecDeque::new(),
                 watches: BTreeMap::new(),
                 last_xid: 0,
@@ -220,10 +244,31 @@ impl Wires {
     }
 }
 
+/// What a process asks from its start to its end, if that comes at once: its run of `--slot` is done.
+const FIRST_REQUESTS: u64 = 20;
+
 impl Inner {
+    /// Somebody else than the host itself has started a process there.
+    pub fn start(&mut self, host: Host, now: Duration) {
+        *self.started.entry((host, now.as_secs())).or_default() += 1;
+    }
+
+    /// The most requests in one second of one of these hosts, beyond what its starts explain; and all requests. Whoever starts
+    /// a process a hundred times in a second has a hundred sessions opened.
+    pub fn busiest(&self, hosts: usize) -> (u64, u64) {
+        let of_hosts = || self.asked.iter().filter(|((host, _), _)| *host < hosts);
+        let started = |host, second| self.started.get(&(host, second)).copied().unwrap_or_default();
+        let explained =
+            |host, second: u64| (started(host, second.wrapping_sub(1)) + started(host, second)) * FIRST_REQUESTS;
+        let beyond = of_hosts().map(|((host, second), count)| count.saturating_sub(explained(*host, *second)));
+        (beyond.max().unwrap_or(0), of_hosts().map(|(_, count)| count).sum())
+    }
+
     pub fn note(&mut self, text: impl FnOnce() -> String) {
-        if self.is_logged {
-            println!("{:>10.3} {}", time::elapsed().as_secs_f64(), text());
+        match self.log {
+            Log::Nothing => {}
+            Log::Hashed => self.hash.write(format!("{:?} {}", time::elapsed(), text()).as_bytes()),
+            Log::Printed => println!("{:>10.6} {}", time::elapsed().as_secs_f64(), text()),
         }
     }
 
@@ -311,6 +356,7 @@ impl Inner {
             drop(answer.send(Err(Error::ConnectionLoss)));
         }
         wire.states.send_replace(State::Lost);
+        wire.is_lost = true;
         if is_over {
             self.wires.remove(&socket);
         }

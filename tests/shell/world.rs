@@ -21,23 +21,25 @@ use crate::oracle::{Instance, Oracle};
 use crate::process::{Clock, Process};
 use crate::script::{Fault, Script, Strike};
 use crate::time::{self, Virtual};
-use crate::wires::Wires;
+use crate::wires::{Log, Wires};
 
 /// What a run came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
     pub violation: Option<String>,
     pub starts: u64,
-    /// The most requests of one host in one second.
+    /// The most requests of one host in one second, beyond what its starts explain.
     pub busiest: u64,
     pub requests: u64,
     /// The most steps of one process in one second.
     pub wakings: u32,
     pub measured: Measured,
     pub lasted: Duration,
+    /// Of all that happened, if it was logged so.
+    pub hash: u64,
 }
 
-/// A host asks no more than this in any second.
+/// A host asks no more than this in any second, beyond what the starts of its processes explain.
 const BUSY: u64 = 200;
 
 pub struct World {
@@ -57,18 +59,18 @@ pub struct World {
     pub is_final: Cell<bool>,
 }
 
-pub fn judge(script: &Script, is_logged: bool) -> Verdict {
+pub fn judge(script: &Script, log: Log) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let _virtual = Virtual::begin();
-        LocalSet::new().run_until(World::run(script.clone(), is_logged)).await
+        LocalSet::new().run_until(World::run(script.clone(), log)).await
     })
 }
 
 impl World {
-    async fn run(script: Script, is_logged: bool) -> Verdict {
+    async fn run(script: Script, log: Log) -> Verdict {
         let network = Network::new(Ensemble::new(script.ensemble(), script.seed), script.latency, script.seed);
-        let wires = Wires::new(network, script.servers, script.seed, is_logged);
+        let wires = Wires::new(network, script.servers, script.seed, log);
         let carrier = tokio::spawn(Arc::clone(&wires).carry());
         let world = Rc::new_cyclic(|this| Self {
             this: Weak::clone(this),
@@ -89,17 +91,19 @@ impl World {
         let strikes = world.script.strikes.iter().cloned().map(strike).collect();
         let measured = world.last_judgement(strikes).await;
         carrier.abort();
-        let hosts = world.script.hosts.len();
-        let (busiest, requests) = world.wires.with(|inner, _| {
-            // Without the operators, who ask until they have their answer.
-            let asked = || inner.asked.iter().filter(|((host, _), _)| *host < hosts).map(|(_, count)| *count);
-            (asked().max().unwrap_or(0), asked().sum())
-        });
+        world.verdict(measured)
+    }
+
+    fn verdict(&self, measured: Measured) -> Verdict {
+        // Without the operators, who ask until they have their answer.
+        let hosts = self.script.hosts.len();
+        let (busiest, requests) = self.wires.with(|inner, _| inner.busiest(hosts));
         if busiest > BUSY {
-            world.oracle.fail(&format!("{busiest} requests of one host in one second"));
+            self.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
-        let (violation, starts, wakings) = (world.oracle.violation(), world.oracle.starts(), world.oracle.wakings());
-        Verdict { violation, starts, busiest, requests, wakings, measured, lasted: time::elapsed() }
+        let (violation, starts, wakings) = (self.oracle.violation(), self.oracle.starts(), self.oracle.wakings());
+        let (lasted, hash) = (time::elapsed(), self.wires.hash());
+        Verdict { violation, starts, busiest, requests, wakings, measured, lasted, hash }
     }
 
     pub fn this(&self) -> Rc<Self> {
@@ -113,8 +117,12 @@ impl World {
 
     /// As systemd would.
     async fn keep(self: Rc<Self>, host: usize) {
+        let mut is_started = true;
         while !self.is_final.get() {
             self.oracle.moves(host).await;
+            if is_started {
+                self.wires.with(|inner, now| inner.start(host, now));
+            }
             let (instance, plan) = (self.next_instance(), self.script.hosts[host]);
             let plan = Plan {
                 process: Process::new(host, instance, &self.clocks[host], &self.oracle),
@@ -129,6 +137,7 @@ impl World {
             self.wires.note(|| format!("host {host}: {end:?}"));
             self.oracle.ended(instance);
             let after = self.script.hosts[host].restarts_after;
+            is_started = end != End::Exit(ExitReason::StoodStill);
             match end {
                 // It executes itself again.
                 End::Exit(ExitReason::StoodStill) => {}

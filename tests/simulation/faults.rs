@@ -86,6 +86,7 @@ impl World {
                 self.hang_guard(instance, length);
             }
             Fault::CrashSupervisor => self.crash_supervisor(instance),
+            Fault::LoseCheck => self.tell(instance, Event::CheckGone, 0),
             Fault::KillGuard => self.guard_dies(instance, false),
             Fault::CommandEnds => {
                 if let Some(tree) = self.instances[instance].tree {

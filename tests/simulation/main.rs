@@ -141,6 +141,10 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     {
         assert!(coverage.visits(phase, "barred") > 0, "nobody was barred in {phase:?}");
     }
+    for phase in [PhaseName::Following, PhaseName::Waiting, PhaseName::Leading, PhaseName::Paused, PhaseName::Stopping]
+    {
+        assert!(coverage.visits(phase, "check-gone") > 0, "nobody lost a check in {phase:?}");
+    }
     for order in [Given::HandOver, Given::Request, Given::Drain] {
         assert!(coverage.heeded(order) > 0, "no leader gave way to this: {order:?}");
     }

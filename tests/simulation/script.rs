@@ -94,6 +94,8 @@ pub enum Fault {
     HangBoth(Real),
     CrashSupervisor,
     KillGuard,
+    /// The guard of a health, eligibility or fence command is killed.
+    LoseCheck,
     Suspend(Real),
     CommandEnds,
     RequestStop {
@@ -376,6 +378,6 @@ fn draw_fault(rng: &mut Rng, hosts: usize, longest: Real) -> Fault {
         }
         24 if rng.chance(50) => Fault::Disable(length),
         24 => Fault::Drain { lasts: length, force: rng.chance(30) },
-        _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord, Fault::Unkillable(length)]),
+        _ => rng.pick(&[Fault::DeleteElection, Fault::DeleteRecord, Fault::Unkillable(length), Fault::LoseCheck]),
     }
 }

@@ -11,6 +11,7 @@ use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
+use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::{Election, Settings};
 
 use crate::support::wait;
@@ -44,8 +45,10 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         id: format!("host{instance}:1"),
         host: format!("host{instance}"),
         pid: 1,
+        pid_namespace: String::new(),
         instance,
         once: None,
+        about: About::default(),
     }
 }
 

@@ -16,10 +16,12 @@ pub struct LeaderOptions {
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
     pub leaders: Option<OsString>,
 
-    /// The highest leads first, -999 to 999
+    /// The highest leads first, -999 to 999; or spread
     ///
     /// Among equals, the first to join leads first. A leader is not replaced because a higher one comes: it stays until it ends. Lower
-    /// ones wait for as long as there are higher ones. Not with --recipe single.
+    /// ones wait for as long as there are higher ones. spread: the rank of this host in this election, 1 to 999, from a hash of the
+    /// election's path and the host name, so that the leaders of many elections spread over the hosts; the same on every host. Not
+    /// with --recipe single.
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     pub priority: Option<OsString>,
 

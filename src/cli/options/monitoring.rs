@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 /// See `config::monitoring` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
@@ -16,6 +16,14 @@ pub struct MonitoringOptions {
     /// /metrics: Prometheus. Everyone who can connect can read all of it, but change nothing.
     #[arg(long, value_name = "ADDR")]
     pub http: Option<OsString>,
+
+    /// Tell who looks for the service, in status -o json [default: nothing]
+    ///
+    /// Such as address=10.0.0.7:8080, where the service can be reached; again for each. zk-leaderctl status -o json and /status show
+    /// them, for each participant; nothing is done with them. A value has no blanks; in the variable and in the file, there are
+    /// blanks between several.
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
+    pub meta: Option<Vec<OsString>>,
 
     /// When we are ready for systemd: contending or leading
     ///

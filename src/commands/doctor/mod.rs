@@ -13,7 +13,7 @@ use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::{Answer, CommandContext, CommandError, SESSION_TIMEOUT, open};
 use crate::clock;
-use crate::config::ctl::{Asked, OutputFormat};
+use crate::config::ctl::Asked;
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
 use crate::zookeeper::admin::AdminClient;
@@ -309,12 +309,12 @@ fn is_double(one: &view::Candidate, other: &view::Candidate) -> bool {
 }
 
 fn written(findings: &[Finding], output: &Output) -> String {
-    if output.format == OutputFormat::Json {
+    if output.format.is_object() {
         let findings: Vec<_> = findings
             .iter()
             .map(|finding| json!({ "grade": word(finding.grade).0, "what": finding.what, "said": finding.said }))
             .collect();
-        return format!("{:#}\n", json!({ "v": 1, "findings": findings }));
+        return output.object(&json!({ "v": 1, "findings": findings }));
     }
     let rows: Vec<_> = findings
         .iter()

@@ -2,16 +2,18 @@
 //!
 //! Never: "leads none any more" while the host leads one, or before its supervisors have heard of the drain.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::orders::{Patience, Progress};
 use super::slot_state;
 use super::{Answer, CommandContext, CommandError};
+use crate::cli::ctl::PROGRAM;
 use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::observe::words;
+use crate::random;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminError, Written};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
@@ -28,7 +30,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
         Question::Drain { host, reason, lasts, force, wait } => {
             let drain = Drain {
                 v: 1,
-                order: Uuid::new_v4().to_string(),
+                order: random::uuid().to_string(),
                 reason: reason.clone(),
                 by: context.asked.by.clone(),
                 for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
@@ -54,6 +56,10 @@ struct Fleet {
     elections: usize,
     /// The host takes part in them.
     shared: usize,
+    /// Everyone who takes part is on one of these.
+    hosts: BTreeSet<String>,
+    /// The host's name is the id of a participant on this one.
+    is_id_on: Option<String>,
     /// It leads these, and hands over or is about to.
     led: Vec<String>,
     /// It leads these, has heard of the drain, and nobody else could.
@@ -62,12 +68,21 @@ struct Fleet {
 
 async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
     let before = look(order).await?;
-    write(order).await?;
     let Drained { context, root, host, drain } = order;
+    if let Some(whole) = before.is_id_on.as_ref().filter(|_| before.shared == 0) {
+        let sentence =
+            format!("{host} is a participant on {whole}, and a drain is for the whole host: {PROGRAM} drain {whole}");
+        return Err(CommandError::usage(sentence));
+    }
+    write(order).await?;
     let mut progress = Progress::new(context.output.format);
     let length = drain.lasts().map_or_else(|| "until undrain".to_owned(), |it| format!("for {}", words::length(it)));
     let part = format!("{} of {} elections below {root}", before.shared, before.elections);
     progress.tell(&format!("{host} is drained {length}; it takes part in {part}"));
+    if before.shared == 0 && !before.hosts.is_empty() {
+        let hosts: Vec<_> = before.hosts.iter().cloned().collect();
+        progress.tell(&format!("is that its name? These hosts take part: {}", listed(&hosts)));
+    }
     let Some(limit) = wait else {
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
@@ -123,6 +138,9 @@ async fn look(order: &Drained<'_>) -> Result<Fleet, CommandError> {
             Err(failure) => return Err(failure.into()),
         };
         let members = || seen.members.values().map(|(member, _)| member);
+        fleet.hosts.extend(members().map(|member| member.host.clone()));
+        let same_id = members().find(|member| member.id == *host).map(|member| member.host.clone());
+        fleet.is_id_on = same_id.or(fleet.is_id_on);
         fleet.shared += usize::from(members().any(|member| member.host == *host));
         if !leads(&seen, host) {
             continue;
@@ -161,17 +179,19 @@ async fn write(order: &Drained<'_>) -> Result<(), CommandError> {
 async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Result<Answer, CommandError> {
     let was = context.client.delete(&format!("{root}/{DRAINS}/{host}")).await? == Written::Done;
     let text = match context.output.format {
-        OutputFormat::Json => format!("{:#}\n", json!({ "v": 1, "host": host, "state": "undrained", "was": was })),
+        OutputFormat::Json | OutputFormat::Yaml => {
+            context.output.object(&json!({ "v": 1, "host": host, "state": "undrained", "was": was }))
+        }
         OutputFormat::Plain => "undrained\n".to_owned(),
-        OutputFormat::Table if was => format!("{host} is not drained any more\n"),
-        OutputFormat::Table => format!("{host} was not drained below {root}\n"),
+        OutputFormat::Table | OutputFormat::Wide if was => format!("{host} is not drained any more\n"),
+        OutputFormat::Table | OutputFormat::Wide => format!("{host} was not drained below {root}\n"),
     };
     Ok(Answer { text, status: DONE })
 }
 
 fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: String) -> Answer {
     let text = match order.context.output.format {
-        OutputFormat::Json => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let object = json!({
                 "v": 1,
                 "host": order.host,
@@ -182,10 +202,10 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
                 "leads": fleet.led,
                 "only_candidate_in": fleet.stays,
             });
-            format!("{object:#}\n")
+            order.context.output.object(&object)
         }
         OutputFormat::Plain => format!("{state}\n"),
-        OutputFormat::Table => text,
+        OutputFormat::Table | OutputFormat::Wide => text,
     };
     Answer { text, status }
 }

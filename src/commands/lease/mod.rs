@@ -9,7 +9,7 @@ use serde_json::json;
 use super::output::{Cell, Output, Tone};
 use super::{Answer, CommandError};
 use crate::clock;
-use crate::config::ctl::{LeaseQuestion, OutputFormat};
+use crate::config::ctl::LeaseQuestion;
 use crate::config::error::quoted;
 use crate::guard::lease_file::layout::{LeaseState, LeaseView};
 use crate::guard::lease_file::reading;
@@ -49,12 +49,12 @@ fn text(view: &LeaseView, left: Duration, stop_in: Duration, may_act: bool, outp
         LeaseState::Over => "over",
     };
     let LeaseView { token, term, .. } = *view;
-    if output.format == OutputFormat::Json {
+    if output.format.is_object() {
         let (left, stop_in) = (millis(left), millis(stop_in));
         let answer = json!({
             "v": 1, "may_act": may_act, "state": state, "left_ms": left, "stop_in_ms": stop_in, "token": token, "term": term
         });
-        return format!("{answer:#}\n");
+        return output.object(&answer);
     }
     let tone = if may_act { Tone::Good } else { Tone::Bad };
     let mut facts = vec![("left", Cell::new(words::length(left), tone)), ("state", Cell::from(state))];

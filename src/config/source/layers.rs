@@ -1,6 +1,7 @@
 //! The value of an option with its origin: from the command line, else its variable, else its key in the file, else its
 //! default.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use clap::ArgMatches;
@@ -50,14 +51,14 @@ impl Layers<'_> {
     }
 
     /// The effective value and its layer.
-    pub fn effective<'a>(&'a self, option: &str) -> Option<(Layer<'a>, &'a OsStr)> {
+    pub fn effective<'a>(&'a self, option: &str) -> Option<(Layer<'a>, Cow<'a, OsStr>)> {
         let parsed = self.parsed(option);
         match (parsed, self.variable(option), self.file.general(option)) {
             (Some((ValueSource::CommandLine, value)), _, _) => Some((Layer::Option, value)),
-            (_, Some(value), _) => Some((Layer::Environment, value)),
-            (_, None, Some(set)) => Some((Layer::File(&set.place), OsStr::new(&set.text))),
+            (_, Some(value), _) => Some((Layer::Environment, value.into())),
+            (_, None, Some(set)) => Some((Layer::File(&set.place), OsStr::new(&set.text).into())),
             (Some((_, value)), None, None) => Some((Layer::Default, value)),
-            (None, None, None) => self.credential(option).map(|path| (Layer::Credential, path)),
+            (None, None, None) => self.credential(option).map(|path| (Layer::Credential, path.into())),
         }
     }
 
@@ -103,9 +104,15 @@ impl Layers<'_> {
     }
 
     /// The parser's value, defaults included. Not every grammar has every option that is asked for.
-    fn parsed(&self, option: &str) -> Option<(ValueSource, &OsStr)> {
+    /// Several values of one option have a blank between them.
+    fn parsed(&self, option: &str) -> Option<(ValueSource, Cow<'_, OsStr>)> {
         let id = option.replace('-', "_");
-        let value = self.matches.try_get_raw(&id).ok()??.next_back()?;
+        let values: Vec<_> = self.matches.try_get_raw(&id).ok()??.collect();
+        let value = match values.as_slice() {
+            [] => return None,
+            [only] => Cow::from(*only),
+            several => Cow::from(several.join(OsStr::new(" "))),
+        };
         Some((self.matches.value_source(&id)?, value))
     }
 }

@@ -51,7 +51,7 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
 pub fn from_file(command: &Command, layers: &Layers) -> Vec<OsString> {
     let settings = command.get_arguments().filter(|argument| is_setting(argument));
     let from_file = settings.filter_map(|argument| match layers.effective(argument.get_long().unwrap_or_default()) {
-        Some((Layer::File(_), value)) => as_option(argument, value),
+        Some((Layer::File(_), value)) => as_option(argument, &value),
         _ => None,
     });
     from_file.collect()

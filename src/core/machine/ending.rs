@@ -297,7 +297,7 @@ impl Machine {
         };
         match self.settings.on_exit {
             OnExit::Exit => Next::Leave(After::Exit(reason), why),
-            _ if self.guard_gone => Next::Leave(After::Exit(ExitReason::GuardGone), why),
+            _ if self.gone.command || self.gone.check => Next::Leave(After::Exit(ExitReason::GuardGone), why),
             OnExit::Rejoin => Next::Leave(After::Rejoin, why),
             OnExit::Restart => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
                 Verdict::Over => Next::Leave(After::Exit(reason), why),
@@ -415,7 +415,7 @@ impl Machine {
     /// Our term is over: if this process dies from now on, the guard has nothing to release.
     pub(super) fn retire(&mut self) {
         let has_led = self.held_term.is_some_and(|held| held.has_started);
-        if has_led && self.run.is_none() && !self.guard_gone {
+        if has_led && self.run.is_none() && !self.gone.command {
             self.order(Order::Retire { run: RunId(self.runs) });
         }
     }

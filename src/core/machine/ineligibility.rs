@@ -100,6 +100,27 @@ impl Machine {
         }
     }
 
+    /// The last verdict of the check would hold for ever. The process ends as by a request to stop, so that whoever
+    /// started it can start one with a guard.
+    pub(super) fn check_gone(&mut self, now: Now) {
+        self.gone.check = true;
+        let reason = ExitReason::GuardGone;
+        let exit = After::Exit(reason);
+        match self.phase {
+            Phase::Following => self.depart(now, reason, Why::CheckGone),
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
+                self.yield_seat(now, exit, Why::CheckGone);
+            }
+            Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
+                self.phase = Phase::Stopping { after: exit, lapsed };
+            }
+            Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
+                self.phase = Phase::Releasing { until, after: exit };
+            }
+            Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => {}
+        }
+    }
+
     /// Another client asks us to yield. Ignored without a record.
     pub(super) fn revoked(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. }) {

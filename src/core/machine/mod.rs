@@ -62,6 +62,13 @@ pub struct Settings {
     pub instance: u64,
 }
 
+/// Which guards died. What they watched cannot be run again.
+#[derive(Clone, Copy, Debug, Default)]
+struct GuardsGone {
+    command: bool,
+    check: bool,
+}
+
 /// See the module page. What `serde` skips is at rest when a machine is handed over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,7 +122,7 @@ pub struct Machine {
     #[serde(skip)]
     departure: Option<Departure>,
     #[serde(skip)]
-    guard_gone: bool,
+    gone: GuardsGone,
     standstill: Standstill,
     elect_by: Timestamp,
     too_late_at: Timestamp,
@@ -159,7 +166,7 @@ impl Machine {
             keeps_candidate: false,
             stop_requested: false,
             departure: None,
-            guard_gone: false,
+            gone: GuardsGone::default(),
             standstill: Standstill::new(now),
             // `--wait 0` looks once; `--connect-timeout` limits that look.
             elect_by: by(settings.wait.filter(|wait| !wait.is_zero())),
@@ -234,6 +241,7 @@ impl Machine {
             Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
+            Event::CheckGone => self.check_gone(now),
             Event::OrphansEnded => self.orphans_ended(now),
             Event::StopRequested => self.stop_was_requested(now),
             Event::SignalReceived { signal } => self.signal_received(now, signal),

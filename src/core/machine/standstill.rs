@@ -85,7 +85,7 @@ impl Machine {
 
     pub(super) fn guard_gone(&mut self, now: Now) {
         self.start_by = Timestamp::NEVER;
-        self.guard_gone = true;
+        self.gone.command = true;
         if self.run.is_none() {
             return self.guard_gone_without_run(now);
         }
@@ -98,7 +98,7 @@ impl Machine {
     }
 
     pub(super) fn orphans_ended(&mut self, now: Now) {
-        if let (true, Some(_), Phase::Stopping { after, .. }) = (self.guard_gone, self.run, self.phase) {
+        if let (true, Some(_), Phase::Stopping { after, .. }) = (self.gone.command, self.run, self.phase) {
             let (_, why) = self.after_guard();
             self.tree_is_empty(now);
             self.begin_release(now, after, why);

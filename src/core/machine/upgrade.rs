@@ -97,7 +97,7 @@ impl Machine {
     fn judge_moment(&self, now: Now, timing: &Timing, since: Timestamp) -> Result<(), NotNow> {
         let leads = self.phase == Phase::Leading && self.run.is_some() && self.deadlines().is_some();
         let follows = self.phase == Phase::Following && self.run.is_none() && self.held_term.is_none();
-        let ends = self.step.is_some() || self.stop_requested || self.guard_gone || self.departure.is_some();
+        let ends = self.step.is_some() || self.stop_requested || self.gone.command || self.departure.is_some();
         let waits = self.standing.stale || self.standing.retry_at.is_some() || self.standing.sending.is_some();
         let kill_at_is_the_only_limit = self.dead_by == Timestamp::NEVER;
         let contact = self.held_term.is_none_or(|term| now.lease < timing.contact_lost_at(term.acked_sent_at));

@@ -101,6 +101,16 @@ impl Containment {
         }
     }
 
+    /// For programs.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Subreaper { .. } => "subreaper",
+            Self::Cgroup(_) => "cgroup",
+            Self::PidNamespace(_) => "pid-namespace",
+            Self::ProcessGroup => "process-group",
+        }
+    }
+
     pub fn adopts_orphans(&self) -> bool {
         !matches!(self, Self::ProcessGroup)
     }

@@ -11,6 +11,7 @@ use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
 use crate::zookeeper::publish::DrainNotice;
+use crate::zookeeper::schema::member::About;
 
 /// The identity of this process.
 #[derive(Clone, Debug)]
@@ -21,6 +22,7 @@ pub struct Identity {
     pub path: String,
     pub host: String,
     pub pid: u32,
+    pub about: About,
 }
 
 impl Identity {
@@ -118,17 +120,14 @@ fn everything(identity: &Identity, status: &Status, drain: Option<&DrainNotice>,
         "v": 1,
         "version": env!("CARGO_PKG_VERSION"),
         "name": identity.name, "id": identity.id, "path": identity.path, "host": identity.host, "pid": identity.pid,
+        "contain": identity.about.contain,
+        "protection": status.protection(),
+        "meta": identity.about.meta,
         "role": role,
         "phase": words::phase(snapshot.phase),
         "why": status.why.map(words::reason_code),
         "barred": snapshot.barred.map(words::reason_code),
-        "drained": drain.map(|notice| json!({
-            "by": notice.drain.by,
-            "reason": notice.drain.reason,
-            "since": notice.written_at,
-            "until": notice.drain.ends_at(notice.written_at),
-            "obeyed": notice.is_obeyed(),
-        })),
+        "drained": drain.map(drained),
         "seconds_in_phase": seconds(status.since.until(now.lease)),
         "connected": status.in_contact,
         "ready": status.is_ready(now),
@@ -144,6 +143,16 @@ fn everything(identity: &Identity, status: &Status, drain: Option<&DrainNotice>,
         })),
         "command": status.command.map(|pid| json!({ "pid": pid, "frozen": snapshot.frozen })),
         "loop_age_seconds": seconds(status.turned.lease.until(now.lease)),
+    })
+}
+
+fn drained(notice: &DrainNotice) -> Value {
+    json!({
+        "by": notice.drain.by,
+        "reason": notice.drain.reason,
+        "since": notice.written_at,
+        "until": notice.drain.ends_at(notice.written_at),
+        "obeyed": notice.is_obeyed(),
     })
 }
 
@@ -164,6 +173,7 @@ mod tests {
             path: "/job".into(),
             host: "h1".into(),
             pid: 4711,
+            about: About::default(),
         };
         assert_eq!(identity("h1:4711").participant(), "h1");
         for chosen in ["a", "h1", "h2:4711", "h1:4712"] {

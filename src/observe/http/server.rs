@@ -181,6 +181,7 @@ mod tests {
     use crate::observe::http::Address;
     use crate::observe::liveness::Liveness;
     use crate::observe::status::tests::leading;
+    use crate::zookeeper::schema::member::About;
 
     async fn ask(address: &Address, path: &str) -> String {
         let Address::Tcp(address) = address else { unreachable!() };
@@ -204,6 +205,7 @@ mod tests {
             path: "/zk-leader-run/job".into(),
             host: "host".into(),
             pid: 1,
+            about: About::default(),
         };
         let metrics = Arc::new(Metrics::new("job", "a"));
         let listener = Listener::bind(&Address::parse("127.0.0.1:0").unwrap()).unwrap();

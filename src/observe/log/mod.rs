@@ -105,7 +105,7 @@ fn sentence(transition: &Transition) -> String {
 /// A warning is for an operator to see; an error ends this process unexpectedly.
 const fn level(why: Why) -> Level {
     match why {
-        Why::GuardGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
+        Why::GuardGone | Why::CheckGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
         Why::ContactLost
         | Why::GraceOver
         | Why::LeaseEnding

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::runner::{Runner, complaint};
+use super::runner::{Outcome, Runner, complaint};
 use crate::clock;
 use crate::core::event::{Event, Ineligibility};
 use crate::core::time::Timestamp;
@@ -23,6 +23,8 @@ enum State {
     AskAt(Timestamp),
     Asking,
     Agreed,
+    /// Its guard is gone.
+    Gone,
 }
 
 impl Eligibility {
@@ -52,6 +54,10 @@ impl Eligibility {
                 }
                 State::Asking => {
                     let outcome = self.runner.ended().await;
+                    if outcome == Outcome::GuardGone {
+                        self.state = State::Gone;
+                        return Event::CheckGone;
+                    }
                     let Some(why) = complaint(outcome, self.timeout) else {
                         self.state = State::Agreed;
                         return ineligible(false);
@@ -59,7 +65,7 @@ impl Eligibility {
                     tracing::warn!("Not eligible: the eligibility command refused: {why}");
                     self.state = State::AskAt(clock::now().lease.after(self.pause));
                 }
-                State::Agreed => std::future::pending().await,
+                State::Agreed | State::Gone => std::future::pending().await,
             }
         }
     }

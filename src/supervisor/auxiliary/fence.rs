@@ -60,10 +60,11 @@ impl Fence {
                     return event;
                 }
             }
-            if self.wanted.is_some() && self.runner.is_gone() {
-                return self.answer(false);
-            }
             let outcome = self.runner.ended().await;
+            if outcome == Outcome::GuardGone {
+                self.end();
+                return Event::CheckGone;
+            }
             if let Some(event) = self.ended(outcome) {
                 return event;
             }

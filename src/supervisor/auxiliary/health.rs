@@ -55,6 +55,9 @@ impl HealthWatch {
     /// A changed verdict for the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {
+            if self.runner.is_gone() {
+                return std::future::pending().await;
+            }
             let now = clock::now().lease;
             if self.health.begin_check(now) && !self.runner.start(now, Timestamp::NEVER, self.briefing()) {
                 if let Some(is_healthy) = self.health.checked(now, false) {
@@ -68,6 +71,9 @@ impl HealthWatch {
                 outcome = self.runner.ended() => outcome,
                 () = next => continue,
             };
+            if outcome == Outcome::GuardGone {
+                return Event::CheckGone;
+            }
             if let Some(is_healthy) = self.judge(outcome) {
                 return ineligible(!is_healthy);
             }

@@ -22,8 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 impl Supervisor {
     /// Begins an upgrade. It waits for quiet moments as long as a lease may last.
     pub(in crate::supervisor) fn begin_upgrade(&mut self) -> Event {
-        let lease = self.machine.snapshot().timing.map_or(PATIENCE, |timing| timing.lease);
-        self.upgrade.iter_mut().for_each(|upgrade| upgrade.begin(lease));
+        let timing = self.machine.snapshot().timing;
+        let lease = timing.map_or(PATIENCE, |timing| timing.lease);
+        self.upgrade.iter_mut().for_each(|upgrade| upgrade.begin(lease, timing.is_some()));
         Event::Ticked
     }
 
@@ -36,6 +37,7 @@ impl Supervisor {
                 Some(key) => upgrade.fetch(key),
                 None => upgrade.not_now(now.lease, &NotNow::NoContact.to_string()),
             },
+            Some(Need::Document(key, _)) if self.effects.election.has_another_session(&key) => upgrade.begin_anew(),
             Some(Need::Document(key, since)) => {
                 if let Err(obstacle) = self.hand_over(&mut upgrade, now, &key, since) {
                     upgrade.not_now(now.lease, &obstacle);

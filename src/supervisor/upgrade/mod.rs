@@ -126,18 +126,31 @@ impl Upgrade {
         (self.settings.path(), self.settings.fixed.clone())
     }
 
-    /// An upgrade is asked for. It waits at most for `patience` for each quiet moment.
-    pub fn begin(&mut self, patience: Duration) {
-        if self.is_under_way() {
+    /// An upgrade is asked for. It waits at most for `patience` for each quiet moment, and as long as it takes for a
+    /// session. Asked for again meanwhile, it takes the program that stands at its path by then.
+    pub fn begin(&mut self, patience: Duration, has_session: bool) {
+        if self.is_under_way() && !matches!(self.stage, Stage::Keyless(_)) {
             return tracing::info!("An upgrade is under way already");
         }
         match self.open() {
             Ok(program) => {
                 self.patience = patience;
-                self.wait_for_quiet();
                 self.stage = Stage::Keyless(program);
+                self.wait_for_quiet();
+                if !has_session {
+                    self.until = Timestamp::NEVER;
+                    tracing::info!("The upgrade waits for a session with ZooKeeper");
+                }
             }
             Err(why) => self.refuse(&why),
+        }
+    }
+
+    /// The session that the key is of was replaced by another one, whose key is needed.
+    pub fn begin_anew(&mut self) {
+        if let Stage::Untried(program, _) | Stage::Agreed(program, ..) = take(&mut self.stage) {
+            self.stage = Stage::Keyless(program);
+            self.wait_for_quiet();
         }
     }
 
@@ -218,7 +231,10 @@ impl Upgrade {
                 let fetched = key.as_mut().await;
                 let Stage::Fetching(program, _) = take(&mut self.stage) else { return };
                 match fetched {
-                    Ok(key) => self.stage = Stage::Untried(program, key),
+                    Ok(key) => {
+                        self.stage = Stage::Untried(program, key);
+                        self.wait_for_quiet();
+                    }
                     Err(error) => self.refuse(&format!("the session cannot be handed over: {error}")),
                 }
             }
@@ -245,5 +261,61 @@ pub(super) async fn next(upgrade: &mut Option<Upgrade>) {
     match upgrade {
         Some(upgrade) => upgrade.next().await,
         None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(4);
+
+    fn upgrade() -> Upgrade {
+        let program = Ok(PathBuf::from("/proc/self/exe"));
+        let settings = Settings { program, arguments: Vec::new(), fixed: BTreeMap::new() };
+        Plan::new(settings, None).split().0
+    }
+
+    fn after(pause: Duration) -> Timestamp {
+        clock::now().lease.after(pause)
+    }
+
+    fn key() -> SessionKey {
+        serde_json::from_str(r#"{"id":7,"password":[1],"negotiated":{"secs":4,"nanos":0}}"#).unwrap()
+    }
+
+    #[tokio::test]
+    async fn it_waits_for_a_first_session_as_long_as_it_takes_and_then_for_a_quiet_moment() {
+        let mut upgrade = upgrade();
+        upgrade.begin(PATIENCE, false);
+        upgrade.not_now(after(1_000 * PATIENCE), "there is no contact with ZooKeeper");
+        assert!(matches!(upgrade.need(), Some(Need::Key)));
+        upgrade.fetch(async { Ok(key()) });
+        upgrade.next().await;
+        upgrade.not_now(after(PATIENCE / 2), "a hook runs");
+        assert!(matches!(upgrade.need(), Some(Need::Document(..))));
+        upgrade.not_now(after(2 * PATIENCE), "a hook runs");
+        assert!(!upgrade.is_under_way());
+    }
+
+    #[tokio::test]
+    async fn it_asks_for_the_key_of_the_session_that_replaced_another() {
+        let mut upgrade = upgrade();
+        upgrade.begin(PATIENCE, true);
+        upgrade.fetch(async { Ok(key()) });
+        upgrade.next().await;
+        upgrade.begin_anew();
+        assert!(matches!(upgrade.need(), Some(Need::Key)) && upgrade.is_under_way());
+        upgrade.not_now(after(2 * PATIENCE), "there is no contact with ZooKeeper");
+        assert!(!upgrade.is_under_way(), "contact was lost for long");
+    }
+
+    #[test]
+    fn asked_again_while_it_waits_it_takes_the_newest_program() {
+        let mut upgrade = upgrade();
+        upgrade.begin(PATIENCE, false);
+        upgrade.settings.program = Ok(PathBuf::from("/nowhere"));
+        upgrade.begin(PATIENCE, true);
+        assert!(!upgrade.is_under_way(), "there is none");
     }
 }

@@ -1,4 +1,5 @@
-//! One round of reads: the term before the record, both in one session, so that no term is shown with an older record.
+//! One round of reads: the term before the record, both in one session, so that no term is shown with an older record. No
+//! decision needs that order: each write is conditional on both versions, so what follows from two moments is refused.
 //! Missing znodes are created, and the round is repeated.
 //!
 //! The requests of a round are sent, in this order, before the first reply is awaited: the client library sends when a

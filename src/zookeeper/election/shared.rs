@@ -18,6 +18,7 @@ use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::{Drain, Orders};
 use crate::core::settings::Recipe;
+use crate::random;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
@@ -125,7 +126,7 @@ impl Shared {
             Some(known) if known.candidacy > candidacy => Err(RequestError::unknown("a later candidacy has begun")),
             known => {
                 let former = known.map(Candidate::litter).unwrap_or_default();
-                let uuid = Uuid::new_v4();
+                let uuid = random::uuid();
                 let fresh = Candidate { candidacy, session, uuid, tried: false, znode: None, former };
                 Ok(memory.insert(fresh).clone())
             }

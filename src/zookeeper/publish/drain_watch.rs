@@ -122,7 +122,10 @@ pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Co
             Ok(Ok(Look { watchers, again_in })) => {
                 backoff.reset();
                 let watchers = watchers.into_iter().map(|watcher| Box::pin(watcher.changed()));
-                drop(timeout(again_in, select_all(watchers)).await);
+                // The first watch is that of the drain itself.
+                if let Ok((_, 0, _)) = timeout(again_in, select_all(watchers)).await {
+                    contact.upgrade().iter().for_each(|present| present.drain_changed());
+                }
                 continue;
             }
             Ok(Err(error)) => {

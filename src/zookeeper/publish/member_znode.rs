@@ -1,10 +1,15 @@
 //! Our own znode below `<base>/members`: ephemeral, written on each change, so that operators see the participants.
 //!
-//! A restarted process may find the znode of its predecessor, which disappears with that session. If the znode stays
-//! for longer than its session could outlive its process, a living participant has our id. A znode of another session
-//! is never deleted (two participants that delete each other's would never stop, T19).
+//! A restarted process may find the znode of its predecessor. If that process certainly does not exist any more, its
+//! znode is replaced; otherwise it disappears with its session. If it stays for longer than its session could outlive
+//! its process, a living participant has our id. The znode of a process that may live is never deleted (two
+//! participants that delete each other's would never stop, T19).
 
+use std::fs;
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::zookeeper::client::connection::{Error, MultiError};
 use crate::zookeeper::client::requests::ANY_VERSION;
@@ -17,6 +22,7 @@ use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
+use crate::zookeeper::schema::settings::Settings;
 
 /// A dead session expires after its timeout and two ticks; a tick is at most half of the shortest timeout.
 const TIMEOUTS_OF_THE_DEAD: u32 = 2;
@@ -58,7 +64,7 @@ pub(crate) async fn put(
             directory(contact).await?;
             Err(RequestError::unknown("the members' directory is new"))
         }
-        Err(Error::NodeExists) => find(contact, own, &path).await,
+        Err(Error::NodeExists) => find(contact, own, &path, &data).await,
         Err(error) => Err(RequestError::from(error).without(Right::Create, parent(&path))),
     }
 }
@@ -82,15 +88,17 @@ async fn directory(contact: &Contact) -> Result<(), RequestError> {
 }
 
 /// The znode exists: it is ours (a lost reply, our last session), our predecessor's, or a living participant's.
-async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), RequestError> {
+async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) -> Result<(), RequestError> {
     let (data, stat) = contact.client.get_data(path).await?;
     if stat.ephemeral_owner == contact.id() {
         own.is_ours = true;
         return Err(RequestError::unknown("our member was there already"));
     }
     let other = Member::read(&data).unwrap_or_default();
-    if other.instance == instance(contact) {
-        return Err(RequestError::unknown("our last session is still there"));
+    if other.instance == instance(contact) || has_died(&other, &contact.shared.settings) {
+        replace(contact, path, stat.version, fresh).await?;
+        *own = OwnMember { is_ours: true, ..OwnMember::default() };
+        return Ok(());
     }
     let now = clock::now().lease;
     let since = match own.other {
@@ -107,6 +115,36 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str) -> Result<(), 
     Err(RequestError::unknown("another one has our id"))
 }
 
+/// Whether the process that wrote this member certainly does not exist any more.
+fn has_died(other: &Member, settings: &Settings) -> bool {
+    let is_of_here = !other.pid_namespace.is_empty() && other.pid_namespace == settings.pid_namespace;
+    let pid = i32::try_from(other.pid).ok().and_then(Pid::from_raw);
+    let is_gone = |pid| other.pid == settings.pid || test_kill_process(pid) == Err(Errno::SRCH) || is_zombie(pid);
+    is_of_here && other.id == settings.id && pid.is_some_and(is_gone)
+}
+
+/// It has ended, and its parent has not heard of it yet (`proc_pid_stat(5)`).
+fn is_zombie(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+}
+
+/// Puts ours in the place of the znode of a session that nobody uses any more, if it has not changed.
+async fn replace(contact: &Contact, path: &str, version: i32, fresh: &[u8]) -> Result<(), RequestError> {
+    let mut multi = contact.client.multi();
+    multi.delete(path, Some(version));
+    multi.create(path, fresh, &contact.shared.settings.acl.ephemeral());
+    let directory = parent(path);
+    let steps = [PathAccess(Part::Other, Right::Delete, directory), PathAccess(Part::Other, Right::Create, directory)];
+    match multi.commit().await {
+        Ok(_) => {
+            tracing::debug!(path, "The member of an ended process was replaced");
+            Ok(())
+        }
+        Err(error) => Err(RequestError::of_multi(&error, &steps)),
+    }
+}
+
 fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
     let settings = &contact.shared.settings;
     Member {
@@ -114,7 +152,10 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         id: settings.id.clone(),
         host: settings.host.clone(),
         pid: settings.pid,
+        pid_namespace: settings.pid_namespace.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        about: settings.about.clone(),
+        protection: status.protection.to_owned(),
         role: status.role.to_owned(),
         phase: status.phase.to_owned(),
         since: status.since,
@@ -130,4 +171,38 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
 
 fn instance(contact: &Contact) -> String {
     format!("{:016x}", contact.shared.settings.instance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::testing::settings;
+
+    /// Larger than the kernel's largest (`PID_MAX_LIMIT`).
+    const NOBODY: u32 = 1 << 30;
+
+    #[test]
+    fn a_member_is_dead_only_if_its_process_could_be_looked_for_and_was_not_found() {
+        let settings = Settings { pid: NOBODY + 1, pid_namespace: "boot pid:[7]".into(), ..settings() };
+        let dead = Member {
+            id: settings.id.clone(),
+            pid: NOBODY,
+            pid_namespace: settings.pid_namespace.clone(),
+            ..Member::default()
+        };
+        assert!(has_died(&dead, &settings));
+        assert!(has_died(&Member { pid: settings.pid, ..dead.clone() }, &settings), "its number is ours now");
+        for may_live in [
+            Member { pid: std::process::id(), ..dead.clone() },
+            Member { pid: 0, ..dead.clone() },
+            Member { pid: u32::MAX, ..dead.clone() },
+            Member { id: "another".into(), ..dead.clone() },
+            Member { pid_namespace: "boot pid:[8]".into(), ..dead.clone() },
+            Member { pid_namespace: String::new(), ..dead.clone() },
+        ] {
+            assert!(!has_died(&may_live, &settings), "{may_live:?}");
+        }
+        let unknown = Settings { pid_namespace: String::new(), ..settings };
+        assert!(!has_died(&Member { pid_namespace: String::new(), ..dead }, &unknown));
+    }
 }

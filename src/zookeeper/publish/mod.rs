@@ -43,6 +43,8 @@ pub struct MemberStatus {
     /// Milliseconds since 1970, when the phase began.
     pub since: i64,
     pub why_not: Vec<&'static str>,
+    /// Of the command: `armed`, `ready` or `gone`.
+    pub protection: &'static str,
     pub token: Option<i64>,
 }
 
@@ -122,7 +124,7 @@ impl Publisher {
 }
 
 /// Keeps everything up to date until it is dropped. It requests the orders first: no answer is given before they are
-/// known ([`Contact::briefed`]), so that no host leads against them.
+/// known ([`Contact::briefed`]), nor between a change and the next look, so that no host leads against them.
 pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
     // Whether we are drained is a part of our member znode.
     let changed = || publisher.status.send_modify(|_| {});
@@ -145,6 +147,7 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
             Ok(Ok((watcher, lapses_in))) => {
                 backoff.reset();
                 order_clock::changed(watcher, lapses_in).await;
+                contact.upgrade().iter().for_each(|present| present.orders_changed());
                 continue;
             }
             Ok(Err(error)) => shared.report_aside("The operators' orders cannot be read", &error),

@@ -1,12 +1,26 @@
 //! What a participant says about itself in `<base>/members/<id>`. It is for display; the only decision that rests
 //! on it is whether a drained host gives way.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 
 /// The name of the directory below the base.
 pub const MEMBERS: &str = "members";
+
+/// What stays the same for as long as a participant lives.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+pub struct About {
+    /// The containment in force: `subreaper`, `cgroup` or `pid-namespace`. Empty: an earlier build did not say so.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub contain: String,
+    /// `--meta`, for whoever looks for the service.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub meta: BTreeMap<String, String>,
+}
 
 /// The JSON of one member. Unknown fields are ignored, missing ones are empty.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
@@ -16,8 +30,17 @@ pub struct Member {
     pub id: String,
     pub host: String,
     pub pid: u32,
+    /// Where `pid` names a process: the PID namespace, and the boot of the kernel. Empty: not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pid_namespace: String,
     /// Version of the program.
     pub version: String,
+    #[serde(flatten)]
+    pub about: About,
+    /// `armed`: the guard, and a kernel timer behind it, hold the deadline of a tree that may live. `ready`: the guard lives, and
+    /// there is no tree. `gone`: the guard is dead, and its tree is being killed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub protection: String,
     /// `leader` or `follower`.
     pub role: String,
     /// As in the log: `following`, `waiting`, `leading`, …
@@ -67,10 +90,13 @@ mod tests {
 
     #[test]
     fn a_member_is_read_as_it_was_written_and_unknown_fields_are_ignored() {
-        let member = Member { v: 1, id: "a".into(), eligible: true, why_not: vec!["x".into()], ..Member::default() };
+        let about = About { contain: "cgroup".into(), meta: [("a".to_owned(), "b:1".to_owned())].into() };
+        let member =
+            Member { v: 1, id: "a".into(), eligible: true, why_not: vec!["x".into()], about, ..Member::default() };
         assert_eq!(Member::read(&member.written()), Ok(member));
         let read = Member::read(br#"{"v":1,"id":"b","shoe":44}"#).unwrap();
-        assert_eq!((read.id.as_str(), read.eligible), ("b", false));
+        assert_eq!((read.id.as_str(), read.eligible, read.protection.as_str()), ("b", false, ""));
+        assert_eq!(read.about, About::default());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::core::settings::{Guarantee, Recipe};
 use crate::zookeeper::client::acl::Acl;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::schema::candidate_name::Names;
+use crate::zookeeper::schema::member::About;
 use crate::zookeeper::schema::once::Once;
 
 /// The ensemble, our znodes and our identity.
@@ -38,10 +39,14 @@ pub struct Settings {
     pub id: String,
     pub host: String,
     pub pid: u32,
+    /// Names the PID namespace of `pid` in this boot of the kernel. Empty: not known.
+    pub pid_namespace: String,
     /// Drawn at random when the process starts; never zero.
     pub instance: u64,
     /// `None`: the command runs whenever we lead.
     pub once: Option<Once>,
+    /// For display.
+    pub about: About,
 }
 
 impl Settings {

@@ -154,16 +154,12 @@ fn is_to_find(contact: &Contact, candidate: &Candidate) -> bool {
 /// Looks for the result of an earlier create (T15): adopts the first candidate of this session and deletes the others.
 async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, RequestError> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
-    // The server may be behind the one that got the create; `sync` lets it catch up.
-    let synced = client.sync(&paths.election);
-    let children = client.get_children(&paths.election);
-    let (synced, children) = tokio::join!(synced, children);
-    let children = match (synced, children) {
-        (Ok(()) | Err(Error::NoNode), Ok((children, _))) => children,
-        (_, Err(Error::NoNode)) => Vec::new(),
-        (Err(error), _) | (_, Err(error)) => {
-            return Err(RequestError::from(error).without(Right::Read, &paths.election));
-        }
+    // The server is not behind the one that got the create: it is the same, or the connection began with a `sync`
+    // (`session::resume`), which a server answers before all later reads of the session.
+    let children = match client.get_children(&paths.election).await {
+        Ok((children, _)) => children,
+        Err(Error::NoNode) => Vec::new(),
+        Err(error) => return Err(RequestError::from(error).without(Right::Read, &paths.election)),
     };
     let names = contact.shared.settings.names();
     if !names.carry_uuids() {

@@ -72,12 +72,23 @@ impl Contact {
         self.briefed.send_modify(|briefed| briefed.orders = true);
     }
 
+    /// The operators' orders have changed. A server sends this event before the answers to all that was written later: such an
+    /// answer must not start a command that the new orders forbid.
+    pub fn orders_changed(&self) {
+        self.briefed.send_modify(|briefed| briefed.orders = false);
+    }
+
+    /// Whether our host is drained has changed.
+    pub fn drain_changed(&self) {
+        self.briefed.send_modify(|briefed| briefed.drain = false);
+    }
+
     /// Whether our host is drained was read, or cannot be read.
     pub fn brief_drain(&self) {
         self.briefed.send_modify(|briefed| briefed.drain = true);
     }
 
-    /// Waits a short time for the orders. They are requested first, and cost no round of their own.
+    /// Waits a short time for the orders. They are requested first, and cost no round of their own; when they have changed, one.
     pub async fn briefed(&self) {
         let mut briefed = self.briefed.subscribe();
         let in_time =

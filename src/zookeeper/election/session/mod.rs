@@ -93,8 +93,9 @@ impl Session {
         background::spawn(async move {
             let mut receiver = Retired(receiver);
             tokio::select! {
-                () = resume(&shared, &companion, lost, &way) => {}
+                biased;
                 () = receiver.wait() => {}
+                () = resume(&shared, &companion, lost, &way) => {}
             }
         });
         Self { line: Line(line), retired }
@@ -145,8 +146,9 @@ async fn serve(
         }
     };
     tokio::select! {
-        () = served => {}
+        biased;
         () = retired.wait() => {}
+        () = served => {}
     }
 }
 
@@ -185,6 +187,7 @@ async fn resume(
     loop {
         way.send_replace(ConnectionState::Lost(Arc::clone(&lost)));
         let taken_up = tokio::select! {
+            biased;
             taken_up = resume::take_up(&lost) => taken_up,
             never = wonder(&lost) => match never {},
         };

@@ -41,7 +41,8 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         watches: Watches::of(lost.watches.candidacy()),
         // A server that accepts sessions and answers nothing must not keep this one, and its candidate, for ever.
         unanswered: lost.unanswered.carried(matches!(synced, Ok(Ok(())))),
-        briefed: watch::Sender::new(*lost.briefed.borrow()),
+        // The orders may have changed meanwhile.
+        briefed: watch::Sender::default(),
     })
 }
 

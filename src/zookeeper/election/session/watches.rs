@@ -1,6 +1,6 @@
 //! The watches of one session: which are armed, and for which candidacy.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
@@ -9,7 +9,7 @@ use crate::core::event::Candidacy;
 use crate::core::guard_messages::Slot;
 
 /// The target of a watch.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Target {
     /// A candidate before ours, or our own: its departure.
     Candidate(String),
@@ -62,9 +62,9 @@ pub(crate) struct Watches(Mutex<Armed>);
 #[derive(Debug, Default)]
 struct Armed {
     candidacy: Candidacy,
-    tasks: HashMap<Target, AbortHandle>,
+    tasks: BTreeMap<Target, AbortHandle>,
     /// The last reported touch of each candidate; each is reported once.
-    touches: HashMap<Target, i64>,
+    touches: BTreeMap<Target, i64>,
     closed: bool,
 }
 
@@ -147,7 +147,7 @@ impl Armed {
     }
 
     fn drop_all(&mut self) {
-        for (_, task) in self.tasks.drain() {
+        for (_, task) in std::mem::take(&mut self.tasks) {
             task.abort();
         }
     }

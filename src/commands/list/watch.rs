@@ -1,0 +1,118 @@
+//! `list --watch`: elections in trouble first; in a pipe, a line for each change.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{
+    Cell, CommandContext, CommandError, ElectionView, Fleet, NO_PERMISSION, Output, Tone, as_json, changed_at,
+    closed_json, closed_row, drained, leaders, look, newest_term, row, state,
+};
+use crate::commands::output::moment;
+use crate::commands::watch::View;
+use crate::config::ctl::OutputFormat;
+
+const COLUMNS: &[&str] = &["NAME", "LEADER", "SINCE", "LEASE", "CHANGED", "TERM", "IN LINE", "STATE"];
+const WIDE: &[&str] = super::WIDE;
+/// In a pipe, with the time in front.
+const NEWS: &[&str] = &["NAME", "STATE", "LEADER", "TERM", "TOKEN", "IN LINE"];
+
+#[derive(Default)]
+pub struct Watch {
+    /// The widths of the columns so far.
+    widths: Vec<usize>,
+}
+
+/// What a change of is news: state, leaders, token, how many stand in line.
+type Fingerprint = (&'static str, Vec<String>, i64, usize);
+
+impl View for Watch {
+    type Seen = Fleet;
+
+    const VERB: &'static str = "list";
+
+    async fn look(&self, context: &CommandContext<'_>) -> Result<Fleet, CommandError> {
+        look(context).await
+    }
+
+    fn screen(&self, seen: &Fleet, output: &Output) -> String {
+        let columns = if output.format == OutputFormat::Wide { WIDE } else { COLUMNS };
+        let mut elections: Vec<_> = seen.elections.iter().collect();
+        elections.sort_by_cached_key(|(name, election)| (grade(election), Reverse(changed_when_bad(election)), name));
+        let closed = seen.closed.iter().map(|name| closed_row(name, columns));
+        let rows = elections.iter().map(|(name, election)| row(name, election, columns, output));
+        let rows: Vec<_> = rows.chain(closed).collect();
+        // First, so that many elections do not hide them.
+        let drains = drained(&seen.drains, output);
+        let drains = drains.trim_start();
+        let gap = if drains.is_empty() { "" } else { "\n" };
+        format!("{}\n\n{drains}{gap}{}", summary(seen), output.table(columns, &rows))
+    }
+
+    fn news(&mut self, last: Option<&Fleet>, seen: &Fleet, output: &Output) -> String {
+        let before = last.map(fingerprints).unwrap_or_default();
+        let now = fingerprints(seen);
+        let gone = before.keys().filter(|name| !now.contains_key(*name)).copied();
+        let mut news: Vec<_> = now.iter().filter(|(name, print)| before.get(*name) != Some(print)).collect();
+        // All at first, those in trouble before the others.
+        news.sort_by_key(|(name, _)| {
+            (seen.elections.iter().find(|(known, _)| known == *name).map(|(_, it)| grade(it)), *name)
+        });
+        let news = news.into_iter().map(|(name, _)| *name).chain(gone);
+        if output.format.is_object() {
+            return news.map(|name| output.one_object(&object(seen, name, output))).collect();
+        }
+        let rows: Vec<_> = news.map(|name| line(seen, name, output)).collect();
+        let headings = [&["TIME"], NEWS].concat();
+        let headings = if last.is_none() { headings.as_slice() } else { &[] };
+        output.more_of(&mut self.widths, headings, &rows)
+    }
+}
+
+const GONE: &str = "gone";
+
+fn grade(election: &ElectionView) -> u8 {
+    match state(election).1 {
+        Tone::Bad => 0,
+        Tone::Warning => 1,
+        _ => 2,
+    }
+}
+
+/// The newest trouble first; those without by name.
+fn changed_when_bad(election: &ElectionView) -> i64 {
+    if grade(election) == 2 { 0 } else { changed_at(election) }
+}
+
+fn summary(seen: &Fleet) -> String {
+    let all = seen.elections.len() + seen.closed.len();
+    let led = seen.elections.iter().filter(|(_, election)| state(election).0 == "led").count();
+    format!("{all} elections below {}{}, {led} led", seen.root, seen.in_chroot)
+}
+
+fn fingerprints(fleet: &Fleet) -> BTreeMap<&str, Fingerprint> {
+    let open = fleet.elections.iter().map(|(name, election)| {
+        let leaders = leaders(election).into_iter().map(|holder| holder.id).collect();
+        (name.as_str(), (state(election).0, leaders, newest_term(election).mzxid, election.line.len()))
+    });
+    let closed = fleet.closed.iter().map(|name| (name.as_str(), (NO_PERMISSION, Vec::new(), 0, 0)));
+    open.chain(closed).collect()
+}
+
+fn object(seen: &Fleet, name: &str, output: &Output) -> serde_json::Value {
+    match seen.elections.iter().find(|(known, _)| known == name) {
+        Some((name, election)) => as_json(name, election, output.now),
+        None if seen.closed.iter().any(|closed| closed == name) => closed_json(&seen.root, name),
+        None => json!({ "name": name, "path": format!("{}/{name}", seen.root), "state": GONE }),
+    }
+}
+
+fn line(seen: &Fleet, name: &str, output: &Output) -> Vec<Cell> {
+    let cells = match seen.elections.iter().find(|(known, _)| known == name) {
+        Some((name, election)) => row(name, election, NEWS, output),
+        None if seen.closed.iter().any(|closed| closed == name) => closed_row(name, NEWS),
+        None => vec![Cell::new(name, Tone::Strong), Cell::new(GONE, Tone::Warning)],
+    };
+    std::iter::once(Cell::from(moment(output.now))).chain(cells).collect()
+}

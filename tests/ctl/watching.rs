@@ -1,0 +1,178 @@
+//! `--watch` in a pipe: a line, or an object, for each change; ended by SIGINT.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use super::operator::{ctl, process};
+use super::{election, server};
+use crate::support::{Election, wait};
+
+/// A `zk-leaderctl` that goes on.
+struct Watch {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    /// Up to here.
+    found: usize,
+}
+
+impl Watch {
+    fn of(words: &[&str]) -> Self {
+        let mut command = process(&server().connect_string(), words, &[]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, lines, seen: Vec::new(), found: 0 }
+    }
+
+    /// The first line for which this holds, after the one that was found before.
+    #[track_caller]
+    fn until(&mut self, holds: impl Fn(&str) -> bool) -> String {
+        let (lines, seen, from) = (&self.lines, &mut self.seen, self.found);
+        let found = wait::for_some("a line says so", || {
+            seen.extend(lines.try_iter());
+            seen.iter().skip(from).position(|line| holds(line))
+        });
+        self.found = from + found + 1;
+        self.seen[from + found].clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).ok();
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+fn two(election: &Election) -> Vec<crate::support::Running> {
+    let mut hosts = Vec::new();
+    for id in ["a", "b"] {
+        hosts.push(election.host(id).spawn());
+        election.until_candidates(hosts.len());
+    }
+    election.diary.until_started(1);
+    hosts
+}
+
+#[test]
+fn a_list_in_a_pipe_has_a_line_for_each_change_and_none_without() {
+    let election = election();
+    let hosts = two(&election);
+    let mut watch = Watch::of(&["list", "--watch"]);
+    let is_ours = |line: &str| words(line).get(3) == Some(&election.name.as_str());
+    watch.until(|line| words(line) == ["TIME", "NAME", "STATE", "LEADER", "TERM", "TOKEN", "IN", "LINE"]);
+    watch.until(|line| is_ours(line) && words(line)[4..6] == ["led", "a"]);
+    let version = election.record_version();
+    wait::until("the lease is renewed", || election.record_version() > version + 3);
+    hosts[0].signal(Signal::SIGTERM);
+    watch.until(|line| is_ours(line) && words(line)[4..6] == ["led", "b"]);
+    let told: Vec<_> = watch.seen.iter().filter(|line| is_ours(line)).map(|line| words(line)[4..].join(" ")).collect();
+    assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{told:#?}");
+
+    kill(Pid::from_raw(watch.child.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(watch.child.wait().unwrap().signal(), Some(Signal::SIGINT as i32), "130 in a shell");
+}
+
+#[test]
+fn a_list_of_objects_has_one_on_each_line() {
+    let election = election();
+    let hosts = two(&election);
+    let mut watch = Watch::of(&["list", "--watch", "-o", "json"]);
+    let leads = |line: &str, id: &str| {
+        let object: Value = serde_json::from_str(line).unwrap();
+        object["name"] == *election.name && object["leaders"] == serde_json::json!([id])
+    };
+    let line = watch.until(|line| leads(line, "a"));
+    let object: Value = serde_json::from_str(&line).unwrap();
+    let left = object["lease_left_ms"].as_i64().unwrap();
+    assert!(object["state"] == "led" && (0..=3000).contains(&left), "{object}");
+    hosts[0].signal(Signal::SIGTERM);
+    watch.until(|line| leads(line, "b"));
+}
+
+#[test]
+fn a_history_in_a_pipe_tells_each_term_when_it_begins_and_when_it_ends() {
+    let election = election();
+    let hosts = two(&election);
+    let mut watch = Watch::of(&["history", &election.name, "--watch"]);
+    watch.until(|line| words(line).get(2) == Some(&"a") && line.ends_with(" -"));
+    hosts[0].signal(Signal::SIGTERM);
+    watch.until(|line| words(line).get(2) == Some(&"a") && line.ends_with(" stop-requested"));
+    watch.until(|line| words(line).get(2) == Some(&"b"));
+}
+
+#[test]
+fn a_history_shows_as_many_terms_as_are_asked_for() {
+    let election = election();
+    for _ in 0..3 {
+        election.prepare();
+    }
+    let terms = |words: &[&str]| ctl(&[&["history", &election.name, "-o", "plain"], words].concat()).output;
+    wait::until("all are written down", || terms(&[]).lines().count() == 3);
+    assert_eq!(terms(&["-n", "2"]), terms(&[]).split_inclusive('\n').skip(1).collect::<String>());
+    assert_eq!(terms(&["--lines", "9"]), terms(&[]));
+    let refused = ctl(&["history", &election.name, "-n", "0"]);
+    assert!(refused.code == 64 && refused.error.contains("write one from 1 on"), "{refused:?}");
+}
+
+/// What a reader of YAML makes of it is what JSON says.
+#[test]
+fn yaml_says_what_json_says() {
+    let election = election();
+    let _hosts = two(&election);
+    let reason = "a: b\n- \"c\" #\u{1b}\u{85}\u{2028}ß no";
+    let name = election.name.as_str();
+    assert_eq!(ctl(&["disable", name, "--reason", reason, "--for", "1h", "--wait"]).code, 0);
+    let both = |words: &[&str]| {
+        let said = |format| ctl(&[words, &["-o", format]].concat());
+        let (json, yaml) = (said("json"), said("yaml"));
+        assert_eq!(json.code, yaml.code, "{yaml:?}");
+        (json.json(), read_by_python(&yaml.output))
+    };
+    for words in [&["status", name][..], &["history", name], &["status", "nosuch"], &["token-check", "7", name]] {
+        let (json, yaml) = both(words);
+        assert_eq!(json, yaml);
+    }
+    assert_eq!(both(&["status", name]).1["disabled"]["reason"], reason);
+}
+
+fn read_by_python(yaml: &str) -> Value {
+    use std::io::Write as _;
+    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin.buffer.read().decode())))";
+    let mut python = std::process::Command::new("python3");
+    let mut python = python.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    python.stdin.take().unwrap().write_all(yaml.as_bytes()).unwrap();
+    let output = python.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("python3 with yaml (python3-yaml): {error}\n{yaml}"))
+}
+
+#[test]
+fn wide_tables_have_more_columns() {
+    let election = election();
+    let _hosts = two(&election);
+    let head = |words: &[&str]| {
+        let said = ctl(&[words, &["-o", "wide"]].concat());
+        said.output.lines().find(|line| line.contains("SINCE")).map(words_of).unwrap()
+    };
+    let name = election.name.as_str();
+    wait::until("both have said who they are", || election.admin.children(&election.path("members")).len() == 2);
+    assert!(head(&["list"]).ends_with("HOST SINCE LEASE CHANGED TERM TOKEN IN LINE STATE"));
+    assert!(head(&["status", name]).contains("ELIGIBLE VERSION SESSION"));
+    assert!(head(&["history", name]).contains("ID HOST SINCE UNTIL FOR"));
+}
+
+fn words_of(line: &str) -> String {
+    words(line).join(" ")
+}
