@@ -213,7 +213,12 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
 
 /// What others are told about us, besides.
 pub fn about(config: &Config, containment: &Containment) -> About {
-    About { contain: containment.word().to_owned(), meta: config.monitoring.meta.clone() }
+    let program = config.command.first().and_then(|program| Path::new(program).file_name());
+    About {
+        contain: containment.word().to_owned(),
+        program: program.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        meta: config.monitoring.meta.clone(),
+    }
 }
 
 /// The boot and the PID namespace of this process.

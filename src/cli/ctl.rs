@@ -167,7 +167,7 @@ pub enum Verb {
     Enable {
         #[command(flatten)]
         which: Which,
-        /// Wait until a host leads: exit status 1 if none does after --timeout
+        /// Wait until a host runs the command: exit status 1 if none does after --timeout
         #[arg(long)]
         wait: bool,
         /// How long to wait

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use super::disable::{DONE, NOT_DONE, told};
 use super::orders::{Patience, Progress, change};
-use super::slot_state;
+use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::observe::words;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::control::remedy;
 
 pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
     let election = context.election().await?;
@@ -20,12 +22,29 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     let patience = Patience::new(limit);
     loop {
         let election = context.election().await?;
-        if let Some(holder) = election.slots.iter().find_map(|slot| slot_state::leader(slot, &election)) {
-            return Ok(told(context, "led", DONE, format!("{} leads\n", holder.id)));
+        let mut leaders = election.slots.iter().filter_map(|slot| new_leader(slot, &election));
+        if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
+            return Ok(told(context, "led", DONE, format!("{id} leads\n")));
+        }
+        if let Some((id, Some(phase))) = leaders.next() {
+            progress.tell(&format!("{id} is elected; it is {phase}"));
         }
         if !patience.wait().await {
-            let text = format!("nobody leads after {}; zk-leaderctl status tells why\n", words::length(limit));
+            let remedy = remedy::about_election("status", &election.base);
+            let text = format!("no command runs after {}; {remedy} tells why\n", words::length(limit));
             return Ok(told(context, "nobody-leads", NOT_DONE, text));
         }
+    }
+}
+
+/// Who holds the slot, and what it says of its term.
+fn new_leader<'a>(slot: &SlotView, election: &'a ElectionView) -> Option<(String, Option<&'a str>)> {
+    let token = slot.term.map_or(0, |term| term.mzxid);
+    match slot_state::of(slot, election) {
+        SlotState::Led { holder, .. } | SlotState::Waiting { holder } => {
+            let phase = slot_state::said_phase(&holder, token, election);
+            Some((holder.id, phase))
+        }
+        SlotState::Foreign { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
     }
 }

@@ -1,6 +1,6 @@
 //! `handover`: the leader stops and another one leads; every phase is told as it happens, and the end as it is.
 //!
-//! Never: "done" before another one leads; an order that is left behind.
+//! Never: "done" before the command of another one runs; an order that is left behind.
 
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Handover;
+use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::Holder;
 
 const DONE: u8 = 0;
@@ -32,10 +33,17 @@ struct Leader {
 /// The state of a handover at one look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum HandoverState {
-    /// Another one, or the same again, holds a later term.
+    /// The command of another one, or of the same again, runs in a later term.
     Led {
         id: String,
         token: i64,
+    },
+    /// A later term has begun, and something must come before the command: a wait, a fence command, `--before-start`.
+    Preparing {
+        id: String,
+        token: i64,
+        /// Once it has said so.
+        phase: Option<String>,
     },
     /// In the leader's own words: `leading`, `stopping`, …
     Leading {
@@ -118,6 +126,13 @@ async fn follow(
                 return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
             }
             HandoverState::Leading { phase } if phase == "leading" => {}
+            HandoverState::Preparing { id, token, .. } if !wait => {
+                return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
+            }
+            HandoverState::Preparing { id, phase: Some(phase), .. } => {
+                progress.tell(&format!("{id} is elected; it is {phase}"));
+            }
+            HandoverState::Preparing { .. } => {}
             HandoverState::Leading { .. } if !wait => {
                 return Ok((told(context, None, DONE, &format!("{old} is stopping its command")), false));
             }
@@ -141,6 +156,9 @@ fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
         HandoverState::Leading { phase } if phase == "leading" => format!(
             "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
         ),
+        HandoverState::Preparing { id, .. } => {
+            format!("{id} is elected, but its command does not run after {length}; its log tells what comes before it")
+        }
         HandoverState::Leading { phase } => format!("{old} is still {phase} after {length}; it continues"),
         HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
     }
@@ -213,7 +231,8 @@ fn leader(election: &ElectionView) -> Result<Leader, String> {
 /// Whether anybody, or the target, could take over; else why not, for each.
 fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> Result<(), String> {
     if let Some(order) = &election.orders.disabled {
-        return Err(format!("the election is disabled (by {}: {}); enable it first", order.by, order.reason));
+        let remedy = remedy::about_election("enable", &election.base);
+        return Err(format!("the election is disabled (by {}: {}); {remedy} comes first", order.by, order.reason));
     }
     let others: Vec<_> = slot_state::contenders(election);
     let others = || others.iter().filter(|contender| contender.id != leader.holder.id);
@@ -248,7 +267,13 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
     let Some(slot) = election.slots.first() else { return HandoverState::Nobody };
     let token = slot.term.map_or(0, |term| term.mzxid);
     match slot_state::of(slot, election) {
-        SlotState::Led { holder, .. } if token != leader.token => HandoverState::Led { id: holder.id, token },
+        SlotState::Led { holder, .. } | SlotState::Waiting { holder } if token != leader.token => {
+            let phase = slot_state::said_phase(&holder, token, election);
+            if slot_state::runs(phase) {
+                return HandoverState::Led { id: holder.id, token };
+            }
+            HandoverState::Preparing { phase: phase.map(str::to_owned), id: holder.id, token }
+        }
         SlotState::Led { phase, .. } => HandoverState::Leading { phase },
         SlotState::Foreign { id } => HandoverState::Led { id, token: 0 },
         SlotState::Waiting { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => {

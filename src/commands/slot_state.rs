@@ -223,6 +223,17 @@ pub(super) fn leader(slot: &SlotView, election: &ElectionView) -> Option<Holder>
     }
 }
 
+/// What this holder itself says of the term with this token: `preparing`, `leading`, …; `None`: nothing yet.
+pub(super) fn said_phase<'a>(holder: &Holder, token: i64, election: &'a ElectionView) -> Option<&'a str> {
+    let member = member_of(election, holder).filter(|member| member.token == Some(token))?;
+    Some(&member.phase)
+}
+
+/// Whether the command runs in a phase, and not only what must come before it.
+pub(super) fn runs(phase: Option<&str>) -> bool {
+    matches!(phase, Some("leading" | "paused"))
+}
+
 /// The member's record of a holder: of the same process.
 fn member_of<'a>(election: &'a ElectionView, holder: &Holder) -> Option<&'a Member> {
     let (member, _) = election.members.get(&holder.id)?;

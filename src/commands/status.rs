@@ -13,6 +13,7 @@ use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
+use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::Holder;
 use crate::zookeeper::schema::member::Member;
 
@@ -172,8 +173,8 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
         let given = order.since.unwrap_or(written);
         let end =
             order.ends_at().map_or_else(|| "until further notice".to_owned(), |end| format!("until {}", moment(end)));
-        let (age, remedy) = (output.age(given), "zk-leaderctl enable ends it");
-        let text = format!("by {} {age} ago, {end}: {}; {remedy}", order.by, order.reason);
+        let (age, remedy) = (output.age(given), remedy::about_election("enable", &election.base));
+        let text = format!("by {} {age} ago, {end}: {}; {remedy} ends it", order.by, order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
     let members = || election.members.values().map(|(member, _)| member);

@@ -126,7 +126,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Drained => "an operator drains this host",
         Why::Ineligible => "the eligibility command reports that this host may not lead",
         Why::StandingBack => "this host resigned a short while ago; another host may lead",
-        Why::Disabled => "an operator disabled the election; zk-leaderctl enable ends that",
+        Why::Disabled => "an operator disabled the election",
         Why::EligibleAgain => "eligible again",
         Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",

@@ -71,3 +71,22 @@ fn a_leader_that_hangs_is_told() {
     host.signal(nix::sys::signal::Signal::SIGCONT);
     assert!(code == 1 && wrong[0].contains("a has not renewed its lease for "), "{wrong:?}");
 }
+
+/// Two jobs under one name: the second would wait for ever without a word.
+#[test]
+fn hosts_with_different_commands_are_told_by_the_standby_and_by_the_doctor() {
+    let election = election();
+    let first = election.host("a").spawn();
+    election.diary.until_started(1);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/a")));
+    assert!(!ctl(&["doctor", &election.name]).output.contains("the commands differ"));
+    let second = election.host("b").command(&["sleep", "999"]).spawn();
+    second.until_logged("leads here with another command (witness) than ours (sleep)");
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
+    let said = ctl(&["doctor", &election.name]);
+    assert!(
+        said.code == 0 && said.output.contains("the commands differ: sleep (as on b), witness (as on a)"),
+        "{said:?}"
+    );
+    assert!(!first.log().contains("another command"), "{}", first.log());
+}

@@ -1,5 +1,6 @@
 //! Hosts that take part in many elections, each a UTS namespace with a name of its own: drained, rebooted, undrained.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -60,8 +61,12 @@ impl Fleet {
         ctl(&[words, &["--root", &self.root]].concat())
     }
 
+    fn about(&self, election: &Election, words: &[&str]) -> Said {
+        ctl(&[words, &["--path", &self.path(election)]].concat())
+    }
+
     fn status(&self, election: &Election) -> String {
-        ctl(&["status", "--path", &self.path(election)]).output
+        self.about(election, &["status"]).output
     }
 
     /// In how many elections the command was last started on this host.
@@ -146,7 +151,8 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
     );
     let list = ctl(&["list", "--path", &fleet.root]).output;
     assert!(list.contains("drained  one by "), "{list}");
-    first[0].until_logged("Other hosts lead meanwhile; zk-leaderctl undrain one ends it");
+    first[0]
+        .until_logged(&format!("Other hosts lead meanwhile; zk-leaderctl undrain one --root {} ends it", fleet.root));
 
     // The reboot.
     first.iter().for_each(Running::kill);
@@ -289,8 +295,66 @@ fn a_host_name_is_enough_where_one_participant_is_on_that_host() {
     assert_eq!((said.code, said.output.as_str()), (1, several));
 
     let said = fleet.ctl(&["drain", "c"]);
-    assert!(said.code == 64 && said.error.ends_with(": zk-leaderctl drain two\n"), "{said:?}");
+    assert!(
+        said.code == 64 && said.error.ends_with(&format!(": zk-leaderctl drain two --root {}\n", fleet.root)),
+        "{said:?}"
+    );
     let said = fleet.ctl(&["drain", "too"]);
     assert!(said.code == 0 && said.output.ends_with("These hosts take part: one, two\n"), "{said:?}");
     assert_eq!(election.diary.starts().len(), 3);
+}
+
+/// Elsewhere than where `zk-leaderctl` looks by itself.
+#[test]
+fn what_a_message_tells_to_type_works_as_it_stands() {
+    let fleet = Fleet::new(1);
+    let (election, first) = (&fleet.elections[0], fleet.boot("one"));
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    let said = fleet.ctl(&["drain", "one", "--reason", "it's the kernel", "--for", "90m", "--wait"]);
+    let forced = remedy(&said.output, "start one elsewhere, or ", " stops it");
+    first[0].until_logged("no other host could take over, so it stays");
+    assert_eq!(remedy(&first[0].log(), "so it stays in this election; ", " stops it"), forced);
+    typed(&forced);
+    election.diary.until_nobody_lives();
+    wait::until("the order is shown", || fleet.status(election).contains(r#"(1h 30m in all): "it's the kernel""#));
+    typed(&remedy(&first[0].log(), "Other hosts lead meanwhile; ", " ends it"));
+    election.diary.until_started(2);
+
+    assert_eq!(fleet.about(election, &["disable", "--reason", "r"]).code, 0);
+    election.diary.until_nobody_lives();
+    let disabled = [
+        remedy(&first[0].log(), "no host runs the command meanwhile; ", " ends it"),
+        remedy(&fleet.status(election), "r; ", " ends it"),
+        remedy(&fleet.about(election, &["doctor"]).output, "r; ", " lets it be led again"),
+        remedy(&fleet.about(election, &["enable", "--wait", "--timeout", "1ms"]).output, "1ms; ", " tells why"),
+    ];
+    assert_eq!(disabled[0], disabled[1]);
+    assert_eq!(disabled[0], disabled[2]);
+    assert_eq!(fleet.about(election, &["disable", "--reason", "r"]).code, 0);
+    disabled[..3].iter().for_each(|remedy| typed(remedy));
+    election.diary.until_alive();
+    wait::until("the record says who leads", || fleet.about(election, &["status"]).code == 0);
+    typed(&disabled[3]);
+}
+
+/// The command between two parts of a message.
+#[track_caller]
+fn remedy(text: &str, before: &str, after: &str) -> String {
+    let rest = text.split_once(before).unwrap_or_else(|| panic!("{before:?} is not in {text}")).1;
+    rest.split_once(after).unwrap_or_else(|| panic!("{after:?} is not in {rest}")).0.to_owned()
+}
+
+/// As an operator would, at a shell.
+#[track_caller]
+fn typed(command: &str) {
+    let programs = Path::new(env!("CARGO_BIN_EXE_zk-leaderctl")).parent().unwrap();
+    let output = Command::new("/bin/sh")
+        .args(["-c", command])
+        .env_clear()
+        .env("PATH", programs)
+        .env("ZK_LEADER_RUN_CONNECT", super::server().connect_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
 }

@@ -153,6 +153,51 @@ fn a_handover_goes_to_the_next_in_line_and_the_old_leader_to_the_end() {
     election.diary.assert_no_overlap();
 }
 
+/// Elected is not yet led: what comes before the command may last, and may fail.
+#[test]
+fn a_handover_is_done_when_the_command_of_the_next_leader_runs() {
+    let election = election();
+    let (goes_on, well) = (election.diary.directory().join("goes-on"), election.diary.directory().join("well"));
+    let step = format!("until test -e {}; do sleep 0.05; done; test -e {}", goes_on.display(), well.display());
+    let _first = election.host("a").option("--on-loss", "rejoin").spawn();
+    election.diary.until_started(1);
+    let _second = election.host("b").option("--before-start", &step).option("--stand-back", "1s").spawn();
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
+
+    let said = ctl(&["handover", &election.name, "--wait", "--timeout", "3s"]);
+    assert!(said.code == 1 && said.output.contains("b is elected, but its command does not run after 3s"), "{said:?}");
+    assert!(said.output.contains("b is elected; it is preparing\n"), "{said:?}");
+    std::fs::write(&goes_on, "").unwrap();
+    assert_eq!(election.diary.until_started(2).id, "a", "its --before-start has failed");
+
+    wait::until("it is back in line", || line(&election) == ["a", "b"]);
+    let said = ctl(&["handover", &election.name, "--wait"]);
+    assert!(said.code == 1 && said.output.contains("nobody else took over: a leads again"), "{said:?}");
+
+    std::fs::write(&well, "").unwrap();
+    wait::until("it is back in line", || line(&election) == ["a", "b"]);
+    let said = ctl(&["handover", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+    assert_eq!(election.diary.until_started(4).id, "b");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn enabled_is_led_when_a_command_runs() {
+    let election = election();
+    let well = election.diary.directory().join("well");
+    let step = format!("until test -e {}; do sleep 0.05; done", well.display());
+    let _host = election.host("a").option("--before-start", &step).spawn();
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/a")));
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--wait"]).code, 0);
+    let said = ctl(&["enable", &election.name, "--wait", "--timeout", "3s"]);
+    assert!(said.code == 1 && said.output.contains("no command runs after 3s"), "{said:?}");
+    assert!(said.output.contains("a is elected; it is preparing\n"), "{said:?}");
+    std::fs::write(&well, "").unwrap();
+    let said = ctl(&["enable", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("a leads\n"), "{said:?}");
+}
+
 #[test]
 fn a_targeted_handover_ends_with_the_target_leading() {
     let election = election();

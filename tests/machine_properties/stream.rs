@@ -46,6 +46,8 @@ pub struct Ids {
     pub run: u64,
     pub sending: u64,
     pub pending: Option<Request>,
+    /// How many renewals have no answer.
+    pub renewals: u32,
     pub sent_at: Option<Timestamp>,
     pub version: i32,
     pub token: i64,
@@ -153,20 +155,21 @@ fn view(ids: &Ids, record: u8, place: u8) -> View {
     }
 }
 
+const REQUESTS: [Request; 7] = [
+    Request::Enter,
+    Request::Look,
+    Request::Observe,
+    Request::TakeOver,
+    Request::Renew,
+    Request::Release,
+    Request::Mark,
+];
+
 fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timestamp) -> Event {
     let session = SessionNumber(ids.session.wrapping_sub(u32::from(ago)));
     let candidacy = Candidacy(ids.candidacy.wrapping_sub(u32::from(ago)));
     let run = RunId(ids.run.wrapping_sub(u64::from(ago)));
     let old = Ids { candidacy: candidacy.0, ..*ids };
-    let requests = [
-        Request::Enter,
-        Request::Look,
-        Request::Observe,
-        Request::TakeOver,
-        Request::Renew,
-        Request::Release,
-        Request::Mark,
-    ];
     let causes = [Cause::ItsOwn, Cause::Ordered, Cause::Deadline, Cause::SupervisorGone];
     let status =
         [ChildStatus::Exited(record), ChildStatus::Signaled(9), ChildStatus::NotExecuted(2)][usize::from(record % 3)];
@@ -191,9 +194,9 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         17 | 18 => Event::Guard(Report::TreeEnded { run, status, cause: causes[usize::from(place & 3)] }),
         19 => Event::Guard(if record < 128 { Report::Taken { run } } else { Report::Stuck { run, survivors: 1 } }),
         20 => Event::Seen { candidacy, view: view(&old, record, place) },
-        21 => Event::Denied { candidacy, request: requests[usize::from(place % 7)], denial: Denial::Conflict },
+        21 => Event::Denied { candidacy, request: REQUESTS[usize::from(place % 7)], denial: Denial::Conflict },
         22..=25 => preparing(ids, kind, record, place),
-        _ => success(&old, requests[usize::from(place % 7)], record, now),
+        _ => success(&old, REQUESTS[usize::from(place % 7)], record, now),
     }
 }
 

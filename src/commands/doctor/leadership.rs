@@ -2,6 +2,7 @@
 //!
 //! Never: a finding that a second look contradicts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::{CommandContext, CommandError, overdue};
@@ -9,14 +10,16 @@ use super::{Finding, advice, wrong};
 use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::control::remedy;
 
 pub(super) async fn findings(
     context: &CommandContext<'_>,
     election: &ElectionView,
 ) -> Result<Vec<Finding>, CommandError> {
     if let Some(order) = &election.orders.disabled {
-        let remedy = "zk-leaderctl enable lets it be led again";
-        return Ok(vec![advice("election", format!("disabled by {}: {}; {remedy}", order.by, order.reason))]);
+        let remedy = remedy::about_election("enable", &election.base);
+        let text = format!("disabled by {}: {}; {remedy} lets it be led again", order.by, order.reason);
+        return Ok(vec![advice("election", text)]);
     }
     let now = clock::time_of_day();
     let suspects: Vec<_> =
@@ -24,6 +27,15 @@ pub(super) async fn findings(
     let unchanged = overdue::watch(context, &suspects).await?;
     let stuck = suspects.into_iter().zip(unchanged).filter(|(_, is_unchanged)| *is_unchanged);
     Ok(stuck.filter_map(|(slot, _)| complaint(slot, election, now)).collect())
+}
+
+/// Two jobs that share a name by mistake: one of them never runs.
+pub(super) fn programs(election: &ElectionView) -> Option<Finding> {
+    let members = election.members.values().map(|(member, _)| (&member.about.program, &member.id));
+    let programs: BTreeMap<_, _> = members.filter(|(program, _)| !program.is_empty()).collect();
+    let said: Vec<_> = programs.iter().map(|(program, id)| format!("{program} (as on {id})")).collect();
+    let remedy = "if these are several jobs, only one of them runs: give each its own --name";
+    (said.len() > 1).then(|| advice("members", format!("the commands differ: {}; {remedy}", said.join(", "))))
 }
 
 /// Half of the lease is four renewal intervals.

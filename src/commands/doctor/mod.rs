@@ -19,6 +19,7 @@ use crate::observe::words;
 use crate::zookeeper::admin::AdminClient;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::client::four_letter::{self, Said};
+use crate::zookeeper::schema::control::remedy;
 
 const HEALTHY: u8 = 0;
 const FINDINGS: u8 = 1;
@@ -90,6 +91,7 @@ async fn examine(
     match (base, election) {
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
+            findings.extend(leadership::programs(&election));
             findings.extend(leadership::findings(context, &election).await?);
             findings.extend(access::findings(&context.client, &election).await?);
             if let Some(Err(complaint)) = view::history(&context.client, &election.base).await? {
@@ -248,9 +250,12 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, complaint) in &election.unreadable {
         let remedy = match path.rsplit('/').next() {
-            Some("lease") => "the holder or its successor writes it anew",
-            Some("control") => "it orders nothing; write it anew with zk-leaderctl enable or disable",
-            _ => "it is only for people; delete it",
+            Some("lease") => "the holder or its successor writes it anew".to_owned(),
+            Some("control") => {
+                let remedy = remedy::about_election("enable", &election.base);
+                format!("it orders nothing; {remedy} writes it anew")
+            }
+            _ => "it is only for people; delete it".to_owned(),
         };
         findings.push(wrong("record", format!("{path} cannot be read: {complaint}; {remedy}")));
     }

@@ -10,13 +10,13 @@ use serde_json::json;
 use super::orders::{Patience, Progress};
 use super::slot_state;
 use super::{Answer, CommandContext, CommandError};
-use crate::cli::ctl::PROGRAM;
 use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminError, Written};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
+use crate::zookeeper::schema::control::remedy;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;
@@ -70,8 +70,8 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     let before = look(order).await?;
     let Drained { context, root, host, drain } = order;
     if let Some(whole) = before.is_id_on.as_ref().filter(|_| before.shared == 0) {
-        let sentence =
-            format!("{host} is a participant on {whole}, and a drain is for the whole host: {PROGRAM} drain {whole}");
+        let remedy = remedy::about_host("drain", whole, root);
+        let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
         return Err(CommandError::usage(sentence));
     }
     write(order).await?;
@@ -110,8 +110,9 @@ fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
         return told(order, fleet, "idle", DONE, format!("{host} leads no election any more\n"));
     }
     let text = format!(
-        "{host} still leads {}, which no other host could lead; start one elsewhere, or --force stops it\n",
-        listed(&fleet.stays)
+        "{host} still leads {}, which no other host could lead; start one elsewhere, or {} stops it\n",
+        listed(&fleet.stays),
+        order.drain.forced(host, order.root)
     );
     told(order, fleet, "leading", NOT_DONE, text)
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::config::error::{ConfigError, ValueError};
 use crate::config::source::setting::Setting;
+use crate::zookeeper::schema::control::remedy::DEFAULT_ROOT;
 
 const LONGEST: usize = 1024;
 
@@ -36,7 +37,7 @@ impl fmt::Display for ZnodePath {
 
 /// `/zk-leader-run`, the parent of elections unless `--path` says otherwise.
 pub fn default_root() -> ZnodePath {
-    ZnodePath("/zk-leader-run".to_owned())
+    ZnodePath(DEFAULT_ROOT.to_owned())
 }
 
 /// A whole path, for `--path`.

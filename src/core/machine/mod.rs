@@ -9,6 +9,7 @@ mod ineligibility;
 mod leading;
 mod phase;
 mod preparing;
+mod renewals;
 mod sightings;
 mod snapshot;
 mod standstill;
@@ -35,6 +36,7 @@ pub use upgrade::{HandedOver, Misfit, NotNow};
 
 use following::Standing;
 use phase::{After, Departure, Link, Phase, Step};
+use renewals::Unanswered;
 use sightings::Sightings;
 use standstill::Standstill;
 use steps::LiveStep;
@@ -84,6 +86,8 @@ pub struct Machine {
     standing: Standing,
     #[serde(skip)]
     pending: Option<Request>,
+    #[serde(skip)]
+    unanswered: Unanswered,
     held_term: Option<HeldTerm>,
     /// Kept across sessions and candidacies.
     sightings: Sightings,
@@ -147,6 +151,7 @@ impl Machine {
             candidacy: Candidacy::default(),
             standing: Standing::default(),
             pending: None,
+            unanswered: Unanswered::default(),
             held_term: None,
             sightings: Sightings::default(),
             run: None,
@@ -289,20 +294,27 @@ impl Machine {
             }
             Event::Marked { is_fresh, .. } if self.answers(&[Request::Mark]) => self.marked(now, is_fresh),
             Event::Released { .. } if self.answers(&[Request::Release]) => self.released(now),
-            Event::Denied { request, denial, .. } if self.answers(&[request]) => self.denied(now, request, denial),
-            Event::Unanswered { request, .. } if self.answers(&[request]) => self.unanswered(now, request),
+            Event::Denied { request, denial, .. } if self.answers(&[request]) => {
+                self.denied(now, request, denial);
+                self.note_failure(request);
+            }
+            Event::Unanswered { request, .. } if self.answers(&[request]) => {
+                self.unanswered(now, request);
+                self.note_failure(request);
+            }
             _ => {}
         }
+        self.read_what_was_refused();
         self.look_at_what_changed();
     }
 
-    /// Clears the pending request if it is one of these.
+    /// Clears the pending request if it is one of these; of several renewals, with the last.
     fn answers(&mut self, requests: &[Request]) -> bool {
-        let answered = self.pending.is_some_and(|pending| requests.contains(&pending));
-        if answered {
+        let answered = self.pending.filter(|pending| requests.contains(pending));
+        if answered.is_some_and(|request| request != Request::Renew || self.unanswered.is_over_with_this()) {
             self.pending = None;
         }
-        answered
+        answered.is_some()
     }
 
     /// Kills a guard that has not reported the start order in time; it would refuse the order by now. Checked when no

@@ -117,7 +117,7 @@ impl WaitReporter {
     fn known(&self) -> Known {
         let Status { snapshot, in_contact, .. } = self.feed.status();
         let survey = self.survey.clone().filter(|_| in_contact);
-        Known::new(&snapshot, survey, self.surveyor.servers())
+        Known::new(&snapshot, survey, (self.surveyor.servers(), self.surveyor.base()))
     }
 
     fn phase(&self) -> PhaseName {

@@ -8,6 +8,7 @@ use super::super::words;
 use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
 use crate::zookeeper::publish::leader_query::{Leader, LeaderReport};
+use crate::zookeeper::schema::control::remedy;
 
 /// The facts known while we wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,19 +20,19 @@ pub enum Known {
     /// In line, at this place if the recipe has places.
     InLine { place: Option<u32>, leader: Option<Leader> },
     /// For this reason we may not lead, wherever we stand.
-    Ineligible { why: Why, place: Option<u32> },
+    Ineligible { why: Why, place: Option<u32>, base: String },
     /// The record is ours; the lease of the one before must run out first.
     First,
 }
 
 impl Known {
     /// From what the machine holds, and the newest survey if there was an answer.
-    pub fn new(snapshot: &Snapshot, survey: Option<LeaderReport>, servers: &str) -> Self {
+    pub fn new(snapshot: &Snapshot, survey: Option<LeaderReport>, (servers, base): (&str, &str)) -> Self {
         match (snapshot.phase, snapshot.view, survey) {
             (PhaseName::Waiting, ..) => Self::First,
             (_, _, None) => Self::OutOfContact { servers: servers.to_owned() },
             (_, view, Some(LeaderReport { place, leader })) => match (snapshot.barred, view) {
-                (Some(why), _) => Self::Ineligible { why, place },
+                (Some(why), _) => Self::Ineligible { why, place, base: base.to_owned() },
                 (None, None) => Self::NotInLine { leader },
                 (None, Some(_)) => Self::InLine { place, leader },
             },
@@ -53,9 +54,13 @@ impl Known {
             Self::InLine { place: Some(place), leader } => {
                 format!("{} in line; {}", ordinal(*place), led_by(leader.as_ref(), now))
             }
-            Self::Ineligible { why, place } => {
+            Self::Ineligible { why, place, base } => {
                 let place = place.map_or_else(|| "not".to_owned(), ordinal);
-                format!("{place} in line; {}", words::reason(*why))
+                let remedy = match why {
+                    Why::Disabled => format!("; {} ends that", remedy::about_election("enable", base)),
+                    _ => String::new(),
+                };
+                format!("{place} in line; {}{remedy}", words::reason(*why))
             }
             Self::First => "first in line; the lease of the leader before must run out first".to_owned(),
         }
@@ -128,7 +133,7 @@ mod tests {
         let (absent, barred) = (Snapshot { view: None, ..waits }, Snapshot { barred: Some(Why::Disabled), ..waits });
         let first = Snapshot { phase: PhaseName::Waiting, ..waits };
         let survey = |place, leader| Some(LeaderReport { place, leader });
-        let known = |snapshot, survey| Known::new(snapshot, survey, "zk1:2181,zk2:2181");
+        let known = |snapshot, survey| Known::new(snapshot, survey, ("zk1:2181,zk2:2181", "/jobs/nightly"));
         let cases = [
             (known(&absent, None), "no answer from zk1:2181,zk2:2181"),
             (known(&waits, None), "no answer from zk1:2181,zk2:2181"),
@@ -138,7 +143,7 @@ mod tests {
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
             (
                 known(&barred, survey(Some(2), None)),
-                "2nd in line; an operator disabled the election; zk-leaderctl enable ends that",
+                "2nd in line; an operator disabled the election; zk-leaderctl enable --path /jobs/nightly ends that",
             ),
             (
                 known(&first, survey(Some(1), Some(db1()))),

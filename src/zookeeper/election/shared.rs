@@ -23,7 +23,7 @@ use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
 use crate::zookeeper::election::fencing::PendingFences;
-use crate::zookeeper::schema::lease::{self, Parsed};
+use crate::zookeeper::schema::lease::{self, Holder, Parsed};
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
@@ -47,6 +47,7 @@ pub(crate) struct Shared {
     complained_of: Mutex<HashMap<Slot, i64>>,
     disagreement_reported: AtomicBool,
     difference_reported: AtomicBool,
+    program_reported: AtomicBool,
     foreign_reported: AtomicBool,
     ownership_reported: AtomicBool,
     /// The last refusal of the publisher that was logged.
@@ -104,6 +105,7 @@ impl Shared {
             complained_of: Mutex::default(),
             disagreement_reported: AtomicBool::new(false),
             difference_reported: AtomicBool::new(false),
+            program_reported: AtomicBool::new(false),
             foreign_reported: AtomicBool::new(false),
             ownership_reported: AtomicBool::new(false),
             last_refusal: Mutex::default(),
@@ -234,7 +236,26 @@ impl Shared {
             let path = &self.paths.of(slot).lease;
             tracing::warn!(path, %complaint, "Lease record could not be read; it counts as held for the longest lease");
         }
+        parsed.holder().into_iter().for_each(|holder| self.report_program(holder));
         parsed
+    }
+
+    /// Reports once that the leader has another command than we: two jobs may share a name by mistake, and one of them would
+    /// never run.
+    fn report_program(&self, holder: &Holder) {
+        let own = &self.settings.about.program;
+        let Some(program) = holder.program.as_ref().filter(|program| !own.is_empty() && *program != own) else {
+            return;
+        };
+        if !self.program_reported.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                why = "another-command",
+                "{} on {} leads here with another command ({program}) than ours ({own}); if these are two jobs, ours does not run: \
+                 give each its own --name",
+                holder.id,
+                holder.host
+            );
+        }
     }
 
     /// The same, but only the record.

@@ -15,10 +15,13 @@ use tokio::time::{sleep, timeout};
 
 use super::{backoff, number, order_clock, pause};
 use crate::core::operator_orders::Drain as DrainOrder;
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::drain::Drain;
+use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
+use crate::zookeeper::schema::settings::Settings;
 
 /// Without `ZooKeeper`'s time, it is asked for again after this.
 const CLOCK_AGAIN: Duration = Duration::from_secs(1);
@@ -64,12 +67,12 @@ impl Drains {
     }
 
     /// Logs a change. `true`: whether our host is drained has changed.
-    fn note(&self, host: &str, notice: Option<DrainNotice>) -> bool {
+    fn note(&self, settings: &Settings, notice: Option<DrainNotice>) -> bool {
         let is_drained = notice.is_some();
         let before = self.notice.send_replace(notice);
         let present = self.notice.borrow();
         if before != *present {
-            say(host, present.as_ref());
+            say(settings, present.as_ref());
         }
         before.is_some() != is_drained
     }
@@ -89,17 +92,20 @@ impl Drains {
     }
 }
 
-fn say(host: &str, notice: Option<&DrainNotice>) {
+fn say(settings: &Settings, notice: Option<&DrainNotice>) {
+    let (host, root) = (&settings.host, parent(&settings.base));
     let Some(notice) = notice else { return tracing::info!("This host ({host}) is not drained any more") };
     let said = notice.drain.said(notice.written_at);
     if notice.is_obeyed() {
         tracing::warn!(
-            "This host ({host}) is drained {said}. Other hosts lead meanwhile; zk-leaderctl undrain {host} ends it"
+            "This host ({host}) is drained {said}. Other hosts lead meanwhile; {} ends it",
+            remedy::about_host("undrain", host, root)
         );
     } else {
         tracing::warn!(
             "This host ({host}) is drained {said}. But no other host could take over, so it stays in this election; \
-             zk-leaderctl drain {host} --force stops it"
+             {} stops it",
+            notice.drain.forced(host, root)
         );
     }
 }
@@ -132,7 +138,7 @@ pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Co
                 shared.report_aside("Whether this host is drained cannot be read; it counts as not drained", &error);
                 if matches!(error, RequestError::Forbidden(_)) {
                     shared.drained(None);
-                    if drains.note(&shared.settings.host, None) {
+                    if drains.note(&shared.settings, None) {
                         changed();
                     }
                 }
@@ -166,7 +172,7 @@ async fn read(drains: &Drains, changed: impl Fn(), contact: &Contact) -> Result<
     } else {
         shared.drained(None);
     }
-    if drains.note(&shared.settings.host, notice) {
+    if drains.note(&shared.settings, notice) {
         changed();
     }
     Ok(look)

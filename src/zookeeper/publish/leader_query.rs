@@ -49,6 +49,11 @@ impl LeaderQuery {
         &self.0.settings.servers
     }
 
+    /// The base of the election, within the chroot.
+    pub fn base(&self) -> &str {
+        &self.0.settings.base
+    }
+
     /// `None` without a connection. One round of reads.
     pub async fn look(&self) -> Option<LeaderReport> {
         let contact = self.1.newest()?;

@@ -85,11 +85,11 @@ impl Publisher {
     }
 
     /// Logs once what operators order, and when that ends.
-    fn report(&self, orders: &OrdersJson) {
+    fn report(&self, orders: &OrdersJson, base: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let id = |orders: &OrdersJson| orders.disabled.as_ref().map(|order| order.order.clone());
         match &orders.disabled {
-            Some(order) if id(&told) != id(orders) => tracing::warn!(why = "disabled", "{}", order.said()),
+            Some(order) if id(&told) != id(orders) => tracing::warn!(why = "disabled", "{}", order.said(base)),
             None if told.disabled.is_some() => {
                 tracing::info!(why = "enabled", "Enabled again: no operator disables the election any more");
             }
@@ -181,7 +181,7 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
         Err(error) => return Err(forbidden(error)),
     };
     let InForce { orders, lapses_in } = found;
-    publisher.report(&orders);
+    publisher.report(&orders, &contact.shared.settings.base);
     contact.shared.ordered(for_us(&orders, &contact.shared.settings.id));
     Ok((watcher, lapses_in))
 }

@@ -6,6 +6,7 @@
 //! Orders only stop and delay; none can let a second command run.
 
 pub mod drain;
+pub mod remedy;
 
 use std::time::Duration;
 
@@ -69,13 +70,15 @@ impl Disabled {
         self.for_ms.map(Duration::from_millis)
     }
 
-    /// Operator, duration and reason.
-    pub fn said(&self) -> String {
+    /// Operator, duration, reason, and what ends it in the election with this base.
+    pub fn said(&self, base: &str) -> String {
         let length =
             self.lasts().map_or_else(|| " until further notice".to_owned(), |length| format!(" for {}", span(length)));
         format!(
-            "Disabled by {}{length}: {:?}; no host runs the command meanwhile; zk-leaderctl enable ends it",
-            self.by, self.reason
+            "Disabled by {}{length}: {:?}; no host runs the command meanwhile; {} ends it",
+            self.by,
+            self.reason,
+            remedy::about_election("enable", base)
         )
     }
 

@@ -34,6 +34,9 @@ pub struct Holder {
     /// others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
+    /// The file name of its command, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// An earlier leader that was not fenced yet, from its record.
@@ -255,6 +258,7 @@ fn holder(nonce: Nonce, settings: &Settings) -> Holder {
         pid: settings.pid,
         nonce: nonce_text(nonce),
         candidate: None,
+        program: Some(settings.about.program.clone()).filter(|program| !program.is_empty()),
     }
 }
 

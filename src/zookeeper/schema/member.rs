@@ -17,6 +17,9 @@ pub struct About {
     /// The containment in force: `subreaper`, `cgroup` or `pid-namespace`. Empty: an earlier build did not say so.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub contain: String,
+    /// The file name of the command. Empty: not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub program: String,
     /// `--meta`, for whoever looks for the service.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
@@ -90,7 +93,8 @@ mod tests {
 
     #[test]
     fn a_member_is_read_as_it_was_written_and_unknown_fields_are_ignored() {
-        let about = About { contain: "cgroup".into(), meta: [("a".to_owned(), "b:1".to_owned())].into() };
+        let meta = [("a".to_owned(), "b:1".to_owned())].into();
+        let about = About { contain: "cgroup".into(), program: "job".into(), meta };
         let member =
             Member { v: 1, id: "a".into(), eligible: true, why_not: vec!["x".into()], about, ..Member::default() };
         assert_eq!(Member::read(&member.written()), Ok(member));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::remedy::{about_host, word};
 use super::{ends_at, span};
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 
@@ -57,6 +58,13 @@ impl Drain {
             None => "until undrain".to_owned(),
         };
         format!("by {} {until}: {:?}", self.by, self.reason)
+    }
+
+    /// What orders the same, even if no other host could take over.
+    pub fn forced(&self, host: &str, root: &str) -> String {
+        let reason = if self.reason.is_empty() { "forced" } else { &self.reason };
+        let lasts = self.lasts().map_or_else(String::new, |it| format!(" --for {}", word(&span(it).to_string())));
+        format!("{} --force --reason {}{lasts}", about_host("drain", host, root), word(reason))
     }
 
     pub fn lasts(&self) -> Option<Duration> {
