@@ -44,16 +44,19 @@ pub fn judge(exchanges: &[Exchange], tokens: &BTreeMap<String, Vec<i64>>) -> Ver
         if !is_linearizable(&judged) {
             verdict.problems.push(format!("{slot}: not linearizable, from {}", first_bad(&judged)));
         }
-        let written: BTreeSet<i64> = judged.iter().flat_map(Judged::tokens).collect();
+        let written: BTreeSet<i64> = judged.iter().filter_map(Judged::tokens).collect();
         let strange = tokens.get(slot).into_iter().flatten().filter(|token| !written.contains(token));
         verdict.problems.extend(strange.map(|token| format!("{slot}: no write of the term gave the token {token}")));
     }
     verdict
 }
 
+/// When a server answered, up to which zxid, and what.
+type Told<'a> = (Nanos, i64, &'a Exchange);
+
 /// What a connection was told is never older than what it was told before.
 fn back_in_time(exchanges: &[Exchange]) -> Vec<String> {
-    let mut connections: BTreeMap<(&str, usize), Vec<(Nanos, i64, &Exchange)>> = BTreeMap::new();
+    let mut connections: BTreeMap<(&str, usize), Vec<Told>> = BTreeMap::new();
     for exchange in exchanges {
         let told = exchange.answered.zip(exchange.reply.as_ref()).filter(|(_, reply)| reply.zxid > 0);
         let connection = connections.entry((&exchange.server, exchange.connection)).or_default();

@@ -81,7 +81,9 @@ impl Reader<'_> {
 
     fn skip_acl(&mut self) -> Option<()> {
         for _ in 0..self.int()? {
-            (self.int()?, self.text()?, self.text()?);
+            self.int()?;
+            self.text()?;
+            self.text()?;
         }
         Some(())
     }
