@@ -27,9 +27,9 @@ bench:            ## this program, its peers and the floor, side by side; ROUNDS
 	bash benches/run.sh
 bench-fleet: build ## many elections on three hosts, a drain, the death of a host; as root; ELECTIONS=30 T=10s
 	ELECTIONS=$(ELECTIONS) T=$(T) python3 benches/fleet.py
-sim:              ## N random fault scripts through the simulator, and a fiftieth of N through that of the whole shell
+sim:              ## N random fault scripts through the simulator, and a fortieth of N through that of the whole shell
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
-	SHELL_SCRIPTS=$$(($(N) / 50)) cargo test --release --test shell
+	SHELL_SCRIPTS=$$(($(N) / 40)) cargo test --release --test shell
 chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170 UPGRADES=0
 	cargo build --example witness
 	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) CHAOS_UPGRADES=$(UPGRADES) cargo test --test chaos -- --nocapture no_two_commands

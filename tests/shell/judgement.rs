@@ -18,6 +18,9 @@ use crate::world::World;
 const HANDOVER: Duration = Duration::from_secs(1);
 /// From when the servers serve again to the start of a command.
 const BACK: Duration = Duration::from_secs(1);
+const HISTORY: Question = Question::History { watch: false, lines: usize::MAX };
+/// Of hosts far from the servers.
+const DISTANT: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
 /// Of a server behind the others.
 const LAG: Duration = Duration::from_secs(1);
 /// What is published is up to date after this time.
@@ -149,7 +152,9 @@ impl World {
         let (oracle, before) = (&self.oracle, self.oracle.newest_token());
         self.network(|network, now| {
             let lagging = (0..self.script.servers).find(|server| network.ensemble.leader() != Some(*server));
-            lagging.into_iter().for_each(|server| network.ensemble.lag(server, LAG, now));
+            if let Some(server) = lagging {
+                network.ensemble.lag(server, LAG, now);
+            }
         });
         (0..self.script.hosts.len()).for_each(|host| self.terminate(host));
         let first = || oracle.leaders().into_iter().find(|(_, token)| *token > before);
@@ -166,7 +171,7 @@ impl World {
             oracle.fail(&format!("`token-check` refuses the token {token} of a leader: {text}"));
         }
         oracle.watches(time::elapsed() + PUBLISHED).await;
-        match self.asks_json(Question::History).await {
+        match self.asks_json(HISTORY).await {
             Some(history) => self.check_nobody_is_deposed(&history, before),
             None => oracle.fail("the history is not told"),
         }
@@ -237,9 +242,10 @@ impl World {
     async fn disabled_for_a_while(&self, leader: usize) {
         let (oracle, wait) = (&self.oracle, Some(Duration::from_secs(30)));
         if self.script.seed % 8 == 2 {
-            // The order comes while another host takes over.
+            // The order comes while another host takes over, far from the servers.
+            self.set_latencies(DISTANT);
             self.terminate(leader);
-            sleep(Duration::from_millis(self.script.seed / 8 * 7 % 300)).await;
+            sleep(Duration::from_millis(self.script.seed / 8 * 37 % 1_200)).await;
         } else {
             self.refused_handover().await;
         }
@@ -253,7 +259,14 @@ impl World {
         if status != 0 || oracle.leader().is_some() || oracle.starts() != starts {
             oracle.fail(&format!("disabled ({status} {text}), and a command is run: {:?}", oracle.leaders()));
         }
+        self.set_latencies(self.script.latency);
         self.enable_again().await;
+    }
+
+    fn set_latencies(&self, latency: [Duration; 2]) {
+        let (hosts, servers) = (self.script.hosts.len(), self.script.servers);
+        let links = (0..hosts).flat_map(|host| (0..servers).map(move |server| (host, server)));
+        self.network(|network, _| links.for_each(|(host, server)| network.set_latency(host, server, latency)));
     }
 
     async fn refused_handover(&self) {
@@ -279,7 +292,7 @@ impl World {
     async fn check_what_is_published(&self) {
         let before = self.oracle.leaders();
         sleep(PUBLISHED).await;
-        let (status, history) = (self.asks_json(Question::Status).await, self.asks_json(Question::History).await);
+        let (status, history) = (self.asks_json(Question::Status).await, self.asks_json(HISTORY).await);
         let leaders = self.oracle.leaders();
         let (Some(status), Some(history)) = (status, history) else {
             return self.oracle.fail("status or history is not told");
@@ -302,12 +315,10 @@ impl World {
     fn check_stand_back(&self, history: &Value) {
         let mut terms: Vec<&Value> = history["terms"].as_array().into_iter().flatten().collect();
         terms.sort_by_key(|term| term["token"].as_i64());
-        let stands_back = |term: &Value| term["ended"] == "crash-loop" || term["ended"] == "before-start-failed";
-        for (index, term) in terms.iter().enumerate().filter(|(_, term)| stands_back(term)) {
+        for (index, term) in terms.iter().enumerate().filter(|(_, term)| term["ended"] == "crash-loop") {
             let next = terms[index + 1..].iter().find(|next| next["id"] == term["id"]).copied();
             let left = term["until"].as_i64().zip(next.and_then(|next| next["since"].as_i64()));
-            // A release may take its time.
-            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 / 2) {
+            if left.is_some_and(|(until, since)| since - until < STAND_BACK.as_millis() as i64 - 100) {
                 self.oracle.fail(&format!("it does not stand back: {term}, then {}", next.unwrap_or(&Value::Null)));
             }
         }

@@ -68,7 +68,7 @@ use wires::Log;
 use world::{Verdict, judge};
 
 /// About 25 s on two idle cores.
-const SCRIPTS: u64 = 1000;
+const SCRIPTS: u64 = 1300;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
