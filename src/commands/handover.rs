@@ -129,10 +129,7 @@ async fn follow(
             HandoverState::Preparing { id, token, .. } if !wait => {
                 return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
             }
-            HandoverState::Preparing { id, phase: Some(phase), .. } => {
-                progress.tell(&format!("{id} is elected; it is {phase}"));
-            }
-            HandoverState::Preparing { .. } => {}
+            HandoverState::Preparing { id, phase, .. } => tell_elected(&mut progress, &id, phase.as_deref()),
             HandoverState::Leading { .. } if !wait => {
                 return Ok((told(context, None, DONE, &format!("{old} is stopping its command")), false));
             }
@@ -146,6 +143,13 @@ async fn follow(
             let what = unfinished(&handover_state(&election, leader), old, within);
             return Ok((told(context, None, NOT_DONE, &what), true));
         }
+    }
+}
+
+/// What the new holder does before its command runs, once it has said so.
+fn tell_elected(progress: &mut Progress, id: &str, phase: Option<&str>) {
+    if let Some(phase) = phase {
+        progress.tell(&format!("{id} is elected; it is {phase}"));
     }
 }
 

@@ -2,7 +2,6 @@
 //! count without a restart.
 
 use std::fs::{self, Permissions};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -322,41 +321,4 @@ fn servers_that_refuse_us_once_we_were_taken_are_tried_until_they_take_us_again(
     renewal.publish(&next, &next.issue("ours", "DNS:client"));
     election.diary.until_started(2);
     election.diary.assert_no_overlap();
-}
-
-/// A server in the distance, or one under load, answers late. The operator said how long to try.
-#[test]
-fn a_slow_handshake_may_take_an_operator_all_of_the_connect_timeout() {
-    let site = site();
-    let election = site.election();
-    election.prepare();
-    let port = slow_to_answer(site.secure.number(), secs(6));
-    let servers = format!("tcp+tls://localhost:{port}");
-    let said = site.ctl(&servers, &["status", &election.name, "--connect-timeout", "2m"]);
-    let output = String::from_utf8_lossy(&said.stdout);
-    assert!(said.status.code() == Some(1) && output.contains("nobody"), "{said:?}");
-}
-
-/// A relay that holds back the first answer of each connection for so long: the server's part of the handshake.
-fn slow_to_answer(target: u16, delay: Duration) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            let server = TcpStream::connect(("127.0.0.1", target)).unwrap();
-            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || {
-                std::io::copy(&mut from_client, &mut to_server).ok();
-                to_server.shutdown(Shutdown::Write).ok();
-            });
-            std::thread::spawn(move || {
-                let (mut from_server, mut to_client) = (server, client);
-                from_server.peek(&mut [0]).ok();
-                std::thread::sleep(delay);
-                std::io::copy(&mut from_server, &mut to_client).ok();
-                to_client.shutdown(Shutdown::Both).ok();
-            });
-        }
-    });
-    port
 }

@@ -15,6 +15,7 @@ mod lab;
 mod nemesis;
 mod network;
 mod operator;
+mod record;
 mod report;
 mod settings;
 #[path = "../support/mod.rs"]
@@ -24,6 +25,7 @@ mod timeline;
 mod upgrade;
 mod world;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ use fault::Fault;
 use host::{Host, Life};
 use nemesis::{Nemesis, Strike};
 use operator::Leftovers;
+use record::Verdict;
 use report::Report;
 use settings::Settings;
 use support::diary::{self, now};
@@ -48,6 +51,7 @@ struct Story {
     strikes: Vec<Strike>,
     rescues: usize,
     leftovers: Leftovers,
+    verdict: Verdict,
     calms: Vec<Calm>,
     upgrades: Vec<Upgrade>,
     history: History,
@@ -68,6 +72,7 @@ fn no_two_commands_ever_run_at_once_whatever_breaks() {
         violations.extend(
             story.leftovers.candidates.iter().map(|name| format!("CHAOS_SEEDS={}: left {name}", settings.seed)),
         );
+        violations.extend(story.verdict.problems.iter().map(|text| format!("CHAOS_SEEDS={}: {text}", settings.seed)));
         if story.findings.yes == 0 {
             violations.push(format!("CHAOS_SEEDS={}: no lease file ever said yes", settings.seed));
         }
@@ -114,9 +119,10 @@ fn run(settings: &Settings) -> Story {
         ended,
     };
     let findings = checker::judge(&evidence);
+    let verdict = judge_the_record(world, settings, &findings);
     let lives = world.hosts.iter().flat_map(Host::journal).collect();
     let upgrades = world.upgrades.lock().unwrap().clone();
-    Story { findings, strikes, rescues, leftovers, calms, upgrades, history, lives, began, ended }
+    Story { findings, strikes, rescues, leftovers, verdict, calms, upgrades, history, lives, began, ended }
 }
 
 /// One fault after the other; between them a calm time, if there are upgrades.
@@ -129,6 +135,24 @@ fn strike_out(nemesis: &mut Nemesis, plan: &[Fault], world: &World, upgrades: us
         }
     }
     calms
+}
+
+/// Everything that was asked of the lease records and their terms, by a judge that is not ours.
+fn judge_the_record(world: &World, settings: &Settings, findings: &Findings) -> Verdict {
+    let tap = world.tap.lock().unwrap().take().unwrap();
+    let exchanges = match tap.finish() {
+        Ok(exchanges) => exchanges,
+        Err(missed) => {
+            let problems = vec![format!("{missed} connections were not heard as a whole: there is nothing to judge")];
+            return Verdict { problems, ..Verdict::default() };
+        }
+    };
+    record::write(&settings.report.join("record.jsonl"), &exchanges);
+    let mut tokens: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for run in &findings.runs {
+        tokens.entry(world.operator.records(run.slot)).or_default().push(run.token);
+    }
+    record::judge(&exchanges, &tokens)
 }
 
 /// Everyone is asked to stop; what is there after that should not be.
@@ -149,9 +173,9 @@ fn bring_to_an_end(world: &World) -> Leftovers {
 }
 
 fn tell(settings: &Settings, story: &Story) {
-    let Story { findings, strikes, rescues, lives, leftovers, upgrades, calms, .. } = story;
+    let Story { findings, strikes, rescues, lives, leftovers, verdict, upgrades, calms, .. } = story;
     let rescues = *rescues;
-    let report = Report { settings, findings, strikes, rescues, lives, leftovers, upgrades, calms };
+    let report = Report { settings, findings, strikes, rescues, lives, leftovers, verdict, upgrades, calms };
     report.print();
     let json = serde_json::to_string_pretty(&report.json()).unwrap();
     fs::write(settings.report.with_extension("json"), json).unwrap();

@@ -33,7 +33,12 @@ impl Operator {
 
     /// The lease record of a slot.
     fn lease(&self, slot: usize) -> String {
-        if self.leaders == 1 { format!("{}/lease", self.base) } else { format!("{}/slots/{slot}/lease", self.base) }
+        format!("{}/lease", self.records(slot))
+    }
+
+    /// The directory of a slot's records.
+    pub fn records(&self, slot: usize) -> String {
+        if self.leaders == 1 { self.base.clone() } else { format!("{}/slots/{slot}", self.base) }
     }
 
     /// Deletes the first candidate of this host.

@@ -14,6 +14,7 @@ use super::checker::{Findings, Overlap};
 use super::host::Life;
 use super::nemesis::Strike;
 use super::operator::Leftovers;
+use super::record::Verdict;
 use super::settings::Settings;
 use super::upgrade::Upgrade;
 
@@ -25,6 +26,7 @@ pub struct Report<'a> {
     pub rescues: usize,
     pub lives: &'a [Life],
     pub leftovers: &'a Leftovers,
+    pub verdict: &'a Verdict,
     pub upgrades: &'a [Upgrade],
     pub calms: &'a [Calm],
 }
@@ -59,6 +61,8 @@ impl Report<'_> {
         line("jobs started twice", findings.repeated.len().to_string());
         line("tokens out of order", findings.token_disorder.len().to_string());
         line("candidates left behind", self.leftovers.candidates.len().to_string());
+        line("record and term: requests judged", self.judged());
+        line("  that no order explains", self.verdict.problems.len().to_string());
         line("watched", seconds(findings.watched));
         line("a command ran", share(findings.running, findings.watched));
         line("none ran though one could", share(findings.idle_though_possible, findings.possible));
@@ -91,6 +95,11 @@ impl Report<'_> {
             "overlaps": findings.overlaps.iter().filter(|overlap| overlap.apart.is_none()).map(overlap).collect::<Vec<_>>(),
             "overlaps_apart": findings.overlaps.iter().filter(|overlap| overlap.apart.is_some()).map(overlap).collect::<Vec<_>>(),
             "orphans": findings.orphans.iter().map(|(host, pid, length)| json!({"host": host, "pid": pid, "ms": milliseconds(*length)})).collect::<Vec<_>>(),
+            "record_writes": self.verdict.writes,
+            "record_writes_unanswered": self.verdict.unanswered,
+            "record_reads": self.verdict.reads,
+            "record_problems": self.verdict.problems,
+            "oldest_read_ms": milliseconds(self.verdict.oldest_read),
             "lease_file_yes": findings.yes,
             "candidates_left": self.leftovers.candidates,
             "record_left": self.leftovers.record,
@@ -107,6 +116,12 @@ impl Report<'_> {
             "strikes": self.strikes.iter().map(strike).collect::<Vec<_>>(),
             "supervisors": self.lives.iter().map(life).collect::<Vec<_>>(),
         })
+    }
+
+    fn judged(&self) -> String {
+        let Verdict { writes, unanswered, reads, oldest_read, .. } = self.verdict;
+        let oldest = oldest_read.as_millis();
+        format!("{writes} writes ({unanswered} unanswered), {reads} reads (up to {oldest} ms old)")
     }
 
     fn overlaps(&self, apart: Option<&str>) -> Vec<Duration> {

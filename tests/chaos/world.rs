@@ -17,6 +17,7 @@ use super::host::{Host, Setup};
 use super::lab::Lab;
 use super::network::{CLIENT_PORT, Network};
 use super::operator::Operator;
+use super::record::Tap;
 use super::settings::Settings;
 use super::tail::Tail;
 use super::upgrade::{Programs, Upgrade};
@@ -33,6 +34,8 @@ pub struct World {
     pub hosts: Vec<Host>,
     pub network: Network,
     pub operator: Operator,
+    /// What the servers were asked, and said.
+    pub tap: Mutex<Option<Tap>>,
     /// One for each slot.
     pub tails: Vec<Tail>,
     pub history: Mutex<History>,
@@ -77,6 +80,7 @@ impl World {
         let names: Vec<String> = servers.chain(hosts).chain(["me".to_owned()]).collect();
         let lab = Lab::build(&names);
         let network = Network::of(lab.nodes.clone());
+        let tap = Tap::on(&lab.nodes[..SERVERS]);
         let ensemble = Ensemble::start(&lab.nodes[..SERVERS], lab.directory(), &settings.report);
         let setup = setup(settings, lab.directory());
         let mut dice = Dice::new(settings.seed ^ 0x0051_7A7E);
@@ -98,6 +102,7 @@ impl World {
             ensemble,
             network,
             operator,
+            tap: Mutex::new(Some(tap)),
             tails: (0..settings.election.leaders).map(|slot| Tail::of(setup.diary(slot))).collect(),
             history: Mutex::default(),
             upgrades: Mutex::default(),

@@ -164,18 +164,20 @@ fn a_handover_is_done_when_the_command_of_the_next_leader_runs() {
     let _second = election.host("b").option("--before-start", &step).option("--stand-back", "1s").spawn();
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
 
+    let says_so = || election.admin.read(&election.path("members/b")).contains(r#""eligible":true"#);
+    let until_b_may_lead = || wait::until("it has stood back", || line(&election) == ["a", "b"] && says_so());
     let said = ctl(&["handover", &election.name, "--wait", "--timeout", "3s"]);
     assert!(said.code == 1 && said.output.contains("b is elected, but its command does not run after 3s"), "{said:?}");
     assert!(said.output.contains("b is elected; it is preparing\n"), "{said:?}");
     std::fs::write(&goes_on, "").unwrap();
     assert_eq!(election.diary.until_started(2).id, "a", "its --before-start has failed");
 
-    wait::until("it is back in line", || line(&election) == ["a", "b"]);
+    until_b_may_lead();
     let said = ctl(&["handover", &election.name, "--wait"]);
     assert!(said.code == 1 && said.output.contains("nobody else took over: a leads again"), "{said:?}");
 
     std::fs::write(&well, "").unwrap();
-    wait::until("it is back in line", || line(&election) == ["a", "b"]);
+    until_b_may_lead();
     let said = ctl(&["handover", &election.name, "--wait"]);
     assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
     assert_eq!(election.diary.until_started(4).id, "b");

@@ -64,6 +64,16 @@ def processes(uts):
     return found
 
 
+def ended(uts):
+    """What is there after some seconds should not be; it is told, and killed."""
+    end = time.monotonic() + 5
+    while (left := processes(uts)) and time.monotonic() < end:
+        time.sleep(0.02)
+    for pid, _ in left:
+        os.kill(pid, signal.SIGKILL)
+    return left
+
+
 def execute(arguments):
     """First in the command: what of the others lives now is written down."""
     report, others, command = arguments[0], arguments[1], arguments[2:]
@@ -224,10 +234,11 @@ class Round:
             assert [start[0] for start in starts] == ["a", "b"], starts
             assert starts[1][2].strip() == "[]", f"beside the successor lived {starts[1][2]}"
         finally:
+            left = []
             for host in filter(None, [second, first]):
                 host.clear()
-        for host in [first, second]:
-            until(f"nothing is left of {host.name}: {processes(host.uts)}", lambda: not processes(host.uts))
+                left += ended(host.uts)
+        assert not left, f"left behind: {left}"
         assert not serves(self.port), "the port is still in use"
 
 

@@ -20,6 +20,8 @@ need_packages libbyteman-java iproute2 iptables haproxy postgresql redis-server 
 cargo build --quiet --bins --example witness --example proxy
 binaries=${CARGO_TARGET_DIR:-target}/debug
 
+step "Lease records and terms, judged by another's checker" \
+    env CHAOS_FAULTS="$faults" cargo test --test chaos -- no_two_commands judge_tests
 step "Suites of dumb-init and tini" bash tests/world/suites.sh "$binaries"
 step "Real programs as commands" env ROUNDS="$rounds" python3 tests/world/programs.py "$binaries"
 step "An observer, HAProxy, forceSync, 10 000 other znodes" env ROUNDS="$rounds" python3 tests/world/ensembles.py "$binaries"

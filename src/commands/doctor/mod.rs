@@ -247,14 +247,11 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) 
 
 /// Checks the znodes of the election.
 fn contents(election: &ElectionView) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let (mut findings, enable) = (Vec::new(), remedy::about_election("enable", &election.base));
     for (path, complaint) in &election.unreadable {
         let remedy = match path.rsplit('/').next() {
             Some("lease") => "the holder or its successor writes it anew".to_owned(),
-            Some("control") => {
-                let remedy = remedy::about_election("enable", &election.base);
-                format!("it orders nothing; {remedy} writes it anew")
-            }
+            Some("control") => format!("it orders nothing; {enable} writes it anew"),
             _ => "it is only for people; delete it".to_owned(),
         };
         findings.push(wrong("record", format!("{path} cannot be read: {complaint}; {remedy}")));

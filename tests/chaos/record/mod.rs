@@ -1,0 +1,15 @@
+//! Every request on lease records and terms, with its answer, as it passed the servers' own cables; and a judge of them that is
+//! not ours.
+//!
+//! Never: a change of what passes.
+
+mod history;
+mod judge;
+mod packet;
+mod protocol;
+mod stream;
+mod tap;
+
+pub use history::write;
+pub use judge::{Verdict, judge};
+pub use tap::Tap;
