@@ -5,10 +5,10 @@
 //! connection is useless.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::zookeeper::client::requests::{Error, Pending};
@@ -16,18 +16,20 @@ use crate::zookeeper::client::requests::{Error, Pending};
 /// See the module page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
-    numbers: Arc<watch::Sender<Numbers>>,
+    numbers: Arc<Numbers>,
     /// Notified when a request found no answer in time.
     silent: Arc<Notify>,
     were_missed: Arc<AtomicBool>,
 }
 
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Default, Debug)]
 struct Numbers {
     /// How many requests were sent.
-    sent: u64,
+    sent: AtomicU64,
     /// The last of them that has its answer.
-    answered: u64,
+    answered: AtomicU64,
+    /// Notifies all when that changes. In the order in which they wait, unlike `tokio::sync::watch`: the simulator replays it.
+    changed: Notify,
 }
 
 impl Answers {
@@ -66,28 +68,24 @@ impl Answers {
     }
 
     fn sent(&self) -> u64 {
-        let mut number = 0;
-        self.numbers.send_if_modified(|numbers| {
-            numbers.sent += 1;
-            number = numbers.sent;
-            false
-        });
-        number
+        self.numbers.sent.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn answered(&self, number: u64) {
-        self.numbers.send_if_modified(|numbers| {
-            let is_newest = number > numbers.answered;
-            numbers.answered = numbers.answered.max(number);
-            is_newest
-        });
+        if self.numbers.answered.fetch_max(number, Ordering::Relaxed) < number {
+            self.numbers.changed.notify_waiters();
+        }
     }
 
     /// Waits until a later request has its answer.
     async fn is_overtaken(&self, number: u64) {
-        let mut numbers = self.numbers.subscribe();
-        // The sender lives as long as this does.
-        drop(numbers.wait_for(|numbers| numbers.answered > number).await);
+        loop {
+            let changed = self.numbers.changed.notified();
+            if self.numbers.answered.load(Ordering::Relaxed) > number {
+                return;
+            }
+            changed.await;
+        }
     }
 }
 

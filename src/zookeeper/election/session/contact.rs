@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use crate::core::event::{Candidacy, SessionNumber};
@@ -28,6 +28,8 @@ pub(crate) struct Contact {
     pub watches: Watches,
     pub unanswered: UnansweredSince,
     pub(crate) briefed: watch::Sender<Briefed>,
+    /// Answers that wait for that are given in the order in which they came.
+    pub(crate) turn: Mutex<()>,
 }
 
 /// Whether the operators' orders are known: those for the election, and whether our host is drained.
@@ -51,14 +53,14 @@ impl Contact {
         let negotiated = client.session_timeout();
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::default(), UnansweredSince::default());
         let briefed = watch::Sender::default();
-        Ok(Self { shared, client, number, negotiated, watches, unanswered, briefed })
+        Ok(Self { shared, client, number, negotiated, watches, unanswered, briefed, turn: Mutex::default() })
     }
 
     /// A session of an earlier program of this process, whose connection is lost. The orders are known.
     pub fn lost(shared: &Arc<Shared>, number: SessionNumber, candidacy: Candidacy, client: Connection) -> Self {
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::of(candidacy), UnansweredSince::default());
         let (negotiated, briefed) = (client.session_timeout(), watch::Sender::new(Briefed::ON_ALL));
-        Self { shared, client, number, negotiated, watches, unanswered, briefed }
+        Self { shared, client, number, negotiated, watches, unanswered, briefed, turn: Mutex::default() }
     }
 
     /// As far as the client library knows.
@@ -91,8 +93,11 @@ impl Contact {
     /// Waits a short time for the orders. They are requested first, and cost no round of their own; when they have changed, one.
     pub async fn briefed(&self) {
         let mut briefed = self.briefed.subscribe();
-        let in_time =
-            timeout(self.negotiated / 4, briefed.wait_for(|briefed| *briefed == Briefed::ON_ALL)).await.is_ok();
+        let known = async {
+            let _turn = self.turn.lock().await;
+            drop(briefed.wait_for(|briefed| *briefed == Briefed::ON_ALL).await);
+        };
+        let in_time = timeout(self.negotiated / 4, known).await.is_ok();
         if !in_time {
             self.briefed.send_replace(Briefed::ON_ALL);
         }

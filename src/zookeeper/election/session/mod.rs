@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, State, States};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::background;
@@ -57,11 +57,19 @@ enum ConnectionState {
 
 /// The connection of a session, which may change.
 #[derive(Clone, Debug)]
-pub(crate) struct Line(watch::Receiver<ConnectionState>);
+pub(crate) struct Line {
+    way: watch::Receiver<ConnectionState>,
+    /// Requests that wait for a connection leave in the order in which they came: a renewal may build upon the one before.
+    turn: Arc<Mutex<()>>,
+}
 
 impl Line {
+    fn new(way: watch::Receiver<ConnectionState>) -> Self {
+        Self { way, turn: Arc::default() }
+    }
+
     fn last(&self) -> Option<Arc<Contact>> {
-        match &*self.0.borrow() {
+        match &*self.way.borrow() {
             ConnectionState::None => None,
             ConnectionState::Open(contact) | ConnectionState::Lost(contact) => Some(Arc::clone(contact)),
         }
@@ -69,7 +77,8 @@ impl Line {
 
     /// Waits while the session is being resumed. `None`: it is over.
     pub async fn contact(mut self) -> Option<Arc<Contact>> {
-        match &*self.0.wait_for(|way| matches!(way, ConnectionState::Open(_))).await.ok()? {
+        let _turn = self.turn.lock().await;
+        match &*self.way.wait_for(|way| matches!(way, ConnectionState::Open(_))).await.ok()? {
             ConnectionState::Open(contact) => Some(Arc::clone(contact)),
             ConnectionState::None | ConnectionState::Lost(_) => None,
         }
@@ -81,7 +90,7 @@ impl Session {
     pub fn open(shared: Arc<Shared>, companion: Arc<Companion>, number: SessionNumber) -> Self {
         let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(ConnectionState::None));
         background::spawn(serve(shared, companion, number, way, Retired(receiver)));
-        Self { line: Line(line), retired }
+        Self { line: Line::new(line), retired }
     }
 
     /// Goes on with a session of an earlier program of this process, as after a lost connection: it is resumed, and
@@ -98,12 +107,12 @@ impl Session {
                 () = resume(&shared, &companion, lost, &way) => {}
             }
         });
-        Self { line: Line(line), retired }
+        Self { line: Line::new(line), retired }
     }
 
     /// The last connection, while it is open.
     pub fn open_contact(&self) -> Option<Arc<Contact>> {
-        match &*self.line.0.borrow() {
+        match &*self.line.way.borrow() {
             ConnectionState::Open(contact) => Some(Arc::clone(contact)).filter(|contact| contact.seems_connected()),
             ConnectionState::None | ConnectionState::Lost(_) => None,
         }

@@ -10,7 +10,7 @@
 
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::connection::{Connection, Error};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::clock;
@@ -43,6 +43,7 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         unanswered: lost.unanswered.carried(matches!(synced, Ok(Ok(())))),
         // The orders may have changed meanwhile.
         briefed: watch::Sender::default(),
+        turn: Mutex::default(),
     })
 }
 
