@@ -113,7 +113,7 @@ struct CommandContext<'a> {
 
 impl<'a> CommandContext<'a> {
     async fn connect(asked: &'a Asked) -> Result<Self, CommandError> {
-        let (client, output) = (open(asked, SESSION_TIMEOUT).await?, output_for(asked.format));
+        let (client, output) = (open(asked, session_timeout(asked)).await?, output_for(asked.format));
         Ok(Self { asked, client, output, watched: overdue::Watched::default() })
     }
 
@@ -226,6 +226,11 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
     };
     context.client.close().await;
     answer
+}
+
+/// Long enough to use all of `--connect-timeout` for one server (`Pace::connection`).
+fn session_timeout(asked: &Asked) -> Duration {
+    SESSION_TIMEOUT.max(asked.limit * 5 / 3)
 }
 
 async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, CommandError> {

@@ -24,6 +24,8 @@ mod refusals;
 mod sasl;
 mod secrets;
 #[cfg(feature = "tls")]
+mod slow_handshake;
+#[cfg(feature = "tls")]
 mod tls;
 mod unauthorized_access;
 #[cfg(all(feature = "tls", feature = "sasl-digest"))]

@@ -59,7 +59,7 @@ impl Site {
         host.option("--tls-ca", text(&self.authority.certificate()))
     }
 
-    fn ctl(&self, servers: &str, words: &[&str]) -> Output {
+    pub fn ctl(&self, servers: &str, words: &[&str]) -> Output {
         let mut process = Command::new(env!("CARGO_BIN_EXE_zk-leaderctl"));
         process.args(words).args(["--connect", servers, "--tls-ca", text(&self.authority.certificate())]);
         process.args(["--tls-cert", text(&self.ours.certificate), "--tls-key", text(&self.ours.key)]);

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::output::{Cell, Output, Tone};
 use super::overdue;
-use super::{Answer, CommandContext, CommandError, SESSION_TIMEOUT, open};
+use super::{Answer, CommandContext, CommandError, open, session_timeout};
 use crate::clock;
 use crate::config::ctl::Asked;
 use crate::core::lease::{Timing, Wishes};
@@ -63,7 +63,7 @@ fn wrong(what: &'static str, said: impl Into<String>) -> Finding {
 }
 
 pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, CommandError> {
-    let client = open(asked, SESSION_TIMEOUT).await?;
+    let client = open(asked, session_timeout(asked)).await?;
     let mut findings = servers(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await?;
