@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::secs;
 use super::tls::site;
+use crate::support::wait;
 
 #[test]
 fn a_slow_handshake_may_take_an_operator_all_of_the_connect_timeout() {
@@ -32,7 +33,7 @@ fn slow_to_answer(target: u16, delay: Duration) -> u16 {
             std::thread::spawn(move || {
                 let (mut from_server, mut to_client) = (server, client);
                 from_server.peek(&mut [0]).ok();
-                std::thread::sleep(delay);
+                wait::pass(delay);
                 std::io::copy(&mut from_server, &mut to_client).ok();
                 to_client.shutdown(Shutdown::Both).ok();
             });
