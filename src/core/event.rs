@@ -99,7 +99,7 @@ pub struct View {
     pub is_revoked: bool,
 }
 
-/// A request to `ZooKeeper`. At most one is pending, except renewals while commits are slow.
+/// A request to `ZooKeeper`. At most one is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Request {
     Enter,

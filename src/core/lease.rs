@@ -164,14 +164,15 @@ impl Timing {
         Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
     }
 
-    /// Contact counts as lost if no renewal later than that of `sent_at` is acknowledged by then: 5 I, so that commits
-    /// of nearly 4 I (a renewal is sent in each interval) do not count as lost contact. No deadline depends on it.
+    /// Contact counts as lost if no renewal later than that of `sent_at` is acknowledged by then: 4 I, so that commits
+    /// of up to 2 I (the next renewal is sent when the last is acknowledged) do not count as lost contact. No deadline
+    /// depends on it.
     pub fn contact_lost_at(&self, sent_at: Timestamp) -> Timestamp {
-        sent_at.after(5 * self.renewal_interval)
+        sent_at.after(4 * self.renewal_interval)
     }
 
     /// A renewal sent at `sent_at` shows good contact if it is acknowledged before then: 2 I. A command starts, and
-    /// contact is regained, by such a renewal, or while the next is expected in time.
+    /// contact is regained, by such a renewal only.
     pub fn quick_until(&self, sent_at: Timestamp) -> Timestamp {
         sent_at.after(2 * self.renewal_interval)
     }
@@ -202,16 +203,10 @@ pub fn wait_for(lease: Duration) -> Duration {
     lease.saturating_add(drift(lease))
 }
 
-/// A connection is given up when a request stays unanswered this long: 9/20 of T. That is longer than a commit of 2/5
-/// of T, behind which all other replies of the session wait, and leaves time to ask another server within the lease.
+/// A connection is given up when a request stays unanswered this long: 2/5 of T. That is longer than one slow commit,
+/// behind which all other replies of the session wait, and leaves time to ask another server within the lease.
 pub fn silence_limit(session_timeout: Duration) -> Duration {
-    session_timeout * 9 / 20
-}
-
-/// A connection is given up when nothing at all comes for this long: [`silence_limit`] and a renewal interval, T / 8. The
-/// first answer after commits have become slow comes so long after the one before it.
-pub fn stillness_limit(session_timeout: Duration) -> Duration {
-    silence_limit(session_timeout) + session_timeout / RENEWALS_PER_LEASE
+    session_timeout * 2 / 5
 }
 
 /// How long one server may take to open a session: T / 5.

@@ -96,7 +96,7 @@ fn before_the_stop() -> Vec<Situation> {
         ("leading, a renewal under way", "0.7", after(LEADING, &["0.6 ticked"])),
         ("leading, a renewal refused", "0.7", after(LEADING, &["0.6 ticked", "0.6 denied renew conflict"])),
         ("leading, looking", "0.2", after(LEADING, &["0.1 line-changed"])),
-        ("paused", "2.7", after(LEADING, &["0.6 ticked", "2.6 ticked"])),
+        ("paused", "2.2", after(LEADING, &["0.6 ticked", "2.1 ticked"])),
         ("preparing: fencing", "5", FENCING.to_vec()),
         ("preparing: marking", "0.2", MARKING.to_vec()),
         ("preparing: a back-off", "0.3", after(RESTARTING, &["0.2 tree-ended exited:1 its-own"])),

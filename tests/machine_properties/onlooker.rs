@@ -120,13 +120,10 @@ impl Onlooker {
             | Event::Unanswered { .. }
                 if self.is_answer(event) =>
             {
-                self.ids.renewals = self.ids.renewals.saturating_sub(1);
-                self.ids.pending = self.ids.pending.filter(|_| self.ids.renewals > 0);
+                self.ids.pending = None;
             }
             // Whatever was asked in it, nobody waits for any more.
-            Event::SessionOver { session } if session.0 == self.ids.session => {
-                (self.ids.pending, self.ids.renewals) = (None, 0);
-            }
+            Event::SessionOver { session } if session.0 == self.ids.session => self.ids.pending = None,
             _ => {}
         }
     }
@@ -182,7 +179,7 @@ impl Onlooker {
                 Action::Guard(order) => self.sees_order(now, order),
                 Action::Connect { session } => {
                     // Whatever was asked in the one before, nobody waits for any more.
-                    (self.ids.session, self.ids.pending, self.ids.renewals) = (session.0, None, 0);
+                    (self.ids.session, self.ids.pending) = (session.0, None);
                 }
                 Action::Fence { grant } => self.ids.token = grant.token,
                 Action::Announce(Transition { to: PhaseName::Stopping, why, .. }) => {
@@ -236,20 +233,12 @@ impl Onlooker {
         };
         let overtakes = self.ids.pending == Some(Request::Observe) && matches!(request, Request::Look | Request::Enter);
         let same = self.ids.candidacy == candidacy.0;
-        let is_ahead = same && (self.ids.pending, request) == (Some(Request::Renew), Request::Renew);
-        if let Some(pending) = self.ids.pending.filter(|_| same && !overtakes && !is_ahead) {
+        if let Some(pending) = self.ids.pending.filter(|_| same && !overtakes) {
             self.breach("one request", format!("{action:?} while {pending:?} is under way"));
         }
-        if is_ahead && self.counts == Counts::LastButOne {
-            self.breach("two writes", format!("{action:?} before the write that it is to certify is answered"));
-        }
-        self.ids.renewals = if is_ahead { self.ids.renewals + 1 } else { u32::from(request == Request::Renew) };
         (self.ids.pending, self.ids.candidacy) = (Some(request), candidacy.0);
         self.sees_slot(action);
         if let Action::TakeOver { conditions, entry, .. } | Action::Renew { conditions, entry, .. } = *action {
-            if is_ahead && conditions.record != self.ids.version.wrapping_add(1) {
-                self.breach("version", format!("{action:?} is not of the version that the one before it writes"));
-            }
             self.ids.sent_at = Some(now.lease);
             self.ids.version = conditions.record;
             if request == Request::TakeOver {

@@ -46,8 +46,6 @@ pub struct Ids {
     pub run: u64,
     pub sending: u64,
     pub pending: Option<Request>,
-    /// How many renewals have no answer.
-    pub renewals: u32,
     pub sent_at: Option<Timestamp>,
     pub version: i32,
     pub token: i64,

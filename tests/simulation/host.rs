@@ -126,8 +126,6 @@ pub struct Instance {
     pub client: Option<Client>,
     /// What the machine waits for.
     pub awaited: Option<(Candidacy, Request)>,
-    /// How many of them have no answer.
-    pub unanswered: u32,
     pub guard: Guard,
     pub tree: Option<Tree>,
     pub steps: StepGuards,
@@ -154,7 +152,6 @@ impl Instance {
             generation: 0,
             client: None,
             awaited: None,
-            unanswered: 0,
             guard: Guard {
                 policy: Policy::new(),
                 process: Process::Running,

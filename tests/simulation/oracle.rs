@@ -137,8 +137,6 @@ impl Oracle {
             // It says more than an observation, which is only read.
             Action::Look { .. } | Action::Enter { .. }
                 if this.awaited.is_some_and(|(_, request)| request == Request::Observe) => {}
-            // While commits are slow, several renewals are under way.
-            Action::Renew { .. } if this.awaited.is_some_and(|(_, request)| request == Request::Renew) => {}
             _ if asks(action) == this.awaited.map(|(candidacy, _)| candidacy) && this.awaited.is_some() => {
                 let awaited = this.awaited;
                 self.fail(format!(

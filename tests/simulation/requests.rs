@@ -34,9 +34,7 @@ impl World {
         let sent_at = self.clock_of(instance).lease;
         let timeout = self.timeout_of(instance).as_nanos() as Real;
         let this = &mut self.instances[instance];
-        let same = this.awaited == Some((candidacy, request));
         this.awaited = Some((candidacy, request));
-        this.unanswered = if same { this.unanswered + 1 } else { 1 };
         let host = this.host;
         let client = this.client.filter(|client| !client.told_over);
         let session = client.and_then(|client| client.key).unwrap_or(NO_SESSION);

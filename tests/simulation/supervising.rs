@@ -70,8 +70,7 @@ impl World {
         let this = &mut self.instances[instance];
         let taking_over = this.awaited.is_some_and(|(_, request)| request == Request::TakeOver);
         if this.awaited.is_some_and(|awaited| answers(&event, awaited)) {
-            this.unanswered -= 1;
-            this.awaited = this.awaited.filter(|_| this.unanswered > 0);
+            this.awaited = None;
         }
         self.coverage.visit(this.machine.phase(), &event);
         this.was_barred = this.machine.ineligibilities().is_any();

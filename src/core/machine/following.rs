@@ -103,7 +103,7 @@ impl Machine {
     /// Creates a new candidate, if eligible. Pending answers about the old one become void.
     pub(super) fn enter_anew(&mut self) {
         self.candidacy.0 += 1;
-        self.forget_requests();
+        self.pending = None;
         // A successor must not wait for a tree that survives SIGKILL.
         let is_stuck = matches!(self.phase, Phase::Stopping { .. });
         self.standing = Standing { is_out: self.ineligibilities.keep_out() || is_stuck, ..Standing::default() };
@@ -114,7 +114,7 @@ impl Machine {
 
     pub(super) fn enter_later(&mut self, now: Now) {
         self.candidacy.0 += 1;
-        self.forget_requests();
+        self.pending = None;
         self.standing = Standing { retry_at: Some(self.backoff.retry_at(now.lease)), ..Standing::default() };
     }
 
@@ -382,7 +382,7 @@ impl Machine {
 
     pub(super) fn session_over(&mut self, now: Now) {
         self.link = Link::Down { retry_at: self.reconnect.retry_at(now.lease) };
-        self.forget_requests();
+        self.pending = None;
         self.standing = Standing::default();
         match self.phase {
             Phase::Waiting | Phase::Preparing { .. } => {

@@ -6,7 +6,7 @@ use super::Machine;
 use super::phase::Step;
 use super::phase::{Link, Phase};
 use super::term::HeldTerm;
-use crate::core::action::Why;
+use crate::core::action::{Action, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::guard_messages::{Order, RunId};
 use crate::core::settings::OnPause;
@@ -97,7 +97,7 @@ impl Machine {
         let (Some(held), Some(timing)) = (self.held_term, self.timing().copied()) else { return };
         let Some(deadlines) = held.deadlines else { return };
         let over = now.observer >= self.start_from(held.not_before);
-        let contact = now.lease < timing.quick_until(held.acked_sent_at) || self.is_renewed_in_time(now, &timing);
+        let contact = now.lease < timing.quick_until(held.acked_sent_at);
         if !over || !contact || now.lease >= deadlines.stop_at || self.is_live() {
             match self.phase {
                 Phase::Waiting => {}
@@ -135,6 +135,24 @@ impl Machine {
         }
     }
 
+    pub(super) fn renewal_due_at(&self, now: Now) -> Timestamp {
+        let can_renew = self.pending.is_none()
+            && self.timing().is_some()
+            && self.standing.view.is_some_and(|view| view.place == Place::First);
+        self.held_term.filter(|_| can_renew).map_or(Timestamp::NEVER, |held| held.renewal_due_at(now))
+    }
+
+    pub(super) fn renew_when_due(&mut self, now: Now) {
+        if now.lease < self.renewal_due_at(now) {
+            return;
+        }
+        if let (Some(timing), Some(held)) = (self.timing().copied(), &mut self.held_term) {
+            held.renew_at = now.lease.after(timing.renewal_interval);
+            let (conditions, entry) = (held.conditions, held.entry(timing.lease));
+            self.request(Request::Renew, Action::Renew { candidacy: self.candidacy, conditions, entry });
+        }
+    }
+
     pub(super) fn renew_soon(&mut self, now: Now) {
         if let Some(held) = &mut self.held_term {
             held.renew_at = now.lease;
@@ -161,10 +179,7 @@ impl Machine {
             // The renewal of a term that was lost meanwhile.
             return self.look_again();
         };
-        // Two answers may change places on their way here.
-        if version.wrapping_sub(held.conditions.record) > 0 {
-            held.conditions.record = version;
-        }
+        held.conditions.record = version;
         held.conflict = None;
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
@@ -181,8 +196,7 @@ impl Machine {
             self.order(Order::Extend { run, deadlines });
         }
         self.extend_step();
-        let contact = now.lease < timing.quick_until(sent_at) || self.is_renewed_in_time(now, &timing);
-        if matches!(self.phase, Phase::Paused { .. }) && contact {
+        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.quick_until(sent_at) {
             self.resume(now);
         }
     }
@@ -301,7 +315,12 @@ impl Machine {
 
     pub(super) fn denied_as_holder(&mut self, now: Now, request: Request, denial: Denial) {
         match (request, denial) {
-            (Request::Renew, Denial::Conflict) => self.renewal_conflicts(),
+            (Request::Renew, Denial::Conflict) => {
+                if let Some(held) = &mut self.held_term {
+                    held.conflict = Some(held.conditions.record);
+                }
+                self.observe();
+            }
             (Request::Enter, _) => self.enter_later(now),
             (_, Denial::Conflict | Denial::Forbidden(_)) => self.deposed(now),
             (_, Denial::CandidateGone) => match self.phase {

@@ -9,7 +9,6 @@ mod ineligibility;
 mod leading;
 mod phase;
 mod preparing;
-mod renewals;
 mod sightings;
 mod snapshot;
 mod standstill;
@@ -36,7 +35,6 @@ pub use upgrade::{HandedOver, Misfit, NotNow};
 
 use following::Standing;
 use phase::{After, Departure, Link, Phase, Step};
-use renewals::Unanswered;
 use sightings::Sightings;
 use standstill::Standstill;
 use steps::LiveStep;
@@ -86,8 +84,6 @@ pub struct Machine {
     standing: Standing,
     #[serde(skip)]
     pending: Option<Request>,
-    #[serde(skip)]
-    unanswered: Unanswered,
     held_term: Option<HeldTerm>,
     /// Kept across sessions and candidacies.
     sightings: Sightings,
@@ -151,7 +147,6 @@ impl Machine {
             candidacy: Candidacy::default(),
             standing: Standing::default(),
             pending: None,
-            unanswered: Unanswered::default(),
             held_term: None,
             sightings: Sightings::default(),
             run: None,
@@ -294,27 +289,20 @@ impl Machine {
             }
             Event::Marked { is_fresh, .. } if self.answers(&[Request::Mark]) => self.marked(now, is_fresh),
             Event::Released { .. } if self.answers(&[Request::Release]) => self.released(now),
-            Event::Denied { request, denial, .. } if self.answers(&[request]) => {
-                self.denied(now, request, denial);
-                self.note_failure(request);
-            }
-            Event::Unanswered { request, .. } if self.answers(&[request]) => {
-                self.unanswered(now, request);
-                self.note_failure(request);
-            }
+            Event::Denied { request, denial, .. } if self.answers(&[request]) => self.denied(now, request, denial),
+            Event::Unanswered { request, .. } if self.answers(&[request]) => self.unanswered(now, request),
             _ => {}
         }
-        self.read_what_was_refused();
         self.look_at_what_changed();
     }
 
-    /// Clears the pending request if it is one of these; of several renewals, with the last.
+    /// Clears the pending request if it is one of these.
     fn answers(&mut self, requests: &[Request]) -> bool {
-        let answered = self.pending.filter(|pending| requests.contains(pending));
-        if answered.is_some_and(|request| request != Request::Renew || self.unanswered.is_over_with_this()) {
+        let answered = self.pending.is_some_and(|pending| requests.contains(&pending));
+        if answered {
             self.pending = None;
         }
-        answered.is_some()
+        answered
     }
 
     /// Kills a guard that has not reported the start order in time; it would refuse the order by now. Checked when no

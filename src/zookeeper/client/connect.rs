@@ -10,7 +10,7 @@ use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Connector, SessionInfo};
 
 use crate::clock;
-use crate::core::lease::{connection_timeout, stillness_limit};
+use crate::core::lease::{connection_timeout, silence_limit};
 use crate::zookeeper::client::connection::{Connection, Error, Resumable};
 use crate::zookeeper::client::kerberos;
 use crate::zookeeper::client::kerberos::Principal;
@@ -181,7 +181,7 @@ impl Access {
     fn connector(&self, pace: Pace) -> Result<Connector, Error> {
         let connector = Client::connector()
             .with_session_timeout(pace.session)
-            .with_connection_timeout(stillness_limit(pace.session).max(pace.connection))
+            .with_connection_timeout(silence_limit(pace.session).max(pace.connection))
             .with_fail_eagerly();
         let digest = |Login { user, password }: &Login| format!("{user}:{}", password.reveal()).into_bytes();
         let connector =

@@ -23,10 +23,6 @@ impl Walk {
             Action::TakeOver { candidacy, conditions, entry, .. } => {
                 self.send(host, Sort::TakeOver, (candidacy, conditions, entry), Move::TakeOver(host));
             }
-            // In the model, one write at a time is under way: this one never reaches a server.
-            Action::Renew { candidacy, .. } if self.is_renewing(host) => {
-                self.tell(host, Event::Unanswered { candidacy, request: Request::Renew }, &[&[]]);
-            }
             Action::Renew { candidacy, conditions, entry } => {
                 self.send(host, Sort::Renewal, (candidacy, conditions, entry), Move::Renew(host));
             }
@@ -37,10 +33,6 @@ impl Walk {
             Action::Exit(reason) => panic!("{host} exits: {reason:?}\n{}", self.story.join("\n")),
             _ => {}
         }
-    }
-
-    fn is_renewing(&self, host: usize) -> bool {
-        matches!(&self.sides[host].pending, Some(Pending::Write { sent, .. }) if sent.sort == Sort::Renewal)
     }
 
     /// Nobody waits any more for what was asked before.
