@@ -8,7 +8,7 @@ thread_local! {
     static SIMULATED: Cell<Option<fn() -> u128>> = const { Cell::new(None) };
 }
 
-/// From now on, [`uuid`] makes the identifiers of this thread of what `source` gives: for tests that replay a run exactly.
+/// From now on, [`uuid()`] makes the identifiers of this thread of what `source` gives: for tests that replay a run exactly.
 /// `None`: they are random.
 pub fn simulate(source: Option<fn() -> u128>) {
     SIMULATED.set(source);

@@ -33,9 +33,9 @@ fn is_upgraded(election: &Election, package: &Package, leader: &Running) {
 fn a_certificate_that_was_renewed_counts_after_an_upgrade() {
     let (worn, package) = (Worn::new(), Package::new());
     let election = worn.renewal.site.election();
-    let late = worn.renewal.site.authority.issue_for("late", "DNS:client", secs(12));
+    let late = worn.renewal.site.authority.issue_for("late", "DNS:client", secs(30));
     worn.publish(&late);
-    let leader = package.on(worn.host(&election, "a")).spawn();
+    let leader = package.on(worn.host(&election, "a").session_timeout("12s")).spawn();
     election.diary.until_started(1);
     is_upgraded(&election, &package, &leader);
     wait::until("it has expired", || has_expired(text(&late.certificate)));

@@ -178,6 +178,7 @@ fn guard_of(election: &str) -> Option<i32> {
 /// what the client library says of its tries.
 fn normalised(screen: &str) -> String {
     let mut alike = String::new();
+    let here = nix::unistd::gethostname().unwrap().into_string().unwrap();
     for line in screen.lines().filter(|line| !line.contains("target=zookeeper_client")) {
         let words = line.split(' ').map(|word| {
             let bare = word.trim_end_matches([':', ';', ',']);
@@ -188,6 +189,7 @@ fn normalised(screen: &str) -> String {
                 _ if numbers.ends_with("00Z") && bare.contains('T') => word.replace(bare, "DATE"),
                 _ if numbers.ends_with("00:00Z") || numbers.ends_with("00.000Z") => word.replace(bare, "TIME"),
                 _ if numbers.starts_with("000.0.0.0:") => word.replace(bare, "SERVER"),
+                _ if bare == here => word.replace(bare, "HOST"),
                 _ if numbers == "0s" || numbers == "00s" => word.replace(bare, "WHILE"),
                 _ => word.to_owned(),
             }

@@ -7,12 +7,12 @@
 //! There are two implementations: the `zookeeper-client` crate, and any implementation of
 //! [`super::requests::Ensemble`], with which the tests run this program against an ensemble in memory, in virtual time.
 
-mod answers;
-
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 use zookeeper_client::{SessionState, StateWatcher};
 
 use super::acl::{Create, Entry};
@@ -20,7 +20,6 @@ pub use super::requests::{Error, EventType, MultiError, MultiResult, PendingMult
 use super::requests::{Link, Operation, Pending, Reply, Request, Sequence, SessionToken, Simulated};
 use super::task::Task;
 use crate::core::lease::silence_limit;
-use answers::Answers;
 
 /// A connection of either implementation.
 #[derive(Clone, Debug)]
@@ -78,7 +77,9 @@ pub(crate) struct Connection {
     link: Wire,
     /// The task that keeps the connection alive.
     pub task: Task,
-    answers: Answers,
+    /// Notified when a request found no answer in time.
+    silent: Arc<Notify>,
+    was_silent: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
@@ -114,12 +115,12 @@ impl Simulated {
 
 impl Connection {
     pub fn network(client: zookeeper_client::Client, task: Task) -> Self {
-        Self { link: Wire::Network(client), task, answers: Answers::default() }
+        Self { link: Wire::Network(client), task, silent: Arc::default(), was_silent: Arc::default() }
     }
 
     fn simulated(link: Arc<dyn Link>) -> Self {
         let task = Task::of_link(&link);
-        Self { link: Wire::Simulated(link), task, answers: Answers::default() }
+        Self { link: Wire::Simulated(link), task, silent: Arc::default(), was_silent: Arc::default() }
     }
 
     pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
@@ -248,8 +249,8 @@ impl Connection {
     pub fn get_acl<'a>(&'a self, path: &str) -> Pending<'a, Vec<Entry>> {
         let reply: Pending<'a, _> = match &self.link {
             Wire::Network(client) => {
-                let read = client.get_acl(path);
-                Box::pin(async { read.await.map(|(acl, _)| Entry::all_of(acl)) })
+                let path = path.to_owned();
+                Box::pin(async move { client.get_acl(&path).await.map(|(acl, _)| Entry::all_of(acl)) })
             }
             Wire::Simulated(link) => sent(link, Request::GetAcl { path: path.to_owned() }, |reply| match reply {
                 Reply::Acl(entries) => Ok(entries),
@@ -268,19 +269,27 @@ impl Connection {
         self.limited(reply)
     }
 
-    /// A request was sent; without an answer in time it has an unknown fate.
-    fn limited<'a, T: Send + 'a>(&self, reply: Pending<'a, T>) -> Pending<'a, T> {
-        self.answers.awaited(reply, silence_limit(self.session_timeout()))
+    /// A request without an answer in time has an unknown fate. Replies come in order, so this connection is useless
+    /// then.
+    fn limited<'a, T: Send + 'a>(&'a self, reply: Pending<'a, T>) -> Pending<'a, T> {
+        let limit = silence_limit(self.session_timeout());
+        Box::pin(async move {
+            timeout(limit, reply).await.unwrap_or_else(|_| {
+                self.was_silent.store(true, Ordering::Relaxed);
+                self.silent.notify_one();
+                Err(Error::Timeout)
+            })
+        })
     }
 
     /// Notified when a request found no answer in time.
     pub fn silence(&self) -> Arc<Notify> {
-        self.answers.silence()
+        Arc::clone(&self.silent)
     }
 
     /// Whether a request found no answer in time.
     pub fn was_silent(&self) -> bool {
-        self.answers.were_missed()
+        self.was_silent.load(Ordering::Relaxed)
     }
 
     /// A transaction: all its operations are applied, or none.
@@ -367,8 +376,10 @@ impl<'a> Multi<'a> {
                 })
             }
         };
-        let reply = connection.limited(Box::pin(async { Ok::<_, Error>(reply.await) }));
-        Box::pin(async move { reply.await? })
+        Box::pin(async move {
+            let reply = async { Ok::<_, Error>(reply.await) };
+            connection.limited(Box::pin(reply)).await?
+        })
     }
 }
 
