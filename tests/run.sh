@@ -49,7 +49,7 @@ waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos "${computing[@]}" "${waiting[@]}"))
 # More of them at once than there are cores.
-threads=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
 RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
 tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"

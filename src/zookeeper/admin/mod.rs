@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error, Multi, MultiError, Stat};
 use futures_util::FutureExt as _;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::zookeeper::client::acl::{Acl, Entry};
 use crate::zookeeper::client::address::Address;
@@ -110,6 +110,9 @@ fn silence(servers: &str) -> &'static str {
     if has_names { "no answer in time, from a server or a name server" } else { "no answer in time" }
 }
 
+/// The pause before each server is tried once more.
+const SECOND_TRY_AFTER: Duration = Duration::from_millis(200);
+
 /// An open session.
 #[derive(Debug)]
 pub struct AdminClient {
@@ -119,7 +122,7 @@ pub struct AdminClient {
 }
 
 impl AdminClient {
-    /// Opens a session, trying each server once.
+    /// Opens a session, trying each server once, or twice if none takes us.
     ///
     /// # Errors
     ///
@@ -128,7 +131,17 @@ impl AdminClient {
         let Destination { servers, chroot, access, limit, session_timeout } = destination;
         let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
         let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
-        let opened = AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind();
+        let opening = async {
+            match access.open(servers, pace, None).await {
+                // A busy server may close a connection while it is made.
+                Err(Error::NoHosts) => {
+                    sleep(SECOND_TRY_AFTER).await;
+                    access.open(servers, pace, None).await
+                }
+                opened => opened,
+            }
+        };
+        let opened = AssertUnwindSafe(opening).catch_unwind();
         let client = match timeout(*limit, opened).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(_)) => return Err(AdminError::Unreachable("the server's answer made no sense".to_owned())),
