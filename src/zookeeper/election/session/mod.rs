@@ -59,7 +59,7 @@ enum ConnectionState {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     way: watch::Receiver<ConnectionState>,
-    /// Requests that wait for a connection leave in the order in which they came: a renewal may build upon the one before.
+    /// Requests that wait for a connection leave in the order in which they came: a `watch` wakes them in any.
     turn: Arc<Mutex<()>>,
 }
 
