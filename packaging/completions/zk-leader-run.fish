@@ -47,7 +47,7 @@ complete -c zk-leader-run -l restart-delay -d 'First pause; each failure doubles
 complete -c zk-leader-run -l restart-max-delay -d 'The longest pause before a restart' -r
 complete -c zk-leader-run -l max-restarts -d 'Restarts within --restart-window, or unlimited' -r
 complete -c zk-leader-run -l restart-window -d 'For how long a failure counts' -r
-complete -c zk-leader-run -l stand-back -d 'Time out of the queue after we resigned' -r
+complete -c zk-leader-run -l stand-back -d 'How long to stay out of the queue after we resigned' -r
 complete -c zk-leader-run -l no-restart-status -d 'Exit statuses that end it for good, like 2,78' -r
 complete -c zk-leader-run -l min-start-interval -d 'Least time between two starts; 0: none' -r
 complete -c zk-leader-run -l timeout -d 'Longest run; then stop, status 124 [default: for ever]' -r
@@ -57,7 +57,7 @@ complete -c zk-leader-run -l health-cmd -d 'Shell command; exit status 0: this h
 complete -c zk-leader-run -l health-interval -d 'Pause between two health checks' -r
 complete -c zk-leader-run -l health-timeout -d 'Longest health check; then it fails' -r
 complete -c zk-leader-run -l health-failures -d 'Failures in a row that make a host unhealthy' -r
-complete -c zk-leader-run -l health-grace -d 'No failure counts so long after a start' -r
+complete -c zk-leader-run -l health-grace -d 'Time after a start in which no failure counts' -r
 complete -c zk-leader-run -l eligible-cmd -d 'Shell command; exit status 0: this host may contend' -r
 complete -c zk-leader-run -l eligible-timeout -d 'Longest eligibility command; then it refuses' -r
 complete -c zk-leader-run -l fence-cmd -d 'Shell command that fences a leader that did not release' -r
@@ -69,7 +69,7 @@ complete -c zk-leader-run -l after-stop-timeout -d 'Longest --after-stop; then i
 complete -c zk-leader-run -l hook -d 'Shell command to run at every change of our role' -r
 complete -c zk-leader-run -l hook-timeout -d 'Longest hook; then it is killed' -r
 complete -c zk-leader-run -l http -d 'Serve health, status and metrics at this address [default: nowhere]' -r
-complete -c zk-leader-run -l meta -d 'Tell who looks for the service, in status -o json [default: nothing]' -r
+complete -c zk-leader-run -l meta -d 'Shown to those who look for the service [default: nothing]' -r
 complete -c zk-leader-run -l ready-on -d 'When we are ready for systemd: contending or leading' -r -f -a "contending\t''
 leading\t''"
 complete -c zk-leader-run -l slot -d 'Run at most once for this key, whichever host runs it' -r

@@ -169,7 +169,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l path
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l force -d 'Also where no other host could lead: there the command stops'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l force -d 'Stop the command also where no other host could lead'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l wait -d 'Wait until the host leads no election that another host could lead'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
@@ -226,7 +226,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls -d
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l at-least -d 'How long the next step takes: 0 only if so much is left' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l at-least -d 'How long the next step takes: status 0 only if so much is left' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand lease" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r

@@ -9,7 +9,7 @@ use super::options::AccessOptions;
 
 pub const PROGRAM: &str = "zk-leaderctl";
 
-/// Shows, moves and holds the elections of zk-leader-run.
+/// Shows and controls the elections of zk-leader-run.
 ///
 /// It is safe on an election that is running: status, list, history, token-check, lease and doctor write no znode.
 ///
@@ -128,15 +128,16 @@ pub enum Verb {
     /// Let another host lead: the leader stops its command, releases, and goes to the end of the queue
     ///
     /// The command gets as long as it does on SIGTERM to zk-leader-run (--stop-timeout there), with the lease renewed
-    /// meanwhile. Refused if no host could take over, with the reason for each. Exit status: 0 done (without --wait: the
-    /// leader has begun to stop), 1 refused or not done, with the reason, 2 not known.
+    /// meanwhile. It is refused if no host could take over, with the reason of each. Exit status: 0 done (without
+    /// --wait: the leader has begun to stop), 1 refused or not done, with the reason, 2 not known.
     Handover {
         #[command(flatten)]
         which: Which,
         /// Id or host of the next leader [default: the next in line]
         ///
-        /// A host name is enough where only one participant is on that host. The others make room for it first, and stand at the end of the queue afterwards. If it does not take over, the
-        /// old leader is next. It is always waited for.
+        /// A host name is enough if only one participant is on that host. The others make room first, and stand at the
+        /// end of the queue afterwards. If the next leader does not take over, the old one is next. With --to, handover
+        /// always waits.
         #[arg(long, value_name = "ID")]
         to: Option<OsString>,
         /// Wait until the next leader runs the command
@@ -176,9 +177,9 @@ pub enum Verb {
     },
     /// Let other hosts lead: the leaders of one host hand over, and its standbys are not elected, in all elections
     ///
-    /// For a reboot: drain, wait, reboot, undrain. An election that no other host could lead is left as it is, and told.
-    /// Meant are all elections below --root; with the reason, everyone who asks for their status learns of it. Exit
-    /// status: 0 done (with --wait: the host leads none of them any more), 1 it still leads some, 2 not known.
+    /// For a reboot: drain, wait, reboot, undrain. All elections below --root are drained; an election that no other
+    /// host could lead is left as it is, and named. Exit status: 0 done (with --wait: the host leads none of them any
+    /// more), 1 it still leads some, 2 not known.
     Drain {
         /// Name of the host, as hostname(1) prints it there
         #[arg(value_name = "HOST")]
@@ -191,7 +192,7 @@ pub enum Verb {
         /// For how long, by ZooKeeper's clock [default: until undrain]
         #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
         lasts: Option<OsString>,
-        /// Also where no other host could lead: there the command stops
+        /// Stop the command also where no other host could lead
         #[arg(long)]
         force: bool,
         /// Wait until the host leads no election that another host could lead
@@ -222,9 +223,9 @@ pub enum Verb {
     },
     /// Write a znode of yours, if a fencing token is still the newest at that very moment
     ///
-    /// Both happen in one transaction, so a leader that was deposed cannot write any more. Run by the command itself,
-    /// token and election need not be given: they are in its environment. Exit status: 0 written, 1 not written because
-    /// the token is not the newest, 2 not known.
+    /// Both happen in one transaction, so a leader that was deposed cannot write any more. The command itself need not
+    /// give token and election: they are in its environment. Exit status: 0 written, 1 not written because the token is
+    /// not the newest, 2 not known.
     Put {
         /// Write only under the newest token; there is no other way to write
         #[arg(long)]
@@ -248,13 +249,13 @@ pub enum Verb {
     /// Tell how long the command may still act, from its lease file; asks no server
     ///
     /// For the command itself: where it runs, ZK_LEADER_LEASE names the file. The answer holds for this moment and this
-    /// host. It is no in doubt, and there must be another one before each step. Connection options are not used. Exit
-    /// status: 0 it may act, for as long as printed, 1 it may not, or the file cannot be read.
+    /// host; in doubt it is no. Ask again before each step. Connection options are not used. Exit status: 0 it may act,
+    /// for as long as printed, 1 it may not, or the file cannot be read.
     Lease {
         /// The lease file [default: ZK_LEADER_LEASE, of the term ZK_LEADER_TOKEN]
         #[arg(value_name = "FILE")]
         file: Option<OsString>,
-        /// How long the next step takes: 0 only if so much is left
+        /// How long the next step takes: status 0 only if so much is left
         #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
         at_least: Option<OsString>,
     },
@@ -284,8 +285,8 @@ pub struct Root {
 }
 
 const AFTER_HELP: &str = "\
-Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; to status and
-token-check that is an answer that is not known (2).
+Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; status and
+token-check end with 2 (not known) then.
 
 `zk-leaderctl COMMAND --help` tells more about one command. `zk-leaderctl man` prints the manual
 page, `zk-leaderctl completions SHELL` what bash, fish or zsh needs to complete the options.";

@@ -30,16 +30,16 @@ Examples:
 const ENVIRONMENT: &str = "\
 Environment:
   Each option has a variable ZK_LEADER_RUN_<OPTION>: ZK_LEADER_RUN_STOP_TIMEOUT=1m is
-  --stop-timeout 1m. An option overrides its variable; an empty variable counts as not set. Options
-  without a value take true or false there. NO_COLOR turns colours off.
+  --stop-timeout 1m. An empty variable counts as not set. Options without a value take true or false
+  there. NO_COLOR turns colours off.
 
-  Both override the configuration file (--config), and the file overrides the defaults;
-  --print-config shows each value and where it came from.
+  An option overrides its variable, the variable overrides the configuration file (--config), and
+  the file overrides the default; --print-config shows each value and where it came from.
 
   The command finds in its own environment: ZK_LEADER_TOKEN (the fencing token, which grows from
   leader to leader), ZK_LEADER_TERM, ZK_LEADER_ID, ZK_LEADER_PATH, ZK_LEADER_CANDIDATE,
-  ZK_LEADER_SESSION, ZK_LEADER_TAKEOVER (clean, unclean or first) and ZK_LEADER_LEASE (a file that tells
-  how long it may still act; see zk-leaderctl lease).";
+  ZK_LEADER_SESSION, ZK_LEADER_SLOT (with --leaders), ZK_LEADER_TAKEOVER (clean, unclean or first)
+  and ZK_LEADER_LEASE (a file that tells how long it may still act; see zk-leaderctl lease).";
 
 const SIGNALS: &str = "\
 Signals:

@@ -11,10 +11,10 @@ use clap::{Args, ValueHint};
 pub struct AccessOptions {
     /// File of identities, like digest:USER:PASSWORD [default: none]
     ///
-    /// A line for each identity: digest:USER:PASSWORD or sasl:USER:PASSWORD.
-    /// digest: as zkCli.sh's addauth; ACLs of the scheme digest are for these. sasl: a login by SASL DIGEST-MD5; the ACLs'
-    /// scheme is sasl. The file is refused if everybody may read it. Without it, the variable ZK_LEADER_RUN_AUTH may hold
-    /// such lines, or a systemd credential called zk-leader-run.auth (LoadCredential=). Read once, at the start.
+    /// A line for each identity: digest:USER:PASSWORD or sasl:USER:PASSWORD. digest: as by addauth in zkCli.sh, for
+    /// ACLs of the scheme digest. sasl: a login by SASL DIGEST-MD5, for ACLs of the scheme sasl. The file is refused if
+    /// everybody may read it. Without it, the variable ZK_LEADER_RUN_AUTH may hold such lines, or a systemd credential
+    /// called zk-leader-run.auth (LoadCredential=). Read once, at the start.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub auth_file: Option<OsString>,
 

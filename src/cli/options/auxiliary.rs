@@ -14,12 +14,12 @@ const STEPS: &str = "Steps around the command";
 pub struct HookOptions {
     /// Shell command to run at every change of our role
     ///
-    /// It finds what happened in ZK_LEADER_EVENT: standby, elected, fenced, started, paused, resumed, stopping, lost or
-    /// released; why, in ZK_LEADER_WHY; and the term in the variables that the command gets. It is run by /bin/sh -c,
-    /// one event after the other. The command, the deadlines and the release never wait for a hook. What it prints goes to
-    /// standard error; what it leaves running in the background is ended with it. At most 32 events wait for their hook: if
-    /// there are more, the oldest are dropped, and ZK_LEADER_MISSED tells the next hook how many. After the release,
-    /// zk-leader-run waits for the last hooks before it exits, but no longer than one --hook-timeout.
+    /// ZK_LEADER_EVENT tells it what happened: standby, elected, fenced, started, paused, resumed, stopping, lost or
+    /// released. ZK_LEADER_WHY tells why; the variables of the command tell the term. It is run by /bin/sh -c, one
+    /// event after the other. The command, the deadlines and the release never wait for a hook. What it prints goes to
+    /// standard error; what it leaves running in the background is ended with it. At most 32 events wait for their
+    /// hook: if there are more, the oldest are dropped, and ZK_LEADER_MISSED tells the next hook how many. After the
+    /// release, zk-leader-run waits for the last hooks before it exits, but no longer than one --hook-timeout.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook: Option<OsString>,
 
@@ -36,10 +36,10 @@ pub struct HealthOptions {
     /// Shell command; exit status 0: this host may lead
     ///
     /// It is run by /bin/sh -c, at once and then every --health-interval. Until it has succeeded, and after
-    /// --health-failures failures in a row, this host does not stand in line; a leader stops its command, hands over and
-    /// comes back when the health command succeeds again. It finds leader or standby in ZK_LEADER_ROLE (leader: the
-    /// command runs here), and as leader the variables that the command gets. What it prints goes to standard error; what
-    /// it leaves running in the background is ended with it.
+    /// --health-failures failures in a row, this host does not stand in line; a leader stops its command, hands over
+    /// and comes back when the health command succeeds again. ZK_LEADER_ROLE tells it leader (the command runs here) or
+    /// standby; on a leader it also gets the variables of the command. What it prints goes to standard error; what it
+    /// leaves running in the background is ended with it.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_cmd: Option<OsString>,
 
@@ -59,7 +59,7 @@ pub struct HealthOptions {
     #[arg(long, value_name = "COUNT", default_value = "3", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_failures: Option<OsString>,
 
-    /// No failure counts so long after a start
+    /// Time after a start in which no failure counts
     #[arg(long, value_name = "DURATION", default_value = "0", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_grace: Option<OsString>,
 
@@ -103,11 +103,11 @@ pub struct StepOptions {
     /// Shell command to run before the command is first started
     ///
     /// It is run by /bin/sh -c each time that this host becomes the leader: after the wait for the previous leader's
-    /// lease, after --fence-cmd and the run marker, before the command; not before a restart. It finds the variables that
-    /// the command gets, and why in ZK_LEADER_WHY. If it fails or takes too long, the command is not started: this host
-    /// hands over, stands back for --stand-back and tries again. What it leaves running in the background is ended with
-    /// it, and what it prints goes to standard error. It must be able to take over what a leader left behind that could
-    /// not run its --after-stop.
+    /// lease, after --fence-cmd and the run marker, before the command; not before a restart. It gets the variables of
+    /// the command, and the reason in ZK_LEADER_WHY. If it fails or takes too long, the command is not started: this
+    /// host hands over, stands back for --stand-back and tries again. What it leaves running in the background is ended
+    /// with it, and what it prints goes to standard error. The last leader may have ended without its --after-stop:
+    /// --before-start must be able to take over what it left.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = STEPS)]
     pub before_start: Option<OsString>,
 

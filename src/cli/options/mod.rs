@@ -85,9 +85,9 @@ pub struct Options {
 
     /// Election shared with other libraries [default: none]
     ///
-    /// A path within the chroot: candidates are created there, named and ordered as --recipe says, and everything else stays
-    /// under --path. Best effort: the others do not wait until our command is dead, so it is stopped half of a session
-    /// timeout before the session could end. Not with --leaders, --priority or --recipe single.
+    /// A path within the chroot: candidates are created there, named and ordered as --recipe says, and everything else
+    /// stays under --path. Best effort: the others do not wait until our command is dead. So it is stopped after at
+    /// most half of a session timeout without contact. Not with --leaders, --priority or --recipe single.
     #[arg(long, value_name = "PATH", help_heading = ELECTION)]
     pub election_path: Option<OsString>,
 
@@ -96,8 +96,8 @@ pub struct Options {
 
     /// How long to wait; 0: only if free now [default: for ever]
     ///
-    /// Not elected in time: exit status 75, or --conflict-exit-code. Without --connect-timeout, it also bounds how long
-    /// the ensemble is tried: for this long, but at least for one session timeout.
+    /// Not elected in time: exit status 75, or --conflict-exit-code. Without --connect-timeout, the ensemble is tried
+    /// for this long, too, and at least for one session timeout.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
     pub wait: Option<OsString>,
 
@@ -119,8 +119,8 @@ pub struct Options {
 
     /// ZooKeeper session timeout to ask for
     ///
-    /// After a crash of the leader's host, another host takes over after about this long. The ensemble may grant another
-    /// one, usually between 2 and 20 of its ticks; everything below is computed from what it grants.
+    /// After a crash of the leader's host, another host takes over after about this long. The ensemble may grant
+    /// another one, usually between 2 and 20 of its ticks; all other times are computed from what it grants.
     #[arg(long, value_name = "DURATION", default_value = "15s", allow_hyphen_values = true, help_heading = LEASE)]
     pub session_timeout: Option<OsString>,
 

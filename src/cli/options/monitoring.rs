@@ -17,11 +17,11 @@ pub struct MonitoringOptions {
     #[arg(long, value_name = "ADDR")]
     pub http: Option<OsString>,
 
-    /// Tell who looks for the service, in status -o json [default: nothing]
+    /// Shown to those who look for the service [default: nothing]
     ///
-    /// Such as address=10.0.0.7:8080, where the service can be reached; again for each. zk-leaderctl status -o json and /status show
-    /// them, for each participant; nothing is done with them. A value has no blanks; in the variable and in the file, there are
-    /// blanks between several.
+    /// For example address=10.0.0.7:8080, where the service can be reached. Repeat the option for more; in the variable
+    /// and in the file, separate them by blanks. A value has no blanks. zk-leaderctl status -o json and /status show
+    /// them for each participant.
     #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
     pub meta: Option<Vec<OsString>>,
 

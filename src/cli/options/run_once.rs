@@ -21,10 +21,10 @@ pub struct RunOptions {
 
     /// Run at most once in this length of time, whichever host runs it
     ///
-    /// For jobs without a key: a call is a duplicate (see --slot) if a run started less than half of PERIOD before the call
-    /// joined the election, or later. Both times are by ZooKeeper's clock, so no host's clock matters. Set PERIOD to the
-    /// time between two scheduled runs; the calls of all hosts for one run must come within half of it. At most once,
-    /// unless --retry-failed.
+    /// For jobs without a key: a call is a duplicate (see --slot) if a run started after the call joined the election,
+    /// or less than half of PERIOD before that. Both times are by ZooKeeper's clock, so no host's clock matters. Set PERIOD
+    /// to the time between two scheduled runs; the calls of all hosts for one run must come within half of it. At most
+    /// once, unless --retry-failed.
     #[arg(long, value_name = "PERIOD", allow_hyphen_values = true, help_heading = RUNS)]
     pub once_per: Option<OsString>,
 
@@ -40,8 +40,8 @@ pub struct RunOptions {
 
     /// With --slot: how many markers to keep
     ///
-    /// When a slot starts, the oldest markers beyond these are deleted. A slot whose marker is gone would run again: keep
-    /// more than there can be calls that still wait, or come late.
+    /// When a slot starts, the oldest markers beyond these are deleted. A slot whose marker is gone would run again:
+    /// keep more markers than calls can still wait or come late.
     #[arg(long, value_name = "COUNT", default_value = "100", allow_hyphen_values = true, help_heading = RUNS)]
     pub keep_slots: Option<OsString>,
 }

@@ -27,7 +27,7 @@ pub struct ServiceOptions {
 
     /// The longest pause before a restart
     ///
-    /// A run that lasted at least this long is forgiven: the pause after it is --restart-delay again.
+    /// After a run that lasted at least this long, the pause is --restart-delay again.
     #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true, help_heading = SERVICE)]
     pub restart_max_delay: Option<OsString>,
 
@@ -45,7 +45,7 @@ pub struct ServiceOptions {
     #[arg(long, value_name = "DURATION", default_value = "10m", allow_hyphen_values = true, help_heading = SERVICE)]
     pub restart_window: Option<OsString>,
 
-    /// Time out of the queue after we resigned
+    /// How long to stay out of the queue after we resigned
     #[arg(long, value_name = "DURATION", default_value = "1m", allow_hyphen_values = true, help_heading = SERVICE)]
     pub stand_back: Option<OsString>,
 
@@ -67,8 +67,8 @@ pub struct ServiceOptions {
 
     /// Longest run; then stop, status 124 [default: for ever]
     ///
-    /// It is sent the stop signal, and killed after --stop-timeout; the lease is renewed meanwhile. Each run has all of it.
-    /// With --on-exit restart, it counts as a failure.
+    /// It is sent the stop signal, and killed after --stop-timeout; the lease is renewed meanwhile. With --on-exit
+    /// restart, each run has this time, and a longer one counts as a failure.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = TIME)]
     pub timeout: Option<OsString>,
 
