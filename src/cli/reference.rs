@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command};
 
-use super::environment::environment_variable;
 use crate::exit::status_meanings;
 
 const EXAMPLES: &str = "\
@@ -55,11 +54,11 @@ const OPTIONS: &str = "\
 
 Generated from `src/cli/options/`; `UPDATE=1 cargo test --test cli` rewrites it.
 
-Every option has an environment variable. Except `--dry-run`, `--print-config` and `--config`, it also has a key of the same
-name in the configuration file. An option overrides its variable, the variable overrides the file, and the file overrides the
-default; an empty variable counts as not set. A variable `ZK_LEADER_RUN_…` that differs from a known one by one or two letters
-is refused; any other unknown one is reported and ignored. `--print-config` shows each value and where it came from. Options
-end at the first argument that is not an option, or at `--`; the rest is the command.
+Every option has an environment variable: `ZK_LEADER_RUN_STOP_TIMEOUT` is that of `--stop-timeout`. Except `--dry-run`,
+`--print-config` and `--config`, it also has a key of the same name in the configuration file. An option overrides its
+variable, the variable the file, and the file the default; an empty variable counts as not set. A variable `ZK_LEADER_RUN_…`
+that differs from a known one by one or two letters is refused; any other unknown one is reported and ignored. Options end at
+the first argument that is not an option, or at `--`; the rest is the command.
 ";
 
 const EXIT_CODES: &str = "\
@@ -106,7 +105,7 @@ pub fn options(command: &Command) -> String {
     for argument in command.get_arguments().filter(|argument| has_variable(argument)) {
         let section = argument.get_help_heading().unwrap_or_default();
         if section != heading {
-            write!(page, "\n## {section}\n\n| Option | Environment | Default | Meaning |\n|---|---|---|---|\n").ok();
+            write!(page, "\n## {section}\n\n| Option | Default | Meaning |\n|---|---|---|\n").ok();
             heading = section;
         }
         page.push_str(&row(argument));
@@ -141,7 +140,7 @@ fn row(argument: &Arg) -> String {
     let (meaning, said) = meaning_and_default(argument);
     let default =
         argument.get_default_values().first().map_or(said, |default| format!("`{}`", default.to_string_lossy()));
-    format!("| {short}`--{long}{value}` | `{}` | {default} | {meaning} |\n", environment_variable(long))
+    format!("| {short}`--{long}{value}` | {default} | {meaning} |\n")
 }
 
 /// The summary with the text after it, and the default if the summary ends with `[default: words]`.
