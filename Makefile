@@ -8,8 +8,9 @@ FAULTS ?= 170
 UPGRADES ?= 0
 ELECTIONS ?= 30
 T ?= 10s
+FUZZ_SECONDS ?= 120
 
-.PHONY: build check fix test-fast test bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs install deb rpm release
+.PHONY: build check fix test-fast test bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -35,6 +36,8 @@ chaos:            ## real servers and hosts in network namespaces, broken at ran
 	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) CHAOS_UPGRADES=$(UPGRADES) cargo test --test chaos -- --nocapture no_two_commands
 chaos-controls:   ## sabotaged builds must be caught by the same chaos
 	bash tests/chaos/controls.sh
+fuzz:             ## every parser, with coverage: FUZZ_SECONDS=120 each; rustup toolchain install nightly
+	sh tests/fuzz/run.sh $(FUZZ_SECONDS)
 world:            ## judges that nobody here wrote: other suites, real programs, a checker of histories, other servers; ROUNDS=20
 	bash tests/world/run.sh
 mutants:          ## each planted mistake must turn a test red

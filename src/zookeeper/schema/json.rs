@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 pub(crate) const VERSION: u32 = 1;
 
 /// In bytes; about three times the longest that is written, a run marker with long ids. A server takes a megabyte, and a
-/// list of short entries fills a hundred times as much memory.
+/// list of short entries fills fifty times as much memory.
 const LONGEST: usize = 256 * 1024;
 
 /// Of a complaint, which repeats what a stranger may have written.
@@ -62,7 +62,7 @@ mod tests {
     use crate::zookeeper::schema::history::History;
     use crate::zookeeper::schema::lease::Lease;
 
-    /// What a server takes by default (`jute.maxbuffer`) becomes a hundred times as much memory, where each entry of a list
+    /// What a server takes by default (`jute.maxbuffer`) becomes fifty times as much memory, where each entry of a list
     /// is short.
     #[test]
     fn what_is_longer_than_anything_that_we_write_is_not_read() {
