@@ -10,8 +10,8 @@ use super::slot_state::{self, SlotState};
 use super::status::drain_json;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{OutputFormat, Selector};
-use crate::zookeeper::admin::view::{self, Below, DrainView, ElectionView, SlotView};
-use crate::zookeeper::admin::{AdminError, Facts};
+use crate::zookeeper::admin::Facts;
+use crate::zookeeper::admin::view::{self, All, Below, DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
 pub(super) use watch::Watch;
 
@@ -33,20 +33,12 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
 
 async fn look(context: &CommandContext<'_>) -> Result<Fleet, CommandError> {
     let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
-    let mut elections = Vec::new();
     let Some(Below { names, mut closed }) = view::elections(&context.client, root.as_str()).await? else {
         let chroot = context.in_chroot();
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
     };
-    for name in names {
-        match view::election(&context.client, &format!("{root}/{name}")).await {
-            Ok(Some(election)) => elections.push((name, election)),
-            // It was deleted between two reads.
-            Ok(None) => {}
-            Err(AdminError::Forbidden(_)) => closed.push(name),
-            Err(failure) => return Err(failure.into()),
-        }
-    }
+    let All { mut elections, closed: too } = view::all(&context.client, root.as_str(), names).await?;
+    closed.extend(too);
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
     let mut drains = view::drains(&context.client, root.as_str(), &mut Vec::new()).await?;
     drains.retain(|drain| drain.is_in_force);

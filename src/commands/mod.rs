@@ -177,12 +177,13 @@ pub fn run(asked: &Asked) -> ExitCode {
         Err(error) => {
             if asked.format.is_object() {
                 let text = match asked.format {
-                    OutputFormat::Json => format!("{}\n", error.object()),
+                    OutputFormat::Json => words::printable_json(&format!("{}\n", error.object())),
                     format => output_for(format).object(&error.object()),
                 };
                 EarlyExit { text, stream: Stream::Stdout, status: error.status }.print();
             }
-            EarlyExit { text: format!("{PROGRAM}: {}\n", error.sentence), stream: Stream::Stderr, status: error.status }
+            let text = format!("{PROGRAM}: {}\n", words::printable(&error.sentence));
+            EarlyExit { text, stream: Stream::Stderr, status: error.status }
         }
     };
     stop.print()

@@ -4,6 +4,7 @@
 
 mod yaml;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -11,7 +12,10 @@ use serde_json::Value;
 
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
-use crate::observe::words::printable;
+use crate::observe::words::{cut, printable, printable_json};
+
+/// A longer cell is cut in a table, which pads all others to its width: anyone who may write a znode may fill it.
+const WIDEST: usize = 500;
 
 /// The tone of a cell, shown as a colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,6 +49,10 @@ impl Cell {
     pub fn new(text: impl AsRef<str>, tone: Tone) -> Self {
         Self { text: printable(text.as_ref()), tone }
     }
+
+    fn in_table(&self) -> Cow<'_, str> {
+        cut(&self.text, WIDEST)
+    }
 }
 
 impl<T: AsRef<str>> From<T> for Cell {
@@ -56,12 +64,15 @@ impl<T: AsRef<str>> From<T> for Cell {
 impl Output {
     /// JSON or YAML.
     pub fn object(&self, value: &Value) -> String {
-        if self.format == OutputFormat::Yaml { yaml::of(value) } else { format!("{value:#}\n") }
+        if self.format == OutputFormat::Yaml { yaml::of(value) } else { printable_json(&format!("{value:#}\n")) }
     }
 
     /// One of many objects: JSON on one line, or a document of YAML.
     pub fn one_object(&self, value: &Value) -> String {
-        if self.format == OutputFormat::Yaml { format!("---\n{}", yaml::of(value)) } else { format!("{value}\n") }
+        match self.format {
+            OutputFormat::Yaml => format!("---\n{}", yaml::of(value)),
+            _ => printable_json(&format!("{value}\n")),
+        }
     }
 
     /// Rows under headings; in plain, tabs and no headings.
@@ -84,13 +95,13 @@ impl Output {
         widths.resize(rows().map(Vec::len).max().unwrap_or(0).max(widths.len()), 0);
         for row in rows() {
             for (cell, width) in row.iter().zip(widths.iter_mut()) {
-                *width = cell.text.chars().count().max(*width);
+                *width = cell.in_table().chars().count().max(*width);
             }
         }
         for row in rows() {
             let mut line = String::new();
             for (cell, width) in row.iter().zip(widths.iter()) {
-                let padding = width.saturating_sub(cell.text.chars().count()) + 2;
+                let padding = width.saturating_sub(cell.in_table().chars().count()) + 2;
                 write!(line, "{}{:padding$}", self.painted(cell), "").ok();
             }
             writeln!(text, "{}", line.trim_end()).ok();
@@ -129,7 +140,8 @@ impl Output {
             Tone::Faint => Some("2"),
             Tone::Strong => Some("1"),
         };
-        code.map_or_else(|| cell.text.clone(), |code| format!("\x1b[{code}m{}\x1b[0m", cell.text))
+        let text = cell.in_table();
+        code.map_or_else(|| text.to_string(), |code| format!("\x1b[{code}m{text}\x1b[0m"))
     }
 }
 
@@ -157,6 +169,26 @@ mod tests {
         assert_eq!(OUTPUT.table(&["#", "ID"], &rows), "#   ID\n1   größe\\u{1b}[2J\n22  b\n");
         let plain = Output { format: OutputFormat::Plain, ..OUTPUT };
         assert_eq!(plain.table(&["#", "ID"], &rows), "1\tgröße\\u{1b}[2J\n22\tb\n");
+    }
+
+    #[test]
+    fn a_long_text_of_a_stranger_is_cut_in_a_table_and_nowhere_else() {
+        let rows = [vec![Cell::from("x".repeat(100_000)), Cell::from("b")], vec![Cell::from("é"), Cell::from("c")]];
+        let table = OUTPUT.table(&["ID", "#"], &rows);
+        assert!(table.lines().all(|line| line.chars().count() < 600), "{} bytes", table.len());
+        assert!(table.contains("xxx...  b\n") && OUTPUT.facts(&[("a", rows[0][0].clone())]).len() < 600);
+        let plain = Output { format: OutputFormat::Plain, ..OUTPUT };
+        assert_eq!(plain.table(&["ID", "#"], &rows[..1]).len(), 100_003);
+    }
+
+    #[test]
+    fn an_object_shows_no_control_characters_either() {
+        let value = serde_json::json!({ "id": "a\x1b\u{9b}2J\u{7f}é" });
+        let output = Output { format: OutputFormat::Json, ..OUTPUT };
+        for text in [output.object(&value), output.one_object(&value)] {
+            assert!(!text.trim_end().replace('\n', "").contains(char::is_control), "{text:?}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::output::{Output, moment};
 use super::{Answer, CommandContext, CommandError, output_for};
 use crate::config::ctl::Asked;
+use crate::observe::words::printable;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -83,7 +84,7 @@ fn show<V: View>(asked: &Asked, view: &mut V, seen: Result<V::Seen, CommandError
         Ok(seen) => view.news(shown.seen.as_ref(), seen, &output),
         Err(error) if shown.complaint.as_ref() == Some(error) => String::new(),
         Err(error) if asked.format.is_object() => output.one_object(&error.object()),
-        Err(error) => format!("{}\n", error.sentence),
+        Err(error) => format!("{}\n", printable(&error.sentence)),
     };
     shown.drawn = true;
     // An outage shows the last answer on a screen, and says so. Elsewhere all is said again after it.
@@ -103,10 +104,10 @@ fn drawn<V: View>(view: &V, seen: &Result<V::Seen, CommandError>, shown: &Shown<
     let head = format!("zk-leaderctl {}, every second, Ctrl-C ends it        {now}\n\n", V::VERB);
     let body = match (seen, &shown.seen) {
         (Ok(seen), _) => view.screen(seen, output),
-        (Err(error), None) => format!("{}\n", error.sentence),
+        (Err(error), None) => format!("{}\n", printable(&error.sentence)),
         (Err(error), Some(last)) => {
             let last = view.screen(last, &Output { coloured: false, ..*output });
-            format!("{}\n\nwhat was seen last:\n\n{last}", error.sentence)
+            format!("{}\n\nwhat was seen last:\n\n{last}", printable(&error.sentence))
         }
     };
     let text = head + &body;

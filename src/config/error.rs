@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use crate::exit::Status;
-use crate::observe::words::printable;
+use crate::observe::words::{cut, printable};
 
 /// Why the program does not start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -50,11 +50,7 @@ impl From<&str> for ValueError {
 /// The input on one line, at a readable length.
 pub fn quoted(text: &str) -> String {
     const LONGEST: usize = 200;
-    let shown = printable(text);
-    match shown.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("'{}...'", shown.get(..end).unwrap_or_default()),
-        None => format!("'{shown}'"),
-    }
+    format!("'{}'", cut(&printable(text), LONGEST))
 }
 
 /// The known word that was probably meant.

@@ -2,6 +2,7 @@
 //!
 //! Never: a decision that rests on a word.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -225,17 +226,44 @@ fn with_fraction(thousandths: u128, unit: &str) -> String {
     format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Control characters are shown, never obeyed.
+/// Control characters are shown, never obeyed; also those that change the direction of the text after them, or end a line
+/// in some readers (Unicode's `Bidi_Control`, U+2028 and U+2029).
 pub fn printable(text: &str) -> String {
+    let is_obeyed = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if is_obeyed(character) {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);
         }
     }
     shown
+}
+
+/// A JSON text without the control characters that JSON permits and a terminal may obey: DEL, and those from U+0080 to
+/// U+009F. They can stand in its strings only.
+pub fn printable_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if matches!(character, '\u{7f}'..='\u{9f}') {
+            write!(shown, "\\u{:04x}", u32::from(character)).ok();
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// At most so many characters, with `...` at the end of a longer text.
+pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
+    }
 }
 
 /// Timings that do not fit, with the whole sum.
@@ -292,6 +320,14 @@ mod tests {
         for (micros, text) in cases {
             assert_eq!(length(Duration::from_micros(micros)), text);
         }
+    }
+
+    #[test]
+    fn what_moves_text_about_is_shown_and_letters_stay() {
+        assert_eq!(printable("größe 日本 💥"), "größe 日本 💥");
+        assert_eq!(printable("a\u{1b}[2J\n\u{9b}"), "a\\u{1b}[2J\\n\\u{9b}");
+        // Overrides of the direction can make one name look like another, and the separators end a line in some readers.
+        assert_eq!(printable("\u{202e}nimda\u{2066}\u{200f}\u{2028}"), "\\u{202e}nimda\\u{2066}\\u{200f}\\u{2028}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Mistakes and failures: one line, the right status, and never a hang.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::thread;
 
 use super::operator::{ctl, ctl_at};
 use super::{election, link};
@@ -44,6 +45,24 @@ fn a_server_that_never_answers_holds_nobody_up() {
         true
     });
     assert!(ended && said.is_some_and(|said| said.code == 2 && said.error.contains("300ms")));
+}
+
+/// As a busy server may do.
+#[test]
+fn a_server_that_closes_the_first_connection_is_asked_again() {
+    let election = election();
+    election.prepare();
+    let (listener, server) = (TcpListener::bind("127.0.0.1:0").unwrap(), election.servers().to_owned());
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        drop(listener.accept());
+        let (client, server) = (listener.accept().unwrap().0, TcpStream::connect(server).unwrap());
+        for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)] {
+            thread::spawn(move || std::io::copy(&mut from, &mut to));
+        }
+    });
+    let said = ctl_at(&address, &["status", &election.name], &[]);
+    assert!(said.code == 1 && said.output.contains("nobody"), "{said:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod support;
 
 mod access;
 mod asking;
+mod at_a_time;
 mod doctor;
 mod failures;
 mod fencing;

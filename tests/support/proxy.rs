@@ -66,8 +66,8 @@ struct Line {
     lossy: Mutex<Option<Loss>>,
     lost: AtomicUsize,
     connections: AtomicUsize,
-    /// Replies stall from the next request of one of these types on.
-    holding: Mutex<Option<Vec<i32>>>,
+    /// Replies stall from the next request of one of these types that names this path on.
+    holding: Mutex<Option<(Vec<i32>, String)>>,
     network: watch::Sender<Network>,
     /// How many connections were made, and perhaps reset.
     accepted: AtomicUsize,
@@ -189,7 +189,12 @@ impl Proxy {
     /// Forwards the next request of one of these types, and is a black hole for replies from just before its reply on, until
     /// [`Proxy::heal`].
     pub fn hold_replies_from(&self, requests: &[i32]) {
-        *self.line.holding.lock().unwrap() = Some(requests.to_vec());
+        self.hold_replies_about("", requests);
+    }
+
+    /// The same for the next request that names this path.
+    pub fn hold_replies_about(&self, path: &str, requests: &[i32]) {
+        *self.line.holding.lock().unwrap() = Some((requests.to_vec(), path.to_owned()));
     }
 
     /// How often a client has connected so far, refused connections included.
@@ -313,8 +318,8 @@ async fn carry_requests(
         let Some((xid, kind)) = pending.as_deref().filter(|_| !line.is_blind).and_then(header) else { continue };
         let request = Request::new(kind, pending.as_deref().unwrap_or_default());
         line.fates.decide(network.number, xid, &request);
+        line.hold_replies_if_due(&request);
         line.forwarded.lock().unwrap().push(request);
-        line.hold_replies_if_due(kind);
         if line.loses_reply_to(kind) {
             swallow.send(Some(xid)).ok();
             network.requests().await;
@@ -368,8 +373,11 @@ impl Line {
     }
 
     /// Carries out the order to hold replies back, if this request is meant.
-    fn hold_replies_if_due(&self, kind: i32) {
-        if self.holding.lock().unwrap().take_if(|kinds| kinds.contains(&kind)).is_some() {
+    fn hold_replies_if_due(&self, request: &Request) {
+        let is_due = |(kinds, path): &mut (Vec<i32>, String)| {
+            kinds.contains(&request.kind) && request.text.contains(path.as_str())
+        };
+        if self.holding.lock().unwrap().take_if(is_due).is_some() {
             self.network.send_modify(|network| network.replies_flow = false);
         }
     }

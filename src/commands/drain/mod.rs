@@ -13,8 +13,8 @@ use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::observe::words;
 use crate::random;
+use crate::zookeeper::admin::Written;
 use crate::zookeeper::admin::view::{self, ElectionView};
-use crate::zookeeper::admin::{AdminError, Written};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
@@ -131,13 +131,8 @@ async fn look(order: &Drained<'_>) -> Result<Fleet, CommandError> {
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
     };
     let mut fleet = Fleet { elections: all.names.len(), ..Fleet::default() };
-    for name in all.names {
-        let seen = match view::election(&context.client, &format!("{root}/{name}")).await {
-            Ok(Some(seen)) => seen,
-            // Deleted meanwhile, or closed to us.
-            Ok(None) | Err(AdminError::Forbidden(_)) => continue,
-            Err(failure) => return Err(failure.into()),
-        };
+    // Those that are closed to us are left out.
+    for (name, seen) in view::all(&context.client, root, all.names).await?.elections {
         let members = || seen.members.values().map(|(member, _)| member);
         fleet.hosts.extend(members().map(|member| member.host.clone()));
         let same_id = members().find(|member| member.id == *host).map(|member| member.host.clone());

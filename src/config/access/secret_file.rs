@@ -28,7 +28,10 @@ pub struct Contents {
 pub fn read(setting: &Setting) -> Result<Contents, ConfigError> {
     let (file, notice) = open_judged(setting)?;
     let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text).map_err(|error| broken(setting, &error))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| broken(setting, &error))?;
+    if text.len() as u64 > LONGEST {
+        return Err(unusable(setting, "is longer than 1 MiB; write the path of a file of secrets"));
+    }
     Ok(Contents { text, notice })
 }
 
@@ -85,5 +88,28 @@ impl Rights {
             return Ok(None);
         };
         Ok(Some(format!("{} holds a secret, and {strangers} may read it", setting.text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::config::source::setting::Origin;
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_and_not_cut() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let setting = Setting { origin: Origin::Argument("--auth-file"), text: file.path().display().to_string() };
+        file.write_all(&vec![b'x'; 1 << 20]).unwrap();
+        assert_eq!(read(&setting).map_or(0, |contents| contents.text.len()), 1 << 20);
+        file.write_all(b"y").unwrap();
+        let Err(error) = read(&setting) else { panic!("it was cut") };
+        assert!(
+            error.sentence.ends_with("is longer than 1 MiB; write the path of a file of secrets"),
+            "{}",
+            error.sentence
+        );
     }
 }

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::cli::reference;
 use crate::config::error::{ConfigError, nearest, quoted};
+use crate::observe::words::printable;
 
 /// Settings of one election: `[election.<name>]`.
 const ELECTIONS: &str = "election";
@@ -129,8 +130,10 @@ impl Source<'_> {
 
     fn election(&self, name: &KeyOf, section: &Spanned<DeValue>) -> Result<Section, ConfigError> {
         let DeValue::Table(section) = section.get_ref() else {
-            let remedy =
-                format!("is not a setting of all elections; write [election.NAME], and {} below it", name.get_ref());
+            let remedy = format!(
+                "is not a setting of all elections; write [election.NAME], and {} below it",
+                printable(name.get_ref())
+            );
             return Err(self.refused(name, remedy));
         };
         let settings = section.iter().map(|(key, value)| {
@@ -301,6 +304,10 @@ mod tests {
             (
                 "[election]\nconnect = \"h\"",
                 "2: 'connect' is not a setting of all elections; write [election.NAME], and connect below it",
+            ),
+            (
+                "[election]\n\"a\\u001b[2J\" = 1",
+                "2: 'a\\u{1b}[2J' is not a setting of all elections; write [election.NAME], and a\\u{1b}[2J below it",
             ),
             ("[election.a]\nname = \"b\"", "2: 'name' cannot be set for one election, which has a name already"),
             ("[election.a]\nconect = \"b\"", "2: 'conect' is not a key; did you mean connect?"),

@@ -306,6 +306,25 @@ mod tests {
         });
     }
 
+    /// Who mounts chooses the names in it.
+    fn lines() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+        let pieces = ["0::", "/", "..", "a", " ", "\\040", "\\", "\n", " - cgroup2 x", "9 8 0:3 /", " /sys"];
+        let piece = proptest::sample::select(pieces.map(|piece| piece.as_bytes().to_vec()).to_vec());
+        proptest::strategy::Strategy::prop_map(proptest::collection::vec(piece, 0..24), |pieces| pieces.concat())
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_cgroup_is_found_below_its_mount_point_or_not_at_all(mounts in lines(), membership in lines()) {
+            let mounts = [b"9 8 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n", mounts.as_slice()].concat();
+            let membership = [b"0::/", membership.as_slice()].concat();
+            if let Some(found) = locate(&mounts, &membership) {
+                let inside = found.strip_prefix("/sys/fs/cgroup").unwrap();
+                proptest::prop_assert!(inside.components().all(|part| matches!(part, std::path::Component::Normal(_))));
+            }
+        }
+    }
+
     #[test]
     fn names_in_mountinfo_are_unescaped() {
         assert_eq!(unescape(br"/a\040b\134c\9"), PathBuf::from(r"/a b\c\9"));

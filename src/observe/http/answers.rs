@@ -105,7 +105,7 @@ pub fn metrics(metrics: &Metrics, status: &Status, now: Now) -> Answer {
 
 pub fn status(identity: &Identity, status: &Status, drain: Option<&DrainNotice>, now: Now) -> Answer {
     let body = serde_json::to_string_pretty(&everything(identity, status, drain, now)).unwrap_or_default();
-    Answer { code: 200, kind: JSON, body: body + "\n" }
+    Answer { code: 200, kind: JSON, body: words::printable_json(&body) + "\n" }
 }
 
 fn everything(identity: &Identity, status: &Status, drain: Option<&DrainNotice>, now: Now) -> Value {

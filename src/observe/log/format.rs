@@ -2,6 +2,7 @@
 //!
 //! Never: a line break inside a line; an escape sequence that came from outside.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::journald;
-use crate::observe::words::{self, printable};
+use crate::observe::words::{self, printable, printable_json};
 
 /// `--log-format`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -107,8 +108,9 @@ impl Visit for Told {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
+        let value = bounded(value);
         if field.name() == "message" {
-            value.clone_into(&mut self.message);
+            self.message = value.into_owned();
         } else {
             self.put(field, value);
         }
@@ -116,6 +118,15 @@ impl Visit for Told {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+/// A part of a line: what a stranger wrote into a znode could fill a disk.
+fn bounded(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 2048;
+    match words::cut(text, LONGEST) {
+        Cow::Owned(cut) => format!("{cut} ({} bytes)", text.len()).into(),
+        Cow::Borrowed(whole) => whole.into(),
     }
 }
 
@@ -187,5 +198,5 @@ fn json((time, owner): (&str, &Owner), level: Level, told: Told) -> Result<Strin
     serde_json::Serializer::new(&mut line)
         .collect_map(head.into_iter().chain(owner).chain(told.fields))
         .map_err(|_| fmt::Error)?;
-    String::from_utf8(line).map_err(|_| fmt::Error)
+    Ok(printable_json(std::str::from_utf8(&line).map_err(|_| fmt::Error)?))
 }

@@ -249,6 +249,18 @@ mod tests {
     }
 
     #[test]
+    fn text_from_outside_can_neither_fill_the_disk_nor_command_a_terminal_through_json() {
+        let long = "x".repeat(1 << 20);
+        for format in [Format::Human, Format::Json, Format::Journald] {
+            let line =
+                written(format, false, LevelFilter::INFO, || tracing::warn!(id = long, by = "\u{9b}2J", "{long}"));
+            assert!(line.len() < 10_000, "{format:?}: {} bytes", line.len());
+            assert!(line.contains("1048576 bytes"), "it says that it was cut");
+            assert!(!line.replace('\n', "").contains(char::is_control), "{line:?}");
+        }
+    }
+
+    #[test]
     fn other_crates_are_heard_at_debug_only_from_a_warning_on_and_named() {
         let chatter = || {
             tracing::info!(target: "zookeeper_client::session", "ping");

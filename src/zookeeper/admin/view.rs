@@ -1,10 +1,12 @@
 //! A view of an election from outside: records, queue, members, orders. A znode that cannot be read is listed with the
 //! reason.
 //!
-//! The reads are sequential, so the view may mix two moments; the term is read before the record.
+//! The reads of one election are sequential, so the view may mix two moments; the term is read before the record.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures_util::stream::{self, StreamExt as _};
 use serde::Deserialize;
 
 use crate::clock;
@@ -96,6 +98,17 @@ pub struct Below {
     pub closed: Vec<String>,
 }
 
+/// The elections below a root, by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct All {
+    pub elections: Vec<(String, ElectionView)>,
+    /// Those that we have no right to read.
+    pub closed: Vec<String>,
+}
+
+/// So many elections are read at the same time over the one session: each takes about ten round trips.
+const AT_A_TIME: usize = 16;
+
 /// The elections below `root`; `None`: it does not exist.
 ///
 /// # Errors
@@ -104,8 +117,10 @@ pub struct Below {
 pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, AdminError> {
     let (mut below, mut refused) = (Below::default(), None);
     let Some(children) = client.children(root).await? else { return Ok(None) };
-    for name in children {
-        match client.children(&format!("{root}/{name}")).await {
+    let look_into = async |name: String| (client.children(&format!("{root}/{name}")).await, name);
+    let mut found = pin!(stream::iter(children).map(look_into).buffered(AT_A_TIME));
+    while let Some((found, name)) = found.next().await {
+        match found {
             Ok(Some(children)) if is_election(&children) => below.names.push(name),
             Ok(_) => {}
             Err(forbidden @ AdminError::Forbidden(_)) => {
@@ -119,6 +134,27 @@ pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>
     below.closed.sort();
     // Report a missing right only if no election could be read.
     refused.filter(|_| below.names.is_empty()).map_or(Ok(Some(below)), Err)
+}
+
+/// Reads these elections below `root`, in this order.
+///
+/// # Errors
+///
+/// There is no answer about one of them.
+pub async fn all(client: &AdminClient, root: &str, names: Vec<String>) -> Result<All, AdminError> {
+    let look_at = async |name: String| (election(client, &format!("{root}/{name}")).await, name);
+    let mut found = pin!(stream::iter(names).map(look_at).buffered(AT_A_TIME));
+    let mut all = All::default();
+    while let Some((found, name)) = found.next().await {
+        match found {
+            Ok(Some(election)) => all.elections.push((name, election)),
+            // It was deleted between two reads.
+            Ok(None) => {}
+            Err(AdminError::Forbidden(_)) => all.closed.push(name),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(all)
 }
 
 /// Reads the election under `base`; `None`: there is none.

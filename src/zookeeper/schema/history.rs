@@ -66,6 +66,9 @@ impl History {
             self.terms.push(term.clone());
         }
         self.terms.sort_by_key(|term| term.token);
+        // First, because what follows compares each with each: a stranger may have written many.
+        let surplus = self.terms.len().saturating_sub(KEPT);
+        self.terms.drain(..surplus);
         for index in 1..self.terms.len() {
             let Some((before, [after, ..])) = self.terms.split_at_mut_checked(index) else { continue };
             let before = before.iter_mut().rfind(|before| before.slot == after.slot);
@@ -75,8 +78,6 @@ impl History {
                 open.ended = Some(if killed { KILLED.to_owned() } else { after.takeover.clone() });
             }
         }
-        let surplus = self.terms.len().saturating_sub(KEPT);
-        self.terms.drain(..surplus);
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The machine need not know them: a record that lists any is held, and taking over a held record is unclean.
 //!
-//! A record's contents are not trusted: at most `MOST` entries and `LONGEST_TEXT` bytes for each text; nonsense is
-//! ignored.
+//! A record's contents are not trusted: at most `MOST` entries and `LONGEST_TEXT` bytes for each text; a host that is no
+//! host's name is empty; nonsense is ignored.
 
 use crate::core::event::Nonce;
 use crate::zookeeper::client::connection::Stat;
@@ -26,6 +26,9 @@ impl PendingFence {
             let end = (0..=LONGEST_TEXT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
             text.truncate(end);
         }
+        if !is_host(&self.host) {
+            self.host.clear();
+        }
         self
     }
 
@@ -34,6 +37,12 @@ impl PendingFence {
         let process = |nonce: &str| nonce.split('-').next().unwrap_or_default().to_owned();
         !nonce.is_empty() && process(&self.nonce) == process(nonce)
     }
+}
+
+/// Whether a fence command may be given this as the name of a host. It goes to programs like ssh, so it must not look like
+/// an option; quoting does not help against that.
+fn is_host(text: &str) -> bool {
+    !text.starts_with('-') && text.chars().all(|letter| letter.is_alphanumeric() || ".-_:".contains(letter))
 }
 
 /// The leaders that the process with this instance must fence if it takes this record over. `None`: it cannot be read.
@@ -55,12 +64,14 @@ pub(crate) fn to_fence(record: Option<&Lease>, term: &[u8], term_stat: &Stat, in
         list.push(holder);
     }
     let given_up = list.len().saturating_sub(MOST);
-    for lost in list.drain(..given_up) {
+    if let Some(first) = list.drain(..given_up).next() {
+        let PendingFence { id, host, token, .. } = first;
         tracing::warn!(
-            id = lost.id,
-            host = lost.host,
-            token = lost.token,
-            "Too many leaders to fence; one is given up"
+            given_up,
+            id,
+            host,
+            token,
+            "Too many leaders to fence; this one, and any after it, are given up"
         );
     }
     list.into_iter().map(PendingFence::cut).collect()
@@ -116,6 +127,20 @@ mod tests {
         let again = r#","holder":{"id":"a","nonce":"00000000000000aa-2"},"token":8"#;
         let list = list(&held(&format!("{again}{CARRIED}")));
         assert_eq!((list.len(), list[0].token), (1, 8));
+    }
+
+    #[test]
+    fn a_host_that_a_command_could_take_for_an_option_is_none() {
+        let host = |host: &str| {
+            let host = serde_json::to_string(host).unwrap();
+            list(&held(&format!(r#","holder":{{"id":"b","host":{host}}}"#))).remove(0).host
+        };
+        for name in ["db1", "db1.example.org", "a_b-c", "größe", "::1"] {
+            assert_eq!(host(name), name);
+        }
+        for nonsense in ["-oProxyCommand=reboot", "--all", "a b", "a;b", "$(x)", "a\nb", "a/b", "\u{1b}[2J"] {
+            assert_eq!(host(nonsense), "", "{nonsense}");
+        }
     }
 
     #[test]
