@@ -68,7 +68,7 @@ complete -c zk-leader-run -l after-stop -d 'Shell command to run when the comman
 complete -c zk-leader-run -l after-stop-timeout -d 'Longest --after-stop; then it is killed' -r
 complete -c zk-leader-run -l hook -d 'Shell command to run at every change of our role' -r
 complete -c zk-leader-run -l hook-timeout -d 'Longest hook; then it is killed' -r
-complete -c zk-leader-run -l http -d 'Serve health, status and metrics at this address [default: nowhere]' -r
+complete -c zk-leader-run -l http -d 'Address of HTTP for health, status and metrics [default: nowhere]' -r
 complete -c zk-leader-run -l meta -d 'Shown to those who look for the service [default: nothing]' -r
 complete -c zk-leader-run -l ready-on -d 'When we are ready for systemd: contending or leading' -r -f -a "contending\t''
 leading\t''"

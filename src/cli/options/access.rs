@@ -35,8 +35,8 @@ pub struct AccessOptions {
 
     /// Speak TLS with every server in --connect that does not say tcp://
     ///
-    /// Without --tls, TLS is used only with servers that are written as tcp+tls://HOST:PORT. A server with TLS needs its port
-    /// in --connect: the secureClientPort of its configuration.
+    /// Without --tls, TLS is used only with servers that are written as tcp+tls://HOST:PORT. A server with TLS needs its
+    /// secureClientPort in --connect.
     #[arg(long, global = true)]
     pub tls: bool,
 

@@ -18,14 +18,12 @@ pub struct HookOptions {
     /// released. ZK_LEADER_WHY tells why; the variables of the command tell the term. It is run by /bin/sh -c, one
     /// event after the other. The command, the deadlines and the release never wait for a hook. What it prints goes to
     /// standard error; what it leaves running in the background is ended with it. At most 32 events wait for their
-    /// hook: if there are more, the oldest are dropped, and ZK_LEADER_MISSED tells the next hook how many. After the
-    /// release, zk-leader-run waits for the last hooks before it exits, but no longer than one --hook-timeout.
+    /// hook: if there are more, the oldest are dropped, and ZK_LEADER_MISSED tells the next hook how many. At the end,
+    /// zk-leader-run waits for the last hooks for one --hook-timeout at most.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook: Option<OsString>,
 
     /// Longest hook; then it is killed
-    ///
-    /// Its whole tree is killed.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HOOKS)]
     pub hook_timeout: Option<OsString>,
 }
@@ -50,8 +48,6 @@ pub struct HealthOptions {
     pub health_interval: Option<OsString>,
 
     /// Longest health check; then it fails
-    ///
-    /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "5s", allow_hyphen_values = true, help_heading = HEALTH)]
     pub health_timeout: Option<OsString>,
 
@@ -71,8 +67,6 @@ pub struct HealthOptions {
     pub eligible_cmd: Option<OsString>,
 
     /// Longest eligibility command; then it refuses
-    ///
-    /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, help_heading = HEALTH)]
     pub eligible_timeout: Option<OsString>,
 }
@@ -82,17 +76,15 @@ pub struct HealthOptions {
 pub struct FenceOptions {
     /// Shell command that fences a leader that did not release
     ///
-    /// It is run by /bin/sh -c before the command is started, once for each leader that was not fenced yet, with
-    /// ZK_LEADER_PREVIOUS_ID, _HOST, _PID and _TOKEN in its environment, the same as JSON on standard input, and the
-    /// variables of our own term. If it fails or takes too long, the command is not started: this host hands over, stands
-    /// back for --stand-back and tries again, and the next leader has to fence that leader, too. So it may be run more
-    /// than once for one leader. A host without --fence-cmd leads without fencing.
+    /// It is run by /bin/sh -c before the command, once for each leader that was not fenced yet, with
+    /// ZK_LEADER_PREVIOUS_ID, _HOST, _PID and _TOKEN, the same as JSON on standard input, and the variables of our own
+    /// term. If it fails or takes too long, the command is not started: this host hands over, stands back for
+    /// --stand-back and tries again, and the next leader has to fence that leader, too. So it may be run more than once
+    /// for one leader. A host without --fence-cmd leads without fencing.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = FENCING)]
     pub fence_cmd: Option<OsString>,
 
     /// Longest fence command; then it fails
-    ///
-    /// Its whole tree is killed then.
     #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, help_heading = FENCING)]
     pub fence_timeout: Option<OsString>,
 }
@@ -120,9 +112,8 @@ pub struct StepOptions {
     /// Shell command to run when the command's tree is dead
     ///
     /// It is run like --before-start, once at the end of each term in which --before-start or the command was started:
-    /// when every process of the command is dead, before the lease is released, so before another host starts anything.
-    /// It is run on a stop request, too. ZK_LEADER_WHY tells why the term ends. Its status changes nothing. If the lease
-    /// has ended first, or this program was killed, it is not run.
+    /// before the lease is released, so before another host starts anything. ZK_LEADER_WHY tells why the term ends. Its
+    /// status changes nothing. If the lease has ended first, or this program was killed, it is not run.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = STEPS)]
     pub after_stop: Option<OsString>,
 

@@ -10,9 +10,9 @@ use clap::Args;
 pub struct LeaderOptions {
     /// How many hosts may lead at once, 1 to 64
     ///
-    /// Each leader has a slot of its own, numbered from 0, and its command finds the number in ZK_LEADER_SLOT. A slot's
-    /// next command starts when its last one is dead. It must be the same on every host, and stays the same for as long
-    /// as the election's znodes exist. Not with --recipe single or --guarantee at-least-one.
+    /// Each leader has its own slot, whose number, from 0, is in ZK_LEADER_SLOT. A slot's next command starts when its
+    /// last one is dead. It must be the same on every host, and stays the same for as long as the election's znodes
+    /// exist. Not with --recipe single or --guarantee at-least-one.
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
     pub leaders: Option<OsString>,
 
@@ -27,8 +27,8 @@ pub struct LeaderOptions {
     /// Ask a leader of lower --priority to leave [default: never]
     ///
     /// The time begins when this host is next in line and sees a leader of lower priority. That leader stops its
-    /// command as on SIGTERM, within its --stop-timeout, releases, and goes to the end of the queue. An equal is never
-    /// asked. 0: at once. Not with --recipe single or several --leaders.
+    /// command as on SIGTERM, releases, and goes to the end of the queue. An equal is never asked. 0: at once. Not with
+    /// --recipe single or several --leaders.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub preempt_after: Option<OsString>,
 }

@@ -76,18 +76,18 @@ pub struct Options {
 
     /// How candidates line up: sequential, curator-lock, kazoo, java-les or single
     ///
-    /// sequential, or curator-latch: everyone has a place in a queue, and a departure wakes only the next; candidates are
-    /// named as those of Curator's LeaderLatch. curator-lock, kazoo, java-les: a queue, too, with the names of Curator's
-    /// LeaderSelector and InterProcessMutex, of kazoo's Election and Lock, of ZooKeeper's LeaderElectionSupport. single:
-    /// everyone tries to create the same znode. It must be the same on every host.
+    /// sequential, or curator-latch: a queue, in which a departure wakes only the next; candidates are named as those
+    /// of Curator's LeaderLatch. curator-lock, kazoo, java-les: a queue with the names of Curator's LeaderSelector and
+    /// InterProcessMutex, of kazoo's Election and Lock, of ZooKeeper's LeaderElectionSupport. single: everyone tries to
+    /// create the same znode. It must be the same on every host.
     #[arg(long, value_name = "RECIPE", default_value = "sequential", help_heading = ELECTION)]
     pub recipe: Option<OsString>,
 
     /// Election shared with other libraries [default: none]
     ///
-    /// A path within the chroot: candidates are created there, named and ordered as --recipe says, and everything else
-    /// stays under --path. Best effort: the others do not wait until our command is dead. So it is stopped after at
-    /// most half of a session timeout without contact. Not with --leaders, --priority or --recipe single.
+    /// A path within the chroot, for candidates that are named and ordered as --recipe says. Everything else stays
+    /// under --path. Best effort: the others do not wait until our command is dead. So it is stopped after at most half
+    /// of a session timeout without contact. Not with --leaders, --priority or --recipe single.
     #[arg(long, value_name = "PATH", help_heading = ELECTION)]
     pub election_path: Option<OsString>,
 
@@ -120,7 +120,7 @@ pub struct Options {
     /// ZooKeeper session timeout to ask for
     ///
     /// After a crash of the leader's host, another host takes over after about this long. The ensemble may grant
-    /// another one, usually between 2 and 20 of its ticks; all other times are computed from what it grants.
+    /// another one, usually 2 to 20 of its ticks; all other times are computed from that.
     #[arg(long, value_name = "DURATION", default_value = "15s", allow_hyphen_values = true, help_heading = LEASE)]
     pub session_timeout: Option<OsString>,
 
@@ -237,8 +237,9 @@ pub struct Options {
 
     /// human or json on standard error, or journald
     ///
-    /// journald: straight to systemd's journal, with PRIORITY and ZK_LEADER_TOKEN, _FROM, _TO, _WHY and so on as fields:
-    /// journalctl ZK_LEADER_TOKEN=... finds a term on every host. Should the journal be gone, lines go to standard error.
+    /// journald: straight to systemd's journal, with PRIORITY and ZK_LEADER_TOKEN, _FROM, _TO, _WHY and so on as
+    /// fields: journalctl ZK_LEADER_TOKEN=... finds a term on every host. Without a journal, lines go to standard
+    /// error.
     #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = LOG)]
     pub log_format: Option<OsString>,
 

@@ -8,9 +8,8 @@ use clap::{ArgAction, Args};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Monitoring")]
 pub struct MonitoringOptions {
-    /// Serve health, status and metrics at this address [default: nowhere]
+    /// Address of HTTP for health, status and metrics [default: nowhere]
     ///
-    /// Over HTTP.
     /// An IP address or localhost with a port, such as 127.0.0.1:8080 or [::]:8080, or unix:/run/job.sock. /leader: 200
     /// only while the lease is valid and the command runs, else 503. /standby, /livez, /readyz: 200 or 503. /status: JSON.
     /// /metrics: Prometheus. Everyone who can connect can read all of it, but change nothing.

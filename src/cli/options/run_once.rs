@@ -22,9 +22,9 @@ pub struct RunOptions {
     /// Run at most once in this length of time, whichever host runs it
     ///
     /// For jobs without a key: a call is a duplicate (see --slot) if a run started after the call joined the election,
-    /// or less than half of PERIOD before that. Both times are by ZooKeeper's clock, so no host's clock matters. Set PERIOD
-    /// to the time between two scheduled runs; the calls of all hosts for one run must come within half of it. At most
-    /// once, unless --retry-failed.
+    /// or less than half of PERIOD before that. Both times are by ZooKeeper's clock. Set PERIOD to the time between two
+    /// scheduled runs; the calls of all hosts for one run must come within half of it. At most once, unless
+    /// --retry-failed.
     #[arg(long, value_name = "PERIOD", allow_hyphen_values = true, help_heading = RUNS)]
     pub once_per: Option<OsString>,
 
@@ -32,9 +32,8 @@ pub struct RunOptions {
     ///
     /// Such a run does not count: at least once, instead of at most once.
     ///
-    /// With --slot or --once-per. A call that waits for leadership, or comes later, then runs the command again, never two
-    /// at a time, until it has once ended with status 0. The command must be safe to run twice: it may have done all of
-    /// its work before it was interrupted.
+    /// With --slot or --once-per. A call that waits for leadership, or comes later, then runs the command again, never
+    /// two at a time, until it has once ended with status 0. The command must be safe to run twice.
     #[arg(long, help_heading = RUNS)]
     pub retry_failed: bool,
 

@@ -35,9 +35,9 @@ pub struct ServiceOptions {
     ///
     /// After up to this many failures within --restart-window, the command is restarted on this host.
     ///
-    /// After one more failure, this host resigns: it releases the leadership, so that a crash loop moves on to another host,
-    /// and stays out of the queue for --stand-back. 0: resign at the first failure. If this host leads again before the
-    /// window has passed, the old failures still count, and one more failure is enough to resign again.
+    /// After one more failure, this host resigns, so that a crash loop moves on to another host, and stays out of the
+    /// queue for --stand-back. 0: resign at the first failure. If this host leads again within the window, one more
+    /// failure is enough to resign again.
     #[arg(long, value_name = "COUNT", default_value = "5", allow_hyphen_values = true, help_heading = SERVICE)]
     pub max_restarts: Option<OsString>,
 
