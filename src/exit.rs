@@ -176,7 +176,7 @@ pub fn sentence(reason: &ExitReason) -> String {
                 .into()
         }
         ExitReason::GuardGone => "a guard process died".into(),
-        ExitReason::StoodStill => "rejoining: leadership was lost while this host stood still".into(),
+        ExitReason::StoodStill => "rejoining, with new guards: this host stood still".into(),
     }
 }
 

@@ -165,6 +165,8 @@ pub enum Why {
     GuardGone,
     /// The guard of a health, eligibility or fence command died.
     CheckGone,
+    /// The same, because this host stood still.
+    CheckLate,
     /// This host stood still until the kernel's timer killed the guard, and with it the command, to keep the lease.
     StoodStill { length: Duration },
     /// The record was freed and the candidate deleted.

@@ -78,6 +78,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::DeadlineKill => "deadline-kill",
         Why::GuardGone => "guard-gone",
         Why::CheckGone => "check-gone",
+        Why::CheckLate => "check-late",
         Why::StoodStill { .. } => "stood-still",
         Why::Released => "released",
         Why::ReleaseUnconfirmed => "release-unconfirmed",
@@ -133,6 +134,9 @@ pub const fn reason(why: Why) -> &'static str {
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
         Why::CheckGone => "the guard process of a check of this host died",
+        Why::CheckLate => {
+            "this host stood still during a check, until the kernel killed the guard process of that check"
+        }
         Why::StoodStill { .. } => "this host stood still; the command was killed before its lease ended",
         Why::Released => "the lease is free",
         Why::ReleaseUnconfirmed => {

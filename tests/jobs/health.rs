@@ -143,6 +143,49 @@ fn a_standby_that_cannot_be_asked_any_more_ends() {
     assert!(election.diary.somebody_lives());
 }
 
+/// Stopped with all its processes while a check runs: the kernel kills the guard of the check. Nothing of it is left, and no lease is
+/// involved, so the host need not be lost.
+#[test]
+fn a_host_that_was_frozen_during_a_check_contends_again() {
+    let election = election();
+    let _leader = election.host("z").spawn();
+    election.diary.until_started(1);
+    let frozen = |id: &str| {
+        let check = format!("[ -e {sign} ] || exec sleep 998", sign = sign(&election.diary, id).display());
+        asked(election.host(id), &check).option("--health-timeout", "1s")
+    };
+    for (id, limit) in [("a", None), ("b", Some("1h"))] {
+        set(&election.diary, id, true);
+        let mut host = limit.iter().fold(frozen(id), |host, limit| host.option("--wait", limit)).spawn();
+        host.until_logged("Healthy");
+        set(&election.diary, id, false);
+        let guard = wait::for_some("the check has a guard", || guards_of(host.pid()).get(1).copied());
+        let check = wait::for_some("a check runs", || children_of(guard).first().copied());
+        freeze(&host, guard, check);
+        set(&election.diary, id, true);
+        host.signal(Signal::SIGCONT);
+        if limit.is_some() {
+            assert_eq!(host.code(), 70, "its wait would begin anew");
+            assert!(host.log().contains("The guard of --health-cmd died"), "{}", host.log());
+            continue;
+        }
+        host.until_logged("rejoining, with new guards: this host stood still");
+        host.until_logged_times("Healthy", 2);
+        election.until_candidates(2);
+        assert!(!host.has_exited() && !is_alive(check), "{}", host.log());
+    }
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
+/// Until the kernel has killed the guard of the check.
+fn freeze(host: &Running, guard: i32, check: i32) {
+    for pid in [check, guard] {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    }
+    host.signal(Signal::SIGSTOP);
+    wait::until("the kernel has killed the guard", || !is_alive(guard));
+}
+
 #[track_caller]
 fn kill_guard_of_check(host: &Running) {
     let guard = wait::for_some("the check has a guard", || guards_of(host.pid()).get(1).copied());

@@ -198,7 +198,7 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
         }
         "id-taken" => return Some(Event::IdTaken),
         "guard-gone" => return Some(Event::GuardGone),
-        "check-gone" => return Some(Event::CheckGone),
+        "check-gone" => return Some(Event::CheckGone { stood_still: said.words.contains(&"stood-still") }),
         "orphans-ended" => return Some(Event::OrphansEnded),
         _ => return None,
     };

@@ -209,6 +209,7 @@ const EVENTS: &[&str] = &[
     "stuck",
     "guard-gone",
     "check-gone",
+    "check-gone stood-still",
     "orphans-ended",
     "stop-requested",
     "signal-received 1",

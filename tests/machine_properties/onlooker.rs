@@ -192,6 +192,7 @@ impl Onlooker {
                         Why::HandingOver,
                         Why::Drained,
                         Why::CheckGone,
+                        Why::CheckLate,
                     ];
                     self.lapsed = !with_a_lease.contains(&why);
                 }

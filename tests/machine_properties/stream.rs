@@ -183,7 +183,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         9 => Event::RecordChanged { candidacy },
         10 => Event::StopRequested,
         11 => Event::SignalReceived { signal: i32::from(record) },
-        12 if record < 64 => [Event::GuardGone, Event::CheckGone][usize::from(record < 8)],
+        12 if record < 64 => [Event::GuardGone, Event::CheckGone { stood_still: record < 4 }][usize::from(record < 8)],
         13 => Event::OrphansEnded,
         14 => Event::Guard(Report::Started { run, pid: 1 }),
         15 => Event::Guard(Report::Stopping { run }),

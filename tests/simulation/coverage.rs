@@ -131,7 +131,7 @@ fn name_of(event: &Event) -> &'static str {
         Event::Guard(Report::TreeEnded { .. }) => "guard-tree-ended",
         Event::Guard(Report::Stuck { .. }) => "guard-stuck",
         Event::GuardGone => "guard-gone",
-        Event::CheckGone => "check-gone",
+        Event::CheckGone { .. } => "check-gone",
         Event::OrphansEnded => "orphans-ended",
         Event::StopRequested => "stop-requested",
         Event::SignalReceived { .. } => "signal-received",

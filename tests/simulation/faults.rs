@@ -86,7 +86,7 @@ impl World {
                 self.hang_guard(instance, length);
             }
             Fault::CrashSupervisor => self.crash_supervisor(instance),
-            Fault::LoseCheck => self.tell(instance, Event::CheckGone, 0),
+            Fault::LoseCheck => self.tell(instance, Event::CheckGone { stood_still: instance % 2 == 1 }, 0),
             Fault::KillGuard => self.guard_dies(instance, false),
             Fault::CommandEnds => {
                 if let Some(tree) = self.instances[instance].tree {

@@ -101,15 +101,19 @@ impl Machine {
     }
 
     /// The last verdict of the check would hold for ever. The process ends as by a request to stop, so that whoever
-    /// started it can start one with a guard.
-    pub(super) fn check_gone(&mut self, now: Now) {
+    /// started it can start one with a guard; after a standstill it does so itself.
+    pub(super) fn check_gone(&mut self, now: Now, stood_still: bool) {
         self.gone.check = true;
-        let reason = ExitReason::GuardGone;
+        let starts_anew = stood_still && self.may_start_anew();
+        let (reason, why) = match starts_anew {
+            true => (ExitReason::StoodStill, Why::CheckLate),
+            false => (ExitReason::GuardGone, Why::CheckGone),
+        };
         let exit = After::Exit(reason);
         match self.phase {
-            Phase::Following => self.depart(now, reason, Why::CheckGone),
+            Phase::Following => self.depart(now, reason, why),
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
-                self.yield_seat(now, exit, Why::CheckGone);
+                self.yield_seat(now, exit, why);
             }
             Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
                 self.phase = Phase::Stopping { after: exit, lapsed };

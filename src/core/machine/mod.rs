@@ -241,7 +241,7 @@ impl Machine {
             Event::IdTaken => self.id_taken(now),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
-            Event::CheckGone => self.check_gone(now),
+            Event::CheckGone { stood_still } => self.check_gone(now, stood_still),
             Event::OrphansEnded => self.orphans_ended(now),
             Event::StopRequested => self.stop_was_requested(now),
             Event::SignalReceived { signal } => self.signal_received(now, signal),

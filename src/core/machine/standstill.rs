@@ -71,6 +71,12 @@ impl Machine {
         }
     }
 
+    /// Not with a limit that a new start would forget, nor in a job, whose run belongs to the time of its start.
+    pub(super) fn may_start_anew(&self) -> bool {
+        let is_limited = self.elect_by.min(self.too_late_at) != Timestamp::NEVER;
+        self.settings.on_loss == OnLoss::Rejoin && !is_limited
+    }
+
     /// What follows the guard's death while a tree lived, and why it died.
     pub(super) fn after_guard(&self) -> (After, Why) {
         let Some(length) = self.standstill.length else {

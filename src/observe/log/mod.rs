@@ -116,6 +116,7 @@ const fn level(why: Why) -> Level {
         | Why::ClockJumped
         | Why::DeadlineKill
         | Why::StoodStill { .. }
+        | Why::CheckLate
         | Why::CrashLoop
         | Why::TimedOut
         | Why::TooLate

@@ -56,7 +56,7 @@ impl Eligibility {
                     let outcome = self.runner.ended().await;
                     if outcome == Outcome::GuardGone {
                         self.state = State::Gone;
-                        return Event::CheckGone;
+                        return self.runner.gone();
                     }
                     let Some(why) = complaint(outcome, self.timeout) else {
                         self.state = State::Agreed;

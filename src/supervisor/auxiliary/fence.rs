@@ -63,7 +63,7 @@ impl Fence {
             let outcome = self.runner.ended().await;
             if outcome == Outcome::GuardGone {
                 self.end();
-                return Event::CheckGone;
+                return self.runner.gone();
             }
             if let Some(event) = self.ended(outcome) {
                 return event;

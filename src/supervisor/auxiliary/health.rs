@@ -72,7 +72,7 @@ impl HealthWatch {
                 () = next => continue,
             };
             if outcome == Outcome::GuardGone {
-                return Event::CheckGone;
+                return self.runner.gone();
             }
             if let Some(is_healthy) = self.judge(outcome) {
                 return ineligible(!is_healthy);

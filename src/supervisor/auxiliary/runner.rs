@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock;
+use crate::core::event::Event;
 use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
@@ -16,6 +17,8 @@ use crate::supervisor::guard_interface::Guard;
 /// SIGTERM comes this long before SIGKILL, but at most a tenth of the whole time.
 const NOTICE_LONGEST: Duration = Duration::from_secs(1);
 const NOTICE_PER_TIMEOUT: u32 = 10;
+/// The kernel's timer may fire this part of the time before SIGKILL is due (`guard::policy`).
+const EARLIEST_PER_TIMEOUT: u32 = 10;
 
 /// See the module page.
 pub(super) struct Runner {
@@ -25,6 +28,10 @@ pub(super) struct Runner {
     timeout: Duration,
     last: RunId,
     state: State,
+    /// From then on the kernel's timer kills the guard of the present run, unless the guard gets processor time.
+    lethal_from: Timestamp,
+    /// Its guard died after that.
+    was_late: bool,
     /// Our children outside of its tree: every guard.
     guards: Vec<i32>,
     /// Counts its runs.
@@ -78,7 +85,8 @@ impl Runner {
     ) -> Self {
         metrics.expect_auxiliary(name);
         let (guards, metrics) = (guards.to_vec(), Arc::clone(metrics));
-        Self { name, guard, timeout, last: RunId(0), state: State::Idle, guards, metrics }
+        let (last, lethal_from) = (RunId(0), Timestamp::NEVER);
+        Self { name, guard, timeout, last, state: State::Idle, lethal_from, was_late: false, guards, metrics }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -88,6 +96,11 @@ impl Runner {
     /// Its guard is gone; it will not be run again.
     pub(super) fn is_gone(&self) -> bool {
         self.state == State::Gone
+    }
+
+    /// Its guard is gone, for the machine.
+    pub(super) fn gone(&self) -> Event {
+        Event::CheckGone { stood_still: self.was_late }
     }
 
     /// Starts one run that ends within the timeout, and before `by`. Returns whether [`Runner::ended`] will report its
@@ -104,6 +117,7 @@ impl Runner {
             return false;
         }
         self.last = RunId(self.last.0 + 1);
+        self.lethal_from = deadlines.kill_at.before(self.timeout / EARLIEST_PER_TIMEOUT);
         let sent = self.guard.send_auxiliary(&AuxiliaryCommand { run: self.last, deadlines, briefing });
         self.state = match sent {
             Ok(()) => State::Ordered { until: deadlines.stop_at },
@@ -114,7 +128,7 @@ impl Runner {
             Err(error) => {
                 tracing::error!(%error, "The guard of {} does not accept orders; killing it", self.name);
                 self.guard.kill();
-                State::EndingOrphans
+                self.without_guard()
             }
         };
         true
@@ -175,7 +189,6 @@ impl Runner {
                     }
                 }
                 State::EndingOrphans => {
-                    tracing::error!("The guard of {} died; it will not be run again", self.name);
                     let name = self.name;
                     let complain = |error| {
                         tracing::error!(%error, "Cannot list the processes that {name} left behind; retrying");
@@ -188,11 +201,17 @@ impl Runner {
         }
     }
 
+    fn without_guard(&self) -> State {
+        tracing::error!("The guard of {} died; this process will not run it again", self.name);
+        State::EndingOrphans
+    }
+
     /// `None`: the guard is gone.
     fn note(&mut self, report: Option<Report>) -> Option<Outcome> {
+        self.was_late = report.is_none() && clock::now().lease >= self.lethal_from;
         let outcome = report.and_then(|report| self.outcome(report));
         self.state = match (report, outcome) {
-            (None, _) => State::EndingOrphans,
+            (None, _) => self.without_guard(),
             (Some(_), None) => State::Running,
             (Some(_), Some(_)) => State::Idle,
         };
