@@ -121,6 +121,7 @@ pub fn upgrade(config: &Config) -> upgrade::Settings {
         program: own_path(),
         arguments: std::env::args_os().skip(1).collect(),
         fixed: fixed::of(config),
+        simulated: None,
     }
 }
 

@@ -18,6 +18,7 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 pub trait Simulated: fmt::Debug {
     fn send(&self, order: &Order) -> io::Result<()>;
     fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()>;
+    fn hand_over(&mut self) -> Option<HandedOver>;
     fn kill(&self);
     fn recv(&mut self) -> Pending<'_, Option<Report>>;
     fn end_orphans(&mut self) -> Pending<'_, ()>;
@@ -50,7 +51,7 @@ impl Guard {
     pub(super) fn hand_over(&mut self) -> Option<(HandedOver, Vec<BorrowedFd<'_>>)> {
         match self {
             Self::Forked(handle) => handle.hand_over(),
-            Self::Simulated(_) => None,
+            Self::Simulated(guard) => guard.hand_over().map(|state| (state, Vec::new())),
         }
     }
 

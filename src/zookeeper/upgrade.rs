@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 
 use super::Election;
+use super::client::connect::Access;
 use super::client::connection::Connection;
 use super::client::session_key::{self, SessionKey};
 use super::client::task::Task;
@@ -86,7 +87,8 @@ impl Election {
         let HandedOver { key, kept, unwritten } = state;
         let mut election = Self::new(settings, events);
         let (number, candidacy) = (kept.session, kept.candidacy);
-        let lost = Contact::lost(&election.shared, number, candidacy, connection(&key).await?);
+        let lost = connection(&key, &election.shared.settings.access).await?;
+        let lost = Contact::lost(&election.shared, number, candidacy, lost);
         election.shared.take_up(kept).map_err(io::Error::other)?;
         for term in unwritten {
             election.publisher.write_down(term);
@@ -98,7 +100,10 @@ impl Election {
 }
 
 /// Tried for as long as the session may last: there is no way back any more.
-async fn connection(key: &SessionKey) -> io::Result<Connection> {
+async fn connection(key: &SessionKey, access: &Access) -> io::Result<Connection> {
+    if let Some(simulated) = &access.simulated {
+        return Ok(simulated.lost(key.token()));
+    }
     let began = clock::now().lease;
     loop {
         match session_key::connection(key).await {

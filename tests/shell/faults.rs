@@ -41,6 +41,7 @@ impl World {
                 Some((Duration::MAX, Box::new(move |_| acting.abort())))
             }
             Fault::Sigterm { host }
+            | Fault::Upgrade { host, .. }
             | Fault::Crash { host }
             | Fault::GuardDies { host, .. }
             | Fault::BothDie { host }
@@ -61,23 +62,25 @@ impl World {
     fn strike_host(self: &Rc<Self>, fault: &Fault, running: &Rc<Running>) -> Option<(Duration, Undo)> {
         match *fault {
             Fault::Sigterm { host } => self.terminate(host),
+            Fault::Upgrade { program, .. } => running.upgrade(program),
             Fault::Crash { .. } => running.crash(),
-            Fault::GuardDies { guard, .. } => running.guards[guard % running.guards.len()].kill(),
+            Fault::GuardDies { guard, .. } => running.guard(guard).kill(),
             Fault::BothDie { .. } => {
-                running.guards.iter().for_each(Body::kill);
+                running.guards().iter().for_each(Body::kill);
                 running.crash();
             }
             Fault::PowerLoss { host } => return Some(self.lose_power(host, running)),
-            Fault::SupervisorStops { length, .. } => return Some(self.stop(length, running, &[&running.process])),
-            Fault::GuardStops { length, guard, .. } => {
-                let guard = &running.guards[guard % running.guards.len()];
-                return Some(self.stop(length, running, &[&guard.process]));
+            Fault::SupervisorStops { length, .. } => {
+                return Some(self.stop(length, running, vec![Arc::clone(&running.process)]));
             }
-            Fault::BothStop { length, .. } => return Some(self.stop(length, running, &running.processes())),
+            Fault::GuardStops { length, guard, .. } => {
+                return Some(self.stop(length, running, vec![Arc::clone(&running.guard(guard).process)]));
+            }
+            Fault::BothStop { length, .. } => return Some(self.stop(length, running, running.processes())),
             Fault::HostStops { host, length } => return Some(self.stand_still(host, length, running, false)),
             Fault::Suspend { host, length } => return Some(self.stand_still(host, length, running, true)),
             Fault::Unkillable { length, .. } => {
-                running.guards.iter().for_each(|guard| guard.hold_in_the_kernel(length));
+                running.guards().iter().for_each(|guard| guard.hold_in_the_kernel(length));
                 running.delay(&self.oracle, length);
             }
             _ => {}
@@ -96,8 +99,7 @@ impl World {
         (self.script.hosts[host].restarts_after, undo)
     }
 
-    fn stop(&self, length: Duration, running: &Running, processes: &[&Arc<Process>]) -> (Duration, Undo) {
-        let processes: Vec<_> = processes.iter().map(|process| Arc::clone(process)).collect();
+    fn stop(&self, length: Duration, running: &Running, processes: Vec<Arc<Process>>) -> (Duration, Undo) {
         for process in &processes {
             process.stop();
         }
@@ -115,7 +117,7 @@ impl World {
         let clock = Arc::clone(&running.process.clock);
         let since = clock.now().lease;
         self.oracle.set_still(host, true);
-        let (_, go_on) = self.stop(length, running, &running.processes());
+        let (_, go_on) = self.stop(length, running, running.processes());
         let undo: Undo = Box::new(move |world| {
             if is_suspend {
                 clock.was_suspended(since.until(clock.now().lease));
@@ -202,7 +204,7 @@ impl World {
 }
 
 /// Paths and owners, as far as the servers' leader knows.
-fn candidates_of(ensemble: &Ensemble, host: usize) -> Vec<(String, SessionId)> {
+pub fn candidates_of(ensemble: &Ensemble, host: usize) -> Vec<(String, SessionId)> {
     let Some(leader) = ensemble.leader() else { return Vec::new() };
     let (tree, directory, id) = (ensemble.tree(leader), format!("{BASE}/election/"), format!("host{host}:"));
     let nodes = tree.paths().filter(|path| path.starts_with(&directory)).map(|path| (path, tree.node(path).unwrap()));

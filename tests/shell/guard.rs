@@ -1,15 +1,18 @@
 //! A guard: the real policy, over a command tree that is only thought of. Beside it the sentinel and the kernel's timer.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 use zk_leader_run::core::guard_messages::{ChildStatus, Grant, Order, Report, Slot};
 use zk_leader_run::guard::briefing::AuxiliaryCommand;
+use zk_leader_run::guard::handle::upgrade::HandedOver;
 use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input, Policy};
 use zk_leader_run::supervisor::guard_interface::{Pending, Simulated};
 
@@ -194,8 +197,22 @@ impl Body {
 /// The supervisor's end; when it is dropped, the guard knows that the supervisor is gone.
 pub struct Guard {
     body: Arc<Body>,
+    socket: Arc<Socket>,
+}
+
+struct Socket {
     orders: UnboundedSender<Order>,
-    reports: UnboundedReceiver<Report>,
+    reports: Mutex<UnboundedReceiver<Report>>,
+}
+
+/// What stays open while the supervisor's process executes another program.
+pub struct Descriptor(Arc<Body>, Weak<Socket>);
+
+impl Descriptor {
+    /// `None`: it was closed.
+    pub fn open(&self) -> Option<Guard> {
+        Some(Guard { body: Arc::clone(&self.0), socket: self.1.upgrade()? })
+    }
 }
 
 impl std::fmt::Debug for Guard {
@@ -205,7 +222,7 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    pub fn start(plan: Plan) -> (Self, Arc<Body>) {
+    pub fn start(plan: Plan) -> Self {
         let ((orders, ordered), (told, reports)) = (unbounded_channel(), unbounded_channel());
         let Plan { part, most, oracle, process, temper, lease, once, kernel_rate, mut rng, release } = plan;
         let body = Arc::new(Body {
@@ -234,13 +251,22 @@ impl Guard {
         let task = tokio::task::spawn_local(process.task(hand.work(ordered))).abort_handle();
         body.state().task = Some(task);
         tokio::task::spawn_local(Arc::clone(&body).kernel_timer());
-        (Self { body: Arc::clone(&body), orders, reports }, body)
+        let socket = Arc::new(Socket { orders, reports: Mutex::new(reports) });
+        Self { body, socket }
+    }
+
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor(Arc::clone(&self.body), Arc::downgrade(&self.socket))
+    }
+
+    pub fn body(&self) -> Arc<Body> {
+        Arc::clone(&self.body)
     }
 }
 
 impl Simulated for Guard {
     fn send(&self, order: &Order) -> io::Result<()> {
-        self.orders.send(*order).map_err(|_| ErrorKind::BrokenPipe.into())
+        self.socket.orders.send(*order).map_err(|_| ErrorKind::BrokenPipe.into())
     }
 
     fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
@@ -254,12 +280,20 @@ impl Simulated for Guard {
         self.send(&Order::Start { run, deadlines, grant: Grant { token, slot, ..Grant::default() } })
     }
 
+    fn hand_over(&mut self) -> Option<HandedOver> {
+        let numbers = json!({
+            "socket": 3, "guard": 2, "guard_pidfd": 4, "sentinel": 3, "containment": { "subreaper": { "why": "" } },
+            "has_terminal": false, "born_with": [],
+        });
+        (!self.body.process.is_dead()).then(|| serde_json::from_value(numbers).expect("its layout"))
+    }
+
     fn kill(&self) {
         self.body.kill();
     }
 
     fn recv(&mut self) -> Pending<'_, Option<Report>> {
-        Box::pin(self.reports.recv())
+        Box::pin(poll_fn(|context| self.socket.reports.lock().expect("no panic").poll_recv(context)))
     }
 
     fn end_orphans(&mut self) -> Pending<'_, ()> {
@@ -273,9 +307,11 @@ impl Simulated for Guard {
     }
 
     fn dismiss(self: Box<Self>) -> Pending<'static, ()> {
-        let Self { body, orders, mut reports } = *self;
+        let Self { body, socket } = *self;
+        let Socket { orders, reports } = Arc::into_inner(socket).expect("its process executes nothing else any more");
         drop(orders);
         Box::pin(async move {
+            let mut reports = reports.into_inner().expect("no panic");
             while reports.recv().await.is_some() {}
             drop(body);
         })

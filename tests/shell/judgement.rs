@@ -41,7 +41,7 @@ impl World {
     pub async fn last_judgement(&self, strikes: Vec<AbortHandle>) -> Measured {
         let mut measured = Measured::default();
         let (oracle, healed_at) = (&self.oracle, self.script.healed_at);
-        oracle.watches(healed_at).await;
+        self.look_on().await;
         strikes.iter().for_each(AbortHandle::abort);
         self.heal();
         if !self.script.is_cron {
@@ -85,7 +85,7 @@ impl World {
     /// A process whose check has lost its guard never leads again: somebody restarts it.
     fn restart_crippled(&self) {
         let running = self.running.borrow();
-        let is_crippled = |running: &&Rc<Running>| running.guards.iter().any(|guard| guard.process.is_dead());
+        let is_crippled = |running: &&Rc<Running>| running.guards().iter().any(|guard| guard.process.is_dead());
         running.iter().flatten().filter(is_crippled).for_each(|running| running.crash());
     }
 

@@ -73,6 +73,11 @@ impl Ensemble for Life {
     fn open(&self, timeout: Duration, session: Option<SessionToken>) -> Pending<'_, Arc<dyn Link>> {
         Box::pin(self.open_at_any(timeout, session))
     }
+
+    fn lost(&self, token: SessionToken) -> Arc<dyn Link> {
+        let (socket, (_, states)) = (SocketId(u64::MAX), watch::channel(State::Lost));
+        Arc::new(Wired { life: self.clone(), socket, token, states })
+    }
 }
 
 /// Hangs up unless it has become a link.

@@ -6,7 +6,8 @@
 //! SIGSTOP to supervisor, a guard or all; power loss; a host that stands still or is suspended; a command that executes
 //! slowly, ignores SIGTERM or cannot be killed; steps, hooks and checks that fail, hang or lose their guard; sessions that end
 //! before their time; candidates that are deleted; contenders of other libraries in the line; operators; clocks that differ
-//! by up to 1 %, kernel timers by up to 10 %. Four in ten strike whoever leads.
+//! by up to 1 %, kernel timers by up to 10 %. Four in ten strike whoever leads. Upgrades in place, to programs that refuse, say nothing,
+//! hang, cannot be executed or end at once, with other faults at any instant of them ([`upgrade`]).
 //!
 //! At every instant:
 //! * one tree of a slot lives, of the command or of a step, and at most until `kill_at` + 2G, a step also at most for its
@@ -17,6 +18,9 @@
 //!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second
 //!   (and 20 for each process that is started there), a process takes at most
 //!   5 000 steps in one, and none runs without end at one instant.
+//!
+//! Where hosts are only upgraded, and connections reset, each command lives on in its term, and each host keeps its session and its
+//! candidate.
 //!
 //! When all faults are over:
 //! * somebody leads within 4 T + 10 s ([`script::Script::heal_limit`]); status and history tell who, and under which token;
@@ -40,6 +44,7 @@
     reason = "tests"
 )]
 
+mod exchange;
 mod faults;
 mod guard;
 mod host;
@@ -55,6 +60,7 @@ mod process;
 mod script;
 mod time;
 mod translate;
+mod upgrade;
 mod wires;
 mod world;
 
@@ -106,8 +112,10 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     let verdicts = judge_all(first..first + count);
     let most = |what: fn(&Verdict) -> Duration| verdicts.iter().map(|(seed, verdict)| (what(verdict), *seed)).max();
     println!(
-        "{count} scripts, {} starts; (most, seed): requests {:?}, steps {:?}, healed {:?}, handed over {:?}, back {:?}",
+        "{count} scripts, {} starts, {} upgrades, {} commands that lived through one; (most, seed): requests {:?}, steps {:?}, healed {:?}, handed over {:?}, back {:?}",
         verdicts.iter().map(|(_, verdict)| verdict.starts).sum::<u64>(),
+        verdicts.iter().map(|(_, verdict)| verdict.exchanges.0).sum::<u64>(),
+        verdicts.iter().map(|(_, verdict)| verdict.exchanges.1).sum::<u64>(),
         verdicts.iter().map(|(seed, verdict)| (verdict.busiest, *seed)).max(),
         verdicts.iter().map(|(seed, verdict)| (verdict.wakings, *seed)).max(),
         most(|verdict| verdict.measured.healed),

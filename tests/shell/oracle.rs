@@ -36,13 +36,15 @@ pub struct Tree {
     still_until: Duration,
     /// A step may last so long.
     over_at: Duration,
+    /// No other tree has it.
+    number: u64,
 }
 
 impl Tree {
     pub fn new(host: usize, clock: Arc<Clock>, grant: &Grant, kill_at: Timestamp, slack: Duration) -> Self {
         let (slot, token, never) = (grant.slot.0, grant.token, Duration::ZERO);
-        let over_at = Duration::MAX;
-        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never, over_at }
+        let (over_at, number) = (Duration::MAX, 0);
+        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never, over_at, number }
     }
 
     /// From now on, by a clock that is right by 1 %.
@@ -72,6 +74,9 @@ struct State {
     /// Hosts that stand still.
     still: BTreeSet<usize>,
     starts: u64,
+    /// Programs that were executed in the place of another, and the commands that lived a session timeout longer.
+    exchanges: u64,
+    lived: u64,
     /// By slot.
     newest: BTreeMap<u16, (i64, Instance)>,
     /// When a tree was started or ended last.
@@ -124,6 +129,32 @@ impl Oracle {
         self.lock().starts
     }
 
+    /// See [`State::exchanges`].
+    pub fn exchanges(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.exchanges, state.lived)
+    }
+
+    /// A process executes another program. Returns the number of its command, if that lives.
+    pub fn exchanged(&self, instance: Instance) -> Option<u64> {
+        let mut state = self.lock();
+        state.exchanges += 1;
+        state.trees.get(&(instance, Part::Command)).map(|tree| tree.number)
+    }
+
+    /// A session timeout has passed since the exchange.
+    pub fn outlived(&self, number: u64) {
+        let is_alive = self.commands().iter().any(|(.., alive)| *alive == number);
+        self.lock().lived += u64::from(is_alive);
+    }
+
+    /// Each command that lives: its host, its token, its number.
+    pub fn commands(&self) -> Vec<(usize, i64, u64)> {
+        let state = self.lock();
+        let commands = state.trees.iter().filter(|((_, part), _)| *part == Part::Command);
+        commands.map(|(_, tree)| (tree.host, tree.token, tree.number)).collect()
+    }
+
     /// A process took so many steps in a second.
     pub fn ran(&self, host: usize, steps: u32) {
         let most = &mut self.lock().wakings;
@@ -160,9 +191,7 @@ impl Oracle {
 
     /// The token of each command that lives, with the host.
     pub fn leaders(&self) -> Vec<(usize, i64)> {
-        let state = self.lock();
-        let commands = state.trees.iter().filter(|((_, part), _)| *part == Part::Command);
-        commands.map(|(_, tree)| (tree.host, tree.token)).collect()
+        self.commands().into_iter().map(|(host, token, _)| (host, token)).collect()
     }
 
     /// Of the newest term in which something was run.
@@ -220,11 +249,12 @@ impl Oracle {
     }
 
     /// The promise: no other tree of this slot lives. Fencing: no earlier start had this token or a greater one.
-    pub fn spawned(&self, key: Key, tree: Tree) {
+    pub fn spawned(&self, key: Key, mut tree: Tree) {
         let mut state = self.lock();
         let (instance, part) = key;
         if part == Part::Command {
             state.starts += 1;
+            tree.number = state.starts;
             state.started_at = time::elapsed();
         }
         let State { trees, still, .. } = &*state;

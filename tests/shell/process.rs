@@ -73,14 +73,16 @@ pub struct Process {
     /// How many things stop it at present.
     stops: AtomicU32,
     is_dead: AtomicBool,
+    /// How many programs it has executed in the place of its first one.
+    programs: AtomicU32,
     state: Mutex<State>,
 }
 
 impl Process {
     pub fn new(host: usize, instance: Instance, clock: &Arc<Clock>, oracle: &Arc<Oracle>) -> Arc<Self> {
         let (clock, oracle) = (Arc::clone(clock), Arc::clone(oracle));
-        let (stops, is_dead, state) = (AtomicU32::new(0), AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { host, instance, clock, oracle, stops, is_dead, state })
+        let (stops, is_dead, programs) = (AtomicU32::new(0), AtomicBool::new(false), AtomicU32::new(0));
+        Arc::new(Self { host, instance, clock, oracle, stops, is_dead, programs, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,6 +106,15 @@ impl Process {
         self.is_dead.store(true, Ordering::Relaxed);
     }
 
+    /// `execve(2)`: nothing of the program before runs any more.
+    pub fn execute(&self) {
+        self.programs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn program(&self) -> u32 {
+        self.programs.load(Ordering::Relaxed)
+    }
+
     pub fn is_dead(&self) -> bool {
         self.is_dead.load(Ordering::Relaxed)
     }
@@ -112,13 +123,13 @@ impl Process {
         self.stops.load(Ordering::Relaxed) > 0
     }
 
-    /// A task of this process.
+    /// A task of the program that this process executes now.
     pub fn task<F: Future>(self: &Arc<Self>, inner: F) -> Scoped<F> {
-        Scoped { process: Arc::clone(self), inner: Box::pin(inner) }
+        Scoped { process: Arc::clone(self), program: self.program(), inner: Box::pin(inner) }
     }
 
-    fn may_run(&self, waker: &Waker) -> bool {
-        if self.is_dead() {
+    fn may_run(&self, program: u32, waker: &Waker) -> bool {
+        if self.is_dead() || program != self.program() {
             return false;
         }
         let mut state = self.state();
@@ -149,6 +160,7 @@ impl Process {
 /// A future of a process.
 pub struct Scoped<F> {
     process: Arc<Process>,
+    program: u32,
     inner: Pin<Box<F>>,
 }
 
@@ -156,7 +168,7 @@ impl<F: Future> Future for Scoped<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        if !self.process.may_run(context.waker()) {
+        if !self.process.may_run(self.program, context.waker()) {
             return Poll::Pending;
         }
         let before = CURRENT.replace(Some(Arc::clone(&self.process)));

@@ -17,6 +17,7 @@ use crate::memory::network::Direction;
 use crate::memory::rng::Rng;
 use crate::oracle::Instance;
 use crate::time;
+use crate::upgrade::{self, Program};
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -31,6 +32,8 @@ pub struct Script {
     pub latency: [Duration; 2],
     pub strikes: Vec<Strike>,
     pub healed_at: Duration,
+    /// Nothing else befalls anybody: each command lives on in its term, and each host keeps its place.
+    pub has_upgrades_only: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +119,11 @@ pub enum Fault {
     },
     Sigterm {
         host: usize,
+    },
+    /// This program is installed, and the supervisor is asked to execute it.
+    Upgrade {
+        host: usize,
+        program: Program,
     },
     /// The supervisor dies; its guard does not.
     Crash {
@@ -211,23 +219,29 @@ impl Script {
             }
         }
         let healed_at = if is_late { session_timeout * 6 } else { healed_at };
-        let draw = |rng: &mut Rng| {
-            let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
-            let fault = Fault::draw(rng, count, servers, session_timeout);
-            let after = fault.fades(rng, session_timeout);
-            let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
-            Strike { at, is_at_leader: rng.chance(40), faults }
-        };
         let mut strikes: Vec<_> = if is_late {
             vec![Strike::late(&mut rng, session_timeout)]
         } else {
-            (0..rng.below(16)).map(|_| draw(&mut rng)).collect()
+            (0..rng.below(16)).map(|_| Strike::draw(&mut rng, count, servers, session_timeout, healed_at)).collect()
         };
         strikes.sort_by_key(|strike| strike.at);
         let leaders = if recipe == Recipe::Sequential { rng.pick(&[1, 1, 1, 2]) } else { 1 };
         let is_cron = rng.chance(8);
         let latency = [Duration::from_micros(200), Duration::from_millis(rng.pick(&[1, 5, 20, 60]))];
-        Self { seed, servers, hosts, session_timeout, recipe, leaders, is_cron, latency, strikes, healed_at }
+        let script = Self {
+            seed,
+            servers,
+            hosts,
+            session_timeout,
+            recipe,
+            leaders,
+            is_cron,
+            latency,
+            strikes,
+            healed_at,
+            has_upgrades_only: false,
+        };
+        if is_late { script } else { upgrade::draw(script) }
     }
 
     pub fn ensemble(&self) -> crate::memory::Settings {
@@ -303,6 +317,14 @@ impl Script {
 }
 
 impl Strike {
+    fn draw(rng: &mut Rng, hosts: usize, servers: usize, session_timeout: Duration, healed_at: Duration) -> Self {
+        let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
+        let fault = Fault::draw(rng, hosts, servers, session_timeout);
+        let after = fault.fades(rng, session_timeout);
+        let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
+        Self { at, is_at_leader: rng.chance(40), faults }
+    }
+
     /// The last answers reach the leader late, then none, and its candidate is gone: only its deadlines and the wait of its
     /// successor keep their trees apart.
     fn late(rng: &mut Rng, session_timeout: Duration) -> Self {
@@ -375,6 +397,7 @@ impl Fault {
             | Self::Mute { host }
             | Self::Slow { host, .. }
             | Self::Sigterm { host }
+            | Self::Upgrade { host, .. }
             | Self::Crash { host }
             | Self::GuardDies { host, .. }
             | Self::BothDie { host }
@@ -395,7 +418,7 @@ impl Fault {
         }
     }
 
-    fn draw(rng: &mut Rng, hosts: usize, servers: usize, session_timeout: Duration) -> Self {
+    pub fn draw(rng: &mut Rng, hosts: usize, servers: usize, session_timeout: Duration) -> Self {
         let (host, server) = (rng.below(hosts as u64) as usize, rng.below(servers as u64) as usize);
         let timeout = session_timeout.as_millis() as u64;
         let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };

@@ -12,7 +12,6 @@ use tokio::time::{sleep, sleep_until};
 use zk_leader_run::core::action::ExitReason;
 
 use crate::faults::Undo;
-use crate::guard::Body;
 use crate::host::{self, End, Plan, Running};
 use crate::judgement::Measured;
 use crate::memory::Ensemble;
@@ -28,6 +27,8 @@ use crate::wires::{Log, Wires};
 pub struct Verdict {
     pub violation: Option<String>,
     pub starts: u64,
+    /// Upgrades in place, and the commands that lived through one.
+    pub exchanges: (u64, u64),
     /// The most requests of one host in one second, beyond what its starts explain.
     pub busiest: u64,
     pub requests: u64,
@@ -102,8 +103,8 @@ impl World {
             self.oracle.fail(&format!("{busiest} requests of one host in one second"));
         }
         let (violation, starts, wakings) = (self.oracle.violation(), self.oracle.starts(), self.oracle.wakings());
-        let (lasted, hash) = (time::elapsed(), self.wires.hash());
-        Verdict { violation, starts, busiest, requests, wakings, measured, lasted, hash }
+        let (exchanges, lasted, hash) = (self.oracle.exchanges(), time::elapsed(), self.wires.hash());
+        Verdict { violation, starts, exchanges, busiest, requests, wakings, measured, lasted, hash }
     }
 
     pub fn this(&self) -> Rc<Self> {
@@ -180,7 +181,7 @@ impl World {
             undo(self);
         }
         let running = self.running.borrow();
-        running.iter().flatten().flat_map(|running| &running.guards).for_each(Body::let_go);
+        running.iter().flatten().flat_map(|running| running.guards()).for_each(|guard| guard.let_go());
         drop(running);
         self.network(|network, now| {
             for server in 0..self.script.servers {

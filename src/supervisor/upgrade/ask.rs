@@ -52,9 +52,17 @@ pub async fn ask(program: &File, arguments: Vec<OsString>, document: OwnedFd) ->
     let asked = Asked(pidfd_open(pid, PidfdFlags::empty()).map_err(cannot_be_started)?);
     // It holds our end of the pipe.
     drop(command);
-    let answer = timeout(LIMIT, read(reads)).await;
+    let answer = heed(read(reads)).await;
     drop(asked);
-    match answer {
+    answer
+}
+
+/// Waits for the answer.
+///
+/// # Errors
+/// See [`ask`].
+pub async fn heed(answer: impl Future<Output = io::Result<String>>) -> Result<(), String> {
+    match timeout(LIMIT, answer).await {
         Err(_) => Err(format!("the new program gave no answer within {LIMIT:?}")),
         Ok(Err(error)) => Err(format!("the new program's answer cannot be read: {error}")),
         Ok(Ok(answer)) if answer == YES => Ok(()),

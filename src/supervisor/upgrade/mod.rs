@@ -13,6 +13,7 @@ mod exec;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::future::pending;
 use std::io;
@@ -34,6 +35,14 @@ pub use ask::{QUESTION, YES};
 /// The name of a program that takes over, up to the number of the document's descriptor.
 pub const NAME: &str = "zk-leader-run-upgraded:";
 
+/// A new program that is a part of a simulation.
+pub trait Simulated: fmt::Debug {
+    /// What it answers to the trial document.
+    fn answer(&self, document: File) -> Work<io::Result<String>>;
+    /// Executes it with the document. Returns only on failure.
+    fn replace(&self, document: File) -> io::Error;
+}
+
 /// What stays the same in every upgrade of this process.
 #[derive(Debug)]
 pub struct Settings {
@@ -43,6 +52,8 @@ pub struct Settings {
     pub arguments: Vec<OsString>,
     /// The settings that may not change, by name.
     pub fixed: BTreeMap<String, String>,
+    /// Replaces the program at that path.
+    pub simulated: Option<Box<dyn Simulated>>,
 }
 
 impl Settings {
@@ -81,7 +92,8 @@ impl Plan {
     }
 }
 
-type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// What a step waits for.
+pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// See the module page.
 pub struct Upgrade {
@@ -203,24 +215,35 @@ impl Upgrade {
         };
         match take(&mut self.stage) {
             Stage::Untried(program, key) => match program.try_clone() {
-                Ok(asked) => {
-                    let arguments = self.settings.arguments.clone();
-                    let asking = async move { ask::ask(&asked, arguments, file.into()).await };
-                    self.stage = Stage::Asking(program, key, Box::pin(asking));
-                }
+                Ok(asked) => self.stage = Stage::Asking(program, key, self.ask(asked, file)),
                 Err(error) => self.refuse(&error.to_string()),
             },
             Stage::Agreed(program, ..) => {
-                let kept: Vec<_> = descriptors.iter().copied().chain([file.as_fd()]).collect();
-                let name = format!("{NAME}{}", file.as_raw_fd());
                 tracing::info!("Handing over to the new program");
                 self.limit.iter().for_each(MemoryLimit::lift);
-                let error = exec::replace(&program, name, self.settings.arguments.clone(), &kept);
+                let error = self.replace(&program, file, descriptors);
                 self.limit.iter().for_each(MemoryLimit::impose);
                 self.refuse(&format!("the new program cannot be executed: {error}"));
             }
             stage => self.stage = stage,
         }
+    }
+
+    fn ask(&self, program: File, document: File) -> Work<Result<(), String>> {
+        if let Some(simulated) = &self.settings.simulated {
+            return Box::pin(ask::heed(simulated.answer(document)));
+        }
+        let arguments = self.settings.arguments.clone();
+        Box::pin(async move { ask::ask(&program, arguments, document.into()).await })
+    }
+
+    fn replace(&self, program: &File, document: File, descriptors: &[BorrowedFd<'_>]) -> io::Error {
+        if let Some(simulated) = &self.settings.simulated {
+            return simulated.replace(document);
+        }
+        let kept: Vec<_> = descriptors.iter().copied().chain([document.as_fd()]).collect();
+        let name = format!("{NAME}{}", document.as_raw_fd());
+        exec::replace(program, name, self.settings.arguments.clone(), &kept)
     }
 
     async fn next(&mut self) {
@@ -272,7 +295,7 @@ mod tests {
 
     fn upgrade() -> Upgrade {
         let program = Ok(PathBuf::from("/proc/self/exe"));
-        let settings = Settings { program, arguments: Vec::new(), fixed: BTreeMap::new() };
+        let settings = Settings { program, arguments: Vec::new(), fixed: BTreeMap::new(), simulated: None };
         Plan::new(settings, None).split().0
     }
 

@@ -111,6 +111,11 @@ impl Simulated {
         };
         self.0.open(timeout, session).await.map(Connection::simulated)
     }
+
+    /// A connection of this session that is lost already.
+    pub(crate) fn lost(&self, session: SessionToken) -> Connection {
+        Connection::simulated(self.0.lost(session))
+    }
 }
 
 impl Connection {

@@ -71,6 +71,8 @@ pub type Sequence = String;
 pub trait Ensemble: Send + Sync + fmt::Debug {
     /// Opens a session with this timeout, or another connection of an existing one.
     fn open(&self, timeout: Duration, session: Option<SessionToken>) -> Pending<'_, Arc<dyn Link>>;
+    /// A connection of this session that is lost already.
+    fn lost(&self, session: SessionToken) -> Arc<dyn Link>;
 }
 
 /// A connection to such an ensemble. When the last handle is dropped, the session is closed.

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use zookeeper_client::{Client, Connector, SessionInfo};
 
 use super::connection::{Connection, Resumable};
+use super::requests::SessionToken;
 use super::task;
 
 /// For one exchange within this process, on a machine that is busy.
@@ -38,6 +39,13 @@ pub struct SessionKey {
     pub negotiated: Duration,
 }
 
+impl SessionKey {
+    /// For an ensemble that is simulated.
+    pub(crate) fn token(&self) -> SessionToken {
+        SessionToken { id: self.id, password: self.password.clone(), timeout: self.negotiated }
+    }
+}
+
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SessionKey({:#x})", self.id)
@@ -49,7 +57,10 @@ impl fmt::Debug for SessionKey {
 /// # Errors
 /// If this process cannot connect to itself.
 pub(crate) async fn of(session: Resumable, negotiated: Duration) -> io::Result<SessionKey> {
-    let Resumable::Network(session) = session else { return Err(io::ErrorKind::Unsupported.into()) };
+    let session = match session {
+        Resumable::Network(session) => session,
+        Resumable::Simulated(SessionToken { id, password, .. }) => return Ok(SessionKey { id, password, negotiated }),
+    };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let server = listener.local_addr()?.to_string();
     let shown = async { wire::read_request(&mut own(&listener).await?).await };

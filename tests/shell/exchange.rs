@@ -1,0 +1,140 @@
+//! Fixed scripts: upgrades in place at every instant, and what strikes while a program takes over from another one.
+
+use std::time::Duration;
+
+use zk_leader_run::core::settings::{OnExit, Recipe, StepLimits};
+
+use crate::guard::Temper;
+use crate::script::{Fault, HostPlan, Script, Strike};
+use crate::upgrade::{Answer, Program, Start};
+use crate::wires::Log;
+use crate::world::{Verdict, judge};
+
+const SESSION: Duration = Duration::from_secs(4);
+/// After it, the lease was renewed again and again.
+const BEGIN: Duration = Duration::from_secs(5);
+const HOST: HostPlan = HostPlan {
+    stop_timeout: Duration::from_secs(1),
+    on_exit: OnExit::Rejoin,
+    temper: Temper { ends: 0, ignores_stop: 0, starts_slowly: 0 },
+    steps: StepLimits { before_start: None, after_stop: None },
+    has_hook: false,
+    has_health: false,
+    has_eligible: false,
+    restarts_after: Duration::from_millis(500),
+    drift_ppm: 0,
+    kernel_rate: 100,
+};
+
+const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Of three hosts whoever leads is struck, from [`BEGIN`] on.
+fn script(faults: Vec<(Duration, Fault)>, has_upgrades_only: bool) -> Script {
+    let last = faults.iter().map(|(after, _)| *after).max().unwrap_or_default();
+    Script {
+        seed: 2,
+        servers: 3,
+        hosts: vec![HOST; 3],
+        session_timeout: SESSION,
+        recipe: Recipe::Sequential,
+        leaders: 1,
+        is_cron: false,
+        latency: [Duration::from_micros(200), millis(5)],
+        strikes: vec![Strike { at: BEGIN, is_at_leader: true, faults }],
+        healed_at: BEGIN + last + SESSION * 2,
+        has_upgrades_only,
+    }
+}
+
+fn run(script: &Script) -> Verdict {
+    let verdict = judge(script, Log::Nothing);
+    assert_eq!(verdict.violation, None, "{verdict:#?}");
+    verdict
+}
+
+fn run_upgrades(faults: Vec<(Duration, Fault)>) -> (u64, u64) {
+    run(&script(faults, true)).exchanges
+}
+
+fn upgrade(program: Program) -> Fault {
+    Fault::Upgrade { host: 0, program }
+}
+
+/// An upgrade to a good program and, at any instant of it, `fault`.
+fn struck_by(fault: Fault) -> Vec<Verdict> {
+    let upgraded = (Duration::ZERO, upgrade(Program { starts_after: millis(60), ..Program::GOOD }));
+    let instants = (0..160).step_by(8).map(millis);
+    instants.map(|at| run(&script(vec![upgraded, (at, fault)], false))).collect()
+}
+
+/// Of all these runs: programs that were executed, and commands that lived on.
+fn exchanges(verdicts: &[Verdict]) -> (u64, u64) {
+    verdicts.iter().fold((0, 0), |(many, lived), verdict| (many + verdict.exchanges.0, lived + verdict.exchanges.1))
+}
+
+#[test]
+fn a_command_lives_through_an_upgrade_at_any_instant_and_its_host_keeps_session_and_place() {
+    // No multiple of the pause between two renewals.
+    let upgrades = (0..24).map(|number| (number * millis(467), upgrade(Program::GOOD))).collect();
+    assert_eq!(run_upgrades(upgrades), (24, 24));
+}
+
+#[test]
+fn every_host_of_every_recipe_is_upgraded_in_its_place() {
+    for recipe in [Recipe::Sequential, Recipe::CuratorLock, Recipe::Kazoo, Recipe::Single] {
+        let one = |host| (millis(900) * host as u32, Fault::Upgrade { host, program: Program::GOOD });
+        let mut script = Script { recipe, ..script((0..3).map(one).collect(), true) };
+        script.strikes[0].is_at_leader = false;
+        assert_eq!(run(&script).exchanges, (3, 1), "{recipe:?}");
+    }
+}
+
+#[test]
+fn a_program_that_refuses_or_does_not_answer_or_cannot_be_executed_changes_nothing_and_the_next_one_takes_over() {
+    let bad = [
+        Program { answer: Answer::Unfit, ..Program::GOOD },
+        Program { answer: Answer::Nothing, ..Program::GOOD },
+        Program { answer: Answer::Never, ..Program::GOOD },
+        Program { start: Start::Impossible, ..Program::GOOD },
+    ];
+    for bad in bad {
+        assert_eq!(run_upgrades(vec![(Duration::ZERO, upgrade(bad))]), (0, 0), "{bad:?}");
+        let then = vec![(Duration::ZERO, upgrade(bad)), (SESSION * 2, upgrade(Program::GOOD))];
+        assert_eq!(run_upgrades(then), (1, 1), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_program_that_ends_after_it_was_executed_takes_the_command_with_it_and_another_host_leads() {
+    let failing = upgrade(Program { start: Start::Failed, ..Program::GOOD });
+    let verdict = run(&script(vec![(Duration::ZERO, failing)], false));
+    assert_eq!(verdict.exchanges, (1, 0));
+    assert!(verdict.starts > 1, "{verdict:#?}");
+}
+
+#[test]
+fn a_stop_at_any_instant_of_an_upgrade_is_obeyed_by_whichever_program_reads_it() {
+    let (many, lived) = exchanges(&struck_by(Fault::Sigterm { host: 0 }));
+    assert!((1..20).contains(&many) && lived == 0, "{many} {lived}");
+}
+
+#[test]
+fn a_kill_or_the_end_of_the_session_at_any_instant_of_an_upgrade_ends_the_command_once() {
+    for fault in [Fault::Crash { host: 0 }, Fault::BothDie { host: 0 }, Fault::Expire { host: 0 }] {
+        let (many, lived) = exchanges(&struck_by(fault));
+        assert!((1..=20).contains(&many) && lived == 0, "{fault:?}: {many} {lived}");
+    }
+}
+
+#[test]
+fn a_command_lives_though_a_connection_is_lost_or_the_process_stopped_or_upgraded_again_at_any_instant_of_an_upgrade() {
+    let cut = Fault::Cut { host: 0, server: None, way: None, length: millis(300) };
+    let stop = Fault::SupervisorStops { host: 0, length: millis(300) };
+    for fault in [Fault::Reset { host: 0 }, Fault::ServerDown { server: 0, length: millis(300) }, cut, stop] {
+        assert_eq!(exchanges(&struck_by(fault)), (20, 20), "{fault:?}");
+    }
+    let (many, lived) = exchanges(&struck_by(upgrade(Program::GOOD)));
+    assert!(many > 20 && lived == many, "{many} {lived}");
+}
