@@ -4,33 +4,49 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem::{Discriminant, discriminant};
 
-use crate::moves::{Move, after, moves};
 use crate::properties::Property;
-use crate::rules::Rules;
-use crate::symmetry;
-use crate::world::World;
 
-/// What became of an exploration.
-pub enum Outcome {
-    /// Every state that can be reached was visited, and in each the properties hold.
-    Complete(Seen),
-    /// So many were visited, and in each the properties hold.
-    Cut(Seen),
-    /// One was found where this property does not hold; every step to it.
-    Broken { property: &'static str, seen: Seen, way: Vec<(Move, World)> },
+/// What can be explored: a start, and what may happen next.
+pub trait Model: Copy + Debug + 'static {
+    type World: Clone + Hash + Debug;
+    type Move: Copy;
+    /// What must hold in every state; the first is the promise.
+    const PROPERTIES: &'static [Property<Self>];
+
+    fn start(&self) -> Self::World;
+    /// Appends every move that is possible.
+    fn moves(&self, world: &Self::World, moves: &mut Vec<Self::Move>);
+    fn after(&self, world: &Self::World, step: Self::Move) -> Self::World;
+    /// Gives equal hosts their numbers by what they look like.
+    fn name_hosts(&self, world: &mut Self::World);
+    /// A way from the start, as it can be read.
+    fn trace(&self, way: &[(Self::Move, Self::World)]) -> String;
 }
 
+/// What became of an exploration.
+pub enum Outcome<M: Model> {
+    /// Every state that can be reached was visited, and in each the properties hold.
+    Complete(Seen<M>),
+    /// So many were visited, and in each the properties hold.
+    Cut(Seen<M>),
+    /// One was found where this property does not hold; every step to it.
+    Broken { property: &'static str, seen: Seen<M>, way: Way<M> },
+}
+
+/// Steps, each with what comes of it.
+pub type Way<M> = Vec<(<M as Model>::Move, <M as Model>::World)>;
+
 /// How much was seen.
-#[derive(Default)]
-pub struct Seen {
+pub struct Seen<M: Model> {
     pub states: usize,
     /// Steps from the start to the farthest of them.
     pub depth: usize,
     /// The kinds of steps that led to a state that was new.
-    pub steps: HashSet<Discriminant<Move>>,
+    pub steps: HashSet<Discriminant<M::Move>>,
 }
 
 /// Whether worlds that differ only in the names of equal hosts are one.
@@ -42,27 +58,27 @@ pub enum Hosts {
 }
 
 impl Hosts {
-    fn after(self, rules: &Rules, world: &World, step: Move) -> World {
-        let mut next = after(rules, world, step);
+    fn after<M: Model>(self, rules: &M, world: &M::World, step: M::Move) -> M::World {
+        let mut next = rules.after(world, step);
         if self == Self::Interchangeable {
-            symmetry::name_hosts(rules, &mut next);
+            rules.name_hosts(&mut next);
         }
         next
     }
 }
 
 /// Visits at most about `most` states.
-pub fn explore(rules: &Rules, hosts: Hosts, properties: &[Property], most: usize) -> Outcome {
-    let start = World::new();
+pub fn explore<M: Model>(rules: &M, hosts: Hosts, properties: &[Property<M>], most: usize) -> Outcome<M> {
+    let start = rules.start();
     let mut parents = Parents::from_iter([(fingerprint(&start), 0)]);
     let mut layer = vec![start];
-    let mut seen = Seen::default();
+    let mut seen = Seen { states: 0, depth: 0, steps: HashSet::new() };
     let mut steps = Vec::new();
     while !layer.is_empty() && parents.len() <= most {
         let mut next = Vec::new();
         for world in &layer {
             let parent = fingerprint(world);
-            moves(rules, world, &mut steps);
+            rules.moves(world, &mut steps);
             for step in steps.drain(..) {
                 let world = hosts.after(rules, world, step);
                 let Entry::Vacant(place) = parents.entry(fingerprint(&world)) else { continue };
@@ -84,13 +100,13 @@ pub fn explore(rules: &Rules, hosts: Hosts, properties: &[Property], most: usize
 }
 
 /// From the start to the state with this fingerprint: back along the parents, then forth again.
-fn way_to(rules: &Rules, hosts: Hosts, parents: &Parents, last: u64) -> Vec<(Move, World)> {
+fn way_to<M: Model>(rules: &M, hosts: Hosts, parents: &Parents, last: u64) -> Way<M> {
     let prints = std::iter::successors(Some(last), |print| parents.get(print).copied().filter(|parent| *parent != 0));
     let prints: Vec<_> = prints.collect();
-    let mut world = World::new();
+    let mut world = rules.start();
     let steps = prints.iter().rev().skip(1).map(|print| {
         let mut steps = Vec::new();
-        moves(rules, &world, &mut steps);
+        rules.moves(&world, &mut steps);
         let mut tries = steps.into_iter().map(|step| (step, hosts.after(rules, &world, step)));
         let (step, next) = tries.find(|(_, next)| fingerprint(next) == *print).unwrap();
         world = next.clone();

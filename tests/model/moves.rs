@@ -2,8 +2,10 @@
 //!
 //! Never: a move that is forced, but the kill when its time has come.
 
+use crate::check::Model;
 use crate::ensemble::{apply, delete, may_come_round};
 use crate::host;
+use crate::properties::{self, Property};
 use crate::rules::{Mutation, Rules};
 use crate::world::{Condition, HOSTS, Nonce, Role, Sort, Tenure, World};
 
@@ -68,6 +70,32 @@ pub const KINDS: [Move; 20] = [
     Move::Delete,
     Move::Recreate(0),
 ];
+
+impl Model for Rules {
+    type World = World;
+    type Move = Move;
+    const PROPERTIES: &'static [Property] = &properties::ALL;
+
+    fn start(&self) -> World {
+        World::new()
+    }
+
+    fn moves(&self, world: &World, steps: &mut Vec<Move>) {
+        moves(self, world, steps);
+    }
+
+    fn after(&self, world: &World, step: Move) -> World {
+        after(self, world, step)
+    }
+
+    fn name_hosts(&self, world: &mut World) {
+        crate::symmetry::name_hosts(self, world);
+    }
+
+    fn trace(&self, way: &[(Move, World)]) -> String {
+        crate::trace::trace(self, way)
+    }
+}
 
 /// Appends every move that is possible.
 pub fn moves(rules: &Rules, world: &World, moves: &mut Vec<Move>) {

@@ -2,19 +2,18 @@
 //!
 //! Never: what was; a state must tell by itself whether it is safe.
 
+use crate::check::Model;
 use crate::rules::Rules;
 use crate::world::{State, Tenure, Version, World};
 
 /// Something that must hold in every state.
-#[derive(Clone, Copy)]
-pub struct Property {
+pub struct Property<M: Model = Rules> {
     pub name: &'static str,
-    pub holds: fn(&Rules, &World) -> bool,
+    pub holds: fn(&M, &M::World) -> bool,
 }
 
-pub const PROMISE: Property = Property { name: "never two live trees", holds: never_two_live_trees };
 pub const ALL: [Property; 3] = [
-    PROMISE,
+    Property { name: "never two live trees", holds: never_two_live_trees },
     Property { name: "a free record means no live tree", holds: a_free_record_means_no_live_tree },
     Property { name: "no start before the last kill", holds: no_start_before_the_last_kill },
 ];

@@ -5,8 +5,8 @@ use std::hash::BuildHasherDefault;
 use std::mem::discriminant;
 
 use crate::canon::tidy;
-use crate::check::Folding;
-use crate::moves::{KINDS, Move, moves, take};
+use crate::check::{Folding, Model};
+use crate::moves::{KINDS, Move, take};
 use crate::properties::Property;
 use crate::rules::Rules;
 use crate::symmetry::name_hosts;
@@ -53,14 +53,7 @@ fn every_kind_of_step_is_taken() {
 fn the_bookkeeping_hides_no_state() {
     let plain = Rules::new([1, 1, 0]).with_late_writes(1);
     for rules in [plain, plain.proposed(), Rules::new([1, 1, 0]).with_late_writes(0).with_deletions()] {
-        let with = reachable(&rules, keep_books);
-        let without = reachable(&rules, |rules, world| world.late.retain(|write| !rules.is_dead(write)));
-        println!("{} states, {} without bookkeeping", with.len(), without.len());
-        assert_eq!(with.len(), holds(rules).states, "no two fingerprints are equal");
-        for mut world in without {
-            keep_books(&rules, &mut world);
-            assert!(with.contains(&world), "{world:?}");
-        }
+        hides_no_state(&rules, take, keep_books, |rules, world| world.late.retain(|write| !rules.is_dead(write)));
     }
 }
 
@@ -69,14 +62,35 @@ fn keep_books(rules: &Rules, world: &mut World) {
     name_hosts(rules, world);
 }
 
-type Worlds = HashSet<World, BuildHasherDefault<Folding>>;
+/// `take` without any bookkeeping, all of it, and as little of it as keeps the states finite.
+pub fn hides_no_state<M: Model<World: Eq>>(
+    rules: &M,
+    take: fn(&M, &mut M::World, M::Move),
+    keep_books: fn(&M, &mut M::World),
+    keep_finite: fn(&M, &mut M::World),
+) {
+    let with = reachable(rules, take, keep_books);
+    let without = reachable(rules, take, keep_finite);
+    println!("{} states, {} without bookkeeping", with.len(), without.len());
+    assert_eq!(with.len(), holds(*rules).states, "no two fingerprints are equal");
+    for mut world in without {
+        keep_books(rules, &mut world);
+        assert!(with.contains(&world), "{world:?}");
+    }
+}
 
-fn reachable(rules: &Rules, keep_books: fn(&Rules, &mut World)) -> Worlds {
-    let mut found = Worlds::from_iter([World::new()]);
-    let mut open = vec![World::new()];
+type Worlds<M> = HashSet<<M as Model>::World, BuildHasherDefault<Folding>>;
+
+fn reachable<M: Model<World: Eq>>(
+    rules: &M,
+    take: fn(&M, &mut M::World, M::Move),
+    keep_books: fn(&M, &mut M::World),
+) -> Worlds<M> {
+    let mut found = Worlds::<M>::from_iter([rules.start()]);
+    let mut open = vec![rules.start()];
     let mut steps = Vec::new();
     while let Some(world) = open.pop() {
-        moves(rules, &world, &mut steps);
+        rules.moves(&world, &mut steps);
         for step in steps.drain(..) {
             let mut next = world.clone();
             take(rules, &mut next, step);
