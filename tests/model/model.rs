@@ -17,6 +17,7 @@ mod rules;
 mod symmetry;
 mod trace;
 mod verdict;
+mod vouch;
 mod waiting;
 mod world;
 
