@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use crate::exit::Status;
-use crate::observe::words::{cut, printable};
+use crate::observe::words::cut;
+pub use crate::observe::words::printable;
 
 /// Why the program does not start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

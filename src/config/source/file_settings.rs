@@ -10,8 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::cli::reference;
-use crate::config::error::{ConfigError, nearest, quoted};
-use crate::observe::words::printable;
+use crate::config::error::{ConfigError, nearest, printable, quoted};
 
 /// Settings of one election: `[election.<name>]`.
 const ELECTIONS: &str = "election";

@@ -104,10 +104,10 @@ impl Machine {
     /// started it can start one with a guard; after a standstill it does so itself.
     pub(super) fn check_gone(&mut self, now: Now, stood_still: bool) {
         self.gone.check = true;
-        let starts_anew = stood_still && self.may_start_anew();
-        let (reason, why) = match starts_anew {
-            true => (ExitReason::StoodStill, Why::CheckLate),
-            false => (ExitReason::GuardGone, Why::CheckGone),
+        let (reason, why) = if stood_still && self.may_start_anew() {
+            (ExitReason::StoodStill, Why::CheckLate)
+        } else {
+            (ExitReason::GuardGone, Why::CheckGone)
         };
         let exit = After::Exit(reason);
         match self.phase {

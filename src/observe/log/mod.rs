@@ -103,6 +103,7 @@ fn sentence(transition: &Transition) -> String {
 }
 
 /// A warning is for an operator to see; an error ends this process unexpectedly.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason")]
 const fn level(why: Why) -> Level {
     match why {
         Why::GuardGone | Why::CheckGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
