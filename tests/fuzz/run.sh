@@ -22,8 +22,8 @@ for target; do
     echo "== $target"
     # shellcheck disable=SC2086
     (cd "$corpus" && nice -n 10 "../${build##*/}/$host/release/$target" -dict="$OLDPWD/words.dict" -max_total_time="$seconds" \
-        -timeout=30 -rss_limit_mb=1024 -max_len=4096 -artifact_prefix="../found-$target-" $more . >"../$target.log" 2>&1) ||
+        -timeout=30 -rss_limit_mb=1024 -max_len=4096 -artifact_prefix="../found-$target-" $more . >"../$target.log" 2>&1) || [ -n "$more" ] ||
         { tail -n 30 "$corpus.log"; exit 1; }
-    if grep 'ERROR: ' "$corpus.log" | grep -v 'out of memory\|allocation-size-too-big'; then exit 1; fi
+    if grep 'ERROR: ' "$corpus.log" | grep -v 'out.of.memory\|allocation-size-too-big'; then exit 1; fi
     grep 'cov: ' "$corpus.log" | tail -n 1
 done
