@@ -173,7 +173,7 @@ fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str
     let (id, token) = new;
     let took = words::length(Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
     match &order.to {
-        Some(to) if to != id && id == old => {
+        Some(to) if id == old => {
             told(context, Some(new), NOT_DONE, &format!("{to} did not take over: {old} leads again, token {token}"))
         }
         Some(to) if to != id => {

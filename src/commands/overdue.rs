@@ -72,3 +72,25 @@ pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> 
     context.watched.borrow_mut().extend(unrenewed.map(|(slot, _)| version(slot)));
     Ok(stays)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::schema::lease::Lease;
+
+    #[test]
+    fn a_lease_ends_its_length_after_it_was_written_if_somebody_leads_by_it() {
+        let ends_at = |record: &str| {
+            let lease = Lease::read(record.as_bytes()).unwrap();
+            let written = Facts { changed_at: 7_000, ..Facts::default() };
+            super::ends_at(&SlotView { lease: Some((lease, written)), ..SlotView::default() })
+        };
+        let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
+        assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"held","lease_ms":15000,{holder}}}"#)), Some(22_000));
+        let waiting = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"waiting_on":9,{holder}}}"#);
+        assert_eq!(ends_at(&waiting), None, "its holder renews nothing while it waits");
+        assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), None);
+        assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), None, "its holder is not known");
+    }
+}

@@ -3,8 +3,8 @@
 use nix::sys::signal::Signal;
 
 use super::election;
-use super::operator::ctl;
-use crate::support::{Election, wait};
+use super::operator::{ctl, ctl_at};
+use crate::support::{Election, Ensemble, wait};
 
 /// Path, czxid, mzxid, pzxid, versions: of every znode of an election.
 fn all_znodes(election: &Election) -> Vec<(String, [i64; 6])> {
@@ -42,6 +42,17 @@ fn commands_that_only_read_write_no_znode() {
     }
     assert_eq!(all_znodes(&election), before);
     assert!(!election.admin.exists("/zk-leader-run/no-such-election"));
+}
+
+/// A server keeps a session that was not closed for its timeout, here 100 s.
+#[test]
+fn who_has_asked_leaves_no_session_behind() {
+    let ensemble = Ensemble::single();
+    for words in [["list", "--connect-timeout", "60s"], ["status", "--connect-timeout", "60s"]] {
+        let said = ctl_at(&ensemble.connect_string(), &words, &[]);
+        assert!(said.code == 2 && said.error.contains("/zk-leader-run"), "{said:?}");
+        wait::until("its session is closed", || ensemble.server(0).metric("zk_global_sessions") == Some(0));
+    }
 }
 
 #[test]

@@ -205,3 +205,16 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
     };
     Answer { text, status }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_are_listed_by_name_and_the_others_are_counted() {
+        let names: Vec<_> = (1..=12).map(|number| number.to_string()).collect();
+        assert_eq!(listed(&names[..2]), "1, 2");
+        assert_eq!(listed(&names[..10]), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10");
+        assert_eq!(listed(&names), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+    }
+}

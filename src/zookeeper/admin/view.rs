@@ -334,4 +334,14 @@ mod tests {
         assert_eq!(id_of(br#"{"v":1,"id":"host:1","nonce":"x"}"#), "host:1");
         assert_eq!(id_of(b"\xff{"), "\u{fffd}{");
     }
+
+    #[test]
+    fn what_a_record_names_as_the_place_of_its_candidates_is_a_path_or_is_ignored() {
+        for path in ["/a", "/a/b", "/a b/.c"] {
+            assert!(is_path(path), "{path:?}");
+        }
+        for text in ["", "/", "a", "a/b", "/a/", "//a", "/a/../b", "/.", "/a\nb", "/a\u{0}"] {
+            assert!(!is_path(text), "{text:?}");
+        }
+    }
 }

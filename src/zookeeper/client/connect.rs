@@ -217,4 +217,27 @@ mod tests {
         let printed = format!("{access:?} {access:#?}");
         assert!(printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
     }
+
+    /// The server closes every connection without a word.
+    #[tokio::test]
+    async fn who_shows_an_identity_tries_such_a_server_eight_times_and_others_try_it_once() {
+        let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
+        let known = Access { digests: vec![login], ..Access::default() };
+        assert!(Access::default().is_anonymous() && known.holds_secrets());
+        for (access, tries) in [(Access::default(), 1), (known, 8)] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let server = listener.local_addr().unwrap().to_string();
+            let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
+            let mut seen = 0;
+            let opening = access.open(&server, pace, None);
+            let mut opening = std::pin::pin!(opening);
+            let opened = loop {
+                tokio::select! {
+                    accepted = listener.accept() => { drop(accepted.unwrap()); seen += 1 }
+                    opened = &mut opening => break opened,
+                }
+            };
+            assert_eq!((opened.unwrap_err(), seen), (Error::NoHosts, tries));
+        }
+    }
 }

@@ -205,4 +205,14 @@ mod tests {
         let unknown = Settings { pid_namespace: String::new(), ..settings };
         assert!(!has_died(&Member { pid_namespace: String::new(), ..dead }, &unknown));
     }
+
+    #[test]
+    fn a_process_that_has_ended_is_dead_though_its_parent_has_not_heard_of_it() {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let ended = waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        assert!(ended.unwrap().is_some());
+        assert!(is_zombie(Pid::from_child(&child)) && !is_zombie(rustix::process::getpid()));
+        child.wait().unwrap();
+    }
 }
