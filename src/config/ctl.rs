@@ -322,10 +322,19 @@ fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
     setting.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, NO_ZERO))
 }
 
+/// Orders that are too long are not read by the hosts that they are for.
+const LONGEST_REASON: usize = 1000;
+
 /// An operator who finds the election disabled must learn why, so a reason is required.
 fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
     let missing = || ConfigError::usage("--reason", "is missing; write --reason 'upgrade of the database', or so");
     let setting = text("--reason", reason)?.ok_or_else(missing)?;
+    if setting.text.len() > LONGEST_REASON {
+        return Err(ConfigError::usage(
+            "--reason",
+            format!("is longer than {LONGEST_REASON} bytes; write a shorter one"),
+        ));
+    }
     if setting.text.trim().is_empty() { Err(missing()) } else { Ok(setting.text) }
 }
 

@@ -77,7 +77,8 @@ fn a_connection_that_goes_silent_between_two_answers_is_status_2() {
 
 #[test]
 fn mistakes_are_refused_with_their_remedy() {
-    let cases: [(&[&str], &[&str]); 11] = [
+    let long = "x".repeat(1001);
+    let cases: [(&[&str], &[&str]); 12] = [
         (&["stauts"], &["stauts", "did you mean status?"]),
         (&["status", "--jsn"], &["--jsn", "--json"]),
         (&["status", "-o", "xml"], &["--output", "'xml'", "table, wide, json, yaml or plain"]),
@@ -85,6 +86,7 @@ fn mistakes_are_refused_with_their_remedy() {
         (&["status", "--path", "a"], &["--path", "'a'", "absolute"]),
         (&["status", "--path", "/a", "b"], &["NAME", "'b'", "--path"]),
         (&["status", "--connect-timeout", "0"], &["--connect-timeout", "'0'", "5s"]),
+        (&["disable", "b", "--reason", &long], &["--reason", "longer than 1000 bytes"]),
         (&["token-check"], &["TOKEN", "missing"]),
         (&["token-check", "x"], &["TOKEN", "'x'", "positive number"]),
         (&["put", "/a", "b"], &["--fenced", "put --fenced"]),
