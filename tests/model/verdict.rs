@@ -62,15 +62,6 @@ pub fn breaks<M: Model>(rules: M) -> usize {
     }
 }
 
-/// Something that is asked of one model only holds in every state that can be reached.
-pub fn always<M: Model>(rules: M, property: Property<M>) -> Seen<M> {
-    match explore(&rules, Hosts::Interchangeable, &[property], EVERYTHING) {
-        Outcome::Complete(seen) => seen,
-        Outcome::Cut(seen) => panic!("not complete after {} states: {rules:?}", seen.states),
-        Outcome::Broken { property, way, .. } => panic!("not \"{property}\": {rules:?}\n{}", rules.trace(&way)),
-    }
-}
-
 /// Something happens, so that what is said of all states is not said of none.
 pub fn happens<M: Model>(rules: M, never: Property<M>) -> usize {
     let name = never.name;

@@ -31,7 +31,7 @@ fn sees(rules: &Rules, this: &mut Host, host: usize, read: Former) {
     this.was_member |= rules.is(Mistake::OnceAMemberAlways) && record.roster.has(host);
 }
 
-/// How long it still has to wait before it may send a take-over of this version; `None`: for ever.
+/// How long it still has to wait before it may send a take-over of this version; `None`: it knows of none.
 pub fn wait(rules: &Rules, this: &Host, host: usize) -> Option<u8> {
     let known = this.known?;
     let record = known.record;
@@ -42,7 +42,6 @@ pub fn wait(rules: &Rules, this: &Host, host: usize) -> Option<u8> {
     let old = rules.is(Mistake::OldHostTakesOverAfterALease) && !rules.vouches[host];
     let time = match rules.mistake {
         _ if is_member || old => rules.lease,
-        Some(Mistake::NewcomersNeverTakeOver) => return None,
         Some(Mistake::NewcomerWaitsALease) => rules.lease,
         Some(Mistake::NewcomersOwnLimit) => rules.limits[host],
         _ => record.limit,

@@ -4,7 +4,7 @@ use super::rules::Mistake::*;
 use super::rules::Rules;
 use crate::verdict::breaks;
 
-pub const TWO: Rules = Rules::new(2, [4, 4, 0]).with_late_datagrams();
+const TWO: Rules = Rules::new(2, [4, 4, 0]).with_late_datagrams();
 /// The second host has a shorter limit.
 const TWO_LIMITS: Rules = Rules::new(2, [4, 3, 0]).with_late_datagrams();
 const THREE: Rules = Rules::new(2, [3, 3, 3]);

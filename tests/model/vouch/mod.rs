@@ -6,7 +6,6 @@ mod clock;
 mod datagrams;
 mod ensemble;
 mod follower;
-mod healing;
 mod leader;
 mod mistakes;
 mod moves;

@@ -58,8 +58,6 @@ pub enum Mistake {
     OldHostTakesOverAfterALease,
     InstanceAndCountOutliveTheProcess,
     OldAnswerTakenForTheNewest,
-    /// No two trees, but nobody leads again.
-    NewcomersNeverTakeOver,
 }
 
 impl Rules {
