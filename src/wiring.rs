@@ -18,6 +18,7 @@ use crate::config::auxiliary::Auxiliary;
 use crate::config::error::{ConfigError, quoted};
 use crate::config::fixed;
 use crate::config::load::{REJOINED, RELEASER};
+use crate::config::source::process_environment::ProcessEnvironment;
 use crate::core::guard_messages::Slot;
 use crate::core::machine;
 use crate::core::settings::{Guarantee, Preparations, Service, StepLimits};
@@ -113,6 +114,15 @@ pub fn start() -> (Start, Vec<OsString>) {
     }
     let name = arguments.first().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(upgrade::NAME));
     (name.and_then(|number| number.parse().ok()).map_or(Start::Usual, Start::TakesOver), arguments)
+}
+
+/// A program that is asked answers for the process that asks, its parent: the default id has the process id.
+pub fn process_environment(start: &Start) -> ProcessEnvironment {
+    let own = ProcessEnvironment::of_this_process();
+    match start {
+        Start::Asked => ProcessEnvironment { pid: std::os::unix::process::parent_id(), ..own },
+        Start::Usual | Start::TakesOver(_) => own,
+    }
 }
 
 /// For an upgrade of this process. The path is read now: after an upgrade of the package, the kernel no longer tells it.

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
 use zk_leader_run::cli::{EarlyExit, Stream, pages};
-use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::config::{Config, load};
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
@@ -23,7 +22,7 @@ fn main() -> ExitCode {
         return page.print();
     }
     let (start, arguments) = wiring::start();
-    let config = match load::load(arguments, &ProcessEnvironment::of_this_process()) {
+    let config = match load::load(arguments, &wiring::process_environment(&start)) {
         Ok(config) => config,
         Err(stop) if matches!(start, Start::Asked) => return EarlyExit { stream: Stream::Stdout, ..stop }.print(),
         Err(stop) => return stop.print(),

@@ -47,6 +47,18 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
     election.diary.assert_no_overlap();
 }
 
+/// As the packaged unit does: the default id has the process id, and the program that is asked is another process.
+#[test]
+fn a_host_without_an_id_of_its_own_is_upgraded() {
+    let (election, package) = (election(), Package::new());
+    let host = package.on(election.host("a").without("--id")).spawn();
+    let start = election.diary.until_started(1);
+    package.upgrade(&host);
+    package.upgrade(&host);
+    election.diary.until_alive();
+    assert_eq!(election.diary.starts(), [start]);
+}
+
 /// Its standbys have no candidate of their own.
 #[test]
 fn both_hosts_of_the_single_recipe_are_upgraded() {
