@@ -47,7 +47,8 @@ computing=(model shell simulation machine_properties)
 waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos "${computing[@]}" "${waiting[@]}"))
-tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
+# They fill what the others leave.
+NICE=10 tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
 # To optimise the other tests, and the programs that they start, takes longer than they gain by it.
 export CARGO_PROFILE_TEST_OPT_LEVEL=0
 step "Build of the other tests" cargo test --no-run --quiet --package zk-leader-run
