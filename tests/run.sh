@@ -39,24 +39,20 @@ checks() {
 
 need_rust
 # Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
-step "Installing what is missing" install_prerequisites &
-installing=$!
+step "Build of the tests" cargo test --no-run --quiet &
+step "Installing what is missing" install_prerequisites
 step "Format" cargo fmt --all --check
+wait
 
 computing=(model shell simulation machine_properties)
 waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos "${computing[@]}" "${waiting[@]}"))
-# They fill what the others leave.
-NICE=10 tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
-# To optimise the other tests, and the programs that they start, takes longer than they gain by it.
-export CARGO_PROFILE_TEST_OPT_LEVEL=0
-step "Build of the other tests" cargo test --no-run --quiet --package zk-leader-run
-wait $installing
 # More of them at once than there are cores.
 threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
 RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
+tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
 step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks
 finish

@@ -20,10 +20,9 @@ step() { # step NAME COMMAND...
     } 9>"$steps/lock"
 }
 
-# step, in the background; returns when cargo lets others build again: when it has built the tests, or cannot. NICE: nice(1)'s
-# number; 0 without.
+# step, in the background; returns when cargo lets others build again: when it has built the tests, or cannot.
 tests_beside() { # tests_beside NAME CARGO-TEST-ARGUMENT...
-    step "$1" nice -n "${NICE:-0}" cargo test --no-fail-fast "${@:2}" &
+    step "$1" cargo test --no-fail-fast "${@:2}" &
     until grep -qsE 'Running|error' "$(printed_by "$1")"; do sleep 0.2; done
 }
 

@@ -101,7 +101,9 @@ fn a_supervisor_whose_host_was_suspended_while_it_waits_takes_over_anew_and_wait
         kill(guard, signal).ok();
     }
     election.admin.delete(&leader);
-    wait::until("it waits for the lease of the first", || !election.record()["waiting_on"].is_null());
+    // Not only the servers know that it waits: it does, too.
+    second.until_logged("following -> waiting");
+    assert!(!election.record()["waiting_on"].is_null());
     let term = election.term().version;
     clock.host_wakes_up();
     wait::until("it takes over anew, because its own lease was over", || election.term().version > term);

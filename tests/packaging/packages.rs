@@ -11,8 +11,11 @@ fn debians_checker_finds_nothing_in_the_package_that_is_not_explained() {
     let scratch = tempfile::tempdir().unwrap();
     let mut lintian = Command::new("lintian");
     lintian.env("TMPDIR", scratch.path());
-    lintian.args(["--allow-root", "--pedantic", "-I", "--fail-on", "error,warning,info,pedantic"]);
-    said(lintian.arg(packages::debian()));
+    lintian.args(["--allow-root", "--pedantic", "-I", "--fail-on", "error,warning,pedantic"]);
+    let told = said(lintian.arg(packages::debian()));
+    // It sees misspelt words in machine code, in some builds and not in others: that is overridden.
+    let is_open = |line: &&str| line.starts_with("I: ") && !line.contains("unused-override spelling-error-in-binary");
+    assert_eq!(told.lines().find(is_open), None, "{told}");
 }
 
 #[test]
