@@ -9,6 +9,7 @@ use super::guard_messages::{ChildStatus, Deadlines, Grant, Order, Slot};
 use super::lease::TimingError;
 use super::settings::StepKind;
 use super::time::Timestamp;
+use super::vouching::{Question, Reply, Vouching};
 
 /// The content of a write to the lease record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +22,8 @@ pub struct Entry {
     /// The run whose end we wait for, see [`Record::last_run`](super::event::Record::last_run). `None` once the wait is
     /// over and we may run under the record.
     pub waiting_on: Option<LastRun>,
+    /// In a held record that does not wait, if the command may live on promises.
+    pub vouching: Option<Vouching>,
 }
 
 /// The versions that a write is conditional on, and the slot that they belong to.
@@ -54,6 +57,10 @@ pub enum Action {
     EndRun { status: ChildStatus, ok: bool },
     /// One multi: check the term, set the record free, delete the candidate (unless `keeps_candidate`).
     Release { candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool },
+    /// Ask this instance for a promise.
+    Ask { to: u64, question: Question },
+    /// Answer a question.
+    Reply { reply: Reply },
     /// Run the fence command. It is answered by `Fenced` with this grant's token.
     Fence { grant: Grant },
     /// Kill the fence command; its answer is no longer needed.
@@ -86,6 +93,8 @@ pub enum PhaseName {
     Waiting,
     Preparing,
     Leading,
+    /// Without contact, and every host that could take over promises to hold back.
+    Vouched,
     Paused,
     Stopping,
     Releasing,
@@ -107,6 +116,8 @@ pub enum Why {
     ContactLost,
     /// The same session answered in time.
     ContactRestored,
+    /// No renewal is acknowledged, but every host that could take over promises to hold back.
+    VouchedFor,
     /// `--grace` is over.
     GraceOver,
     /// The lease runs out: `stop_at` came without a renewal.

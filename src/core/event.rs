@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::guard_messages::{CandidateName, Report, Slot};
 use super::settings::StepKind;
 use super::time::Timestamp;
+use super::vouching::{Question, Reply, Roster, Vouching};
 
 /// One `ZooKeeper` session of this process: 1, 2, 3, … Not the server's session id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -65,6 +66,10 @@ pub struct Record {
     /// The lease that may still be running: the earlier holder's, while the present one waits.
     pub lease: Duration,
     pub nonce: Nonce,
+    /// The token of the term that wrote it, held or freed; zero if it is nobody's.
+    pub token: i64,
+    /// `None`: its holder does not live on promises.
+    pub vouching: Option<Vouching>,
     /// Its guarantee, recipe and number of leaders are the same as ours.
     pub agrees: bool,
 }
@@ -207,6 +212,15 @@ pub enum Event {
 
     /// Another live participant has our id.
     IdTaken,
+
+    /// A leader asks for a promise.
+    Asked { question: Question },
+    /// A host answers a question of ours.
+    Answered { reply: Reply },
+    /// This instance has ended.
+    Left { instance: u64 },
+    /// The hosts that could take over and can be asked, the first in line first; ours may be among them.
+    LineKnown { line: Roster },
 
     /// The fence command of the term with this token has ended. `is_fenced`: it succeeded in time.
     Fenced { token: i64, is_fenced: bool },

@@ -19,6 +19,8 @@ pub enum HookEvent {
     Started,
     /// Contact with `ZooKeeper` is lost.
     Paused,
+    /// Contact with `ZooKeeper` is lost, and every host that could take over promises to hold back.
+    Vouched,
     /// Contact is restored.
     Resumed,
     Stopping,
@@ -66,8 +68,9 @@ impl HookQueue {
         let Transition { from, to, why, grant, .. } = *transition;
         let term = self.term.or(grant);
         match to {
-            PhaseName::Leading if from == PhaseName::Paused => self.push(HookEvent::Resumed, Some(why), term),
+            PhaseName::Leading if matches!(from, PhaseName::Paused | PhaseName::Vouched) => self.push(HookEvent::Resumed, Some(why), term),
             PhaseName::Leading => self.elected(why, grant),
+            PhaseName::Vouched => self.push(HookEvent::Vouched, Some(why), term),
             PhaseName::Paused => self.push(HookEvent::Paused, Some(why), term),
             PhaseName::Stopping => {
                 self.is_stopping = true;

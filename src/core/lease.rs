@@ -164,6 +164,15 @@ impl Timing {
         Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
     }
 
+    /// The deadlines of a leader that lives on promises: the oldest of them was asked for at `vouched_at`, and the last
+    /// acknowledged write sent at `acked_at`. L(1 − ρ) − 2G from the former, but no more than F(1 − ρ) − 2G from the latter,
+    /// for hosts from which nothing was promised wait for F.
+    pub fn vouched_deadlines(&self, vouched_at: Timestamp, acked_at: Timestamp, limit: Duration) -> Deadlines {
+        let limited = limit.saturating_sub(drift(limit)).saturating_sub(2 * self.slack);
+        let kill_at = vouched_at.after(self.usable()).min(acked_at.after(limited));
+        Deadlines { stop_at: kill_at.before(self.reserve), kill_at }
+    }
+
     /// Contact counts as lost if no renewal later than that of `sent_at` is acknowledged by then: 4 I, so that commits
     /// of up to 2 I (the next renewal is sent when the last is acknowledged) do not count as lost contact. No deadline
     /// depends on it.

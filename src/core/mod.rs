@@ -14,3 +14,4 @@ pub mod restart;
 pub mod settings;
 pub mod spread;
 pub mod time;
+pub mod vouching;

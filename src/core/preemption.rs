@@ -75,6 +75,8 @@ mod tests {
             waiting_on: None,
             lease: Duration::from_secs(4),
             nonce: Nonce::UNKNOWN,
+            token: 0,
+            vouching: None,
             agrees: true,
         };
         let view = View {

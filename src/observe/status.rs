@@ -199,6 +199,8 @@ pub mod tests {
             waiting_on: None,
             lease: Duration::from_secs(15),
             nonce: Nonce { instance: 1, sending: 1 },
+            token: 9,
+            vouching: None,
             agrees: true,
         };
         let candidate = CandidateName::EMPTY;

@@ -23,6 +23,7 @@ pub const fn phase(phase: PhaseName) -> &'static str {
         PhaseName::Waiting => "waiting",
         PhaseName::Preparing => "preparing",
         PhaseName::Leading => "leading",
+        PhaseName::Vouched => "vouched",
         PhaseName::Paused => "paused",
         PhaseName::Stopping => "stopping",
         PhaseName::Releasing => "releasing",
@@ -48,6 +49,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::Elected => "elected",
         Why::ContactLost => "contact-lost",
         Why::ContactRestored => "contact-restored",
+        Why::VouchedFor => "vouched-for",
         Why::GraceOver => "grace-over",
         Why::LeaseEnding => "lease-ending",
         Why::Deposed => "deposed",
@@ -99,7 +101,8 @@ pub const fn reason(why: Why) -> &'static str {
         Why::ContactLost => {
             "contact with ZooKeeper is lost; unless it is back before, the command is dead when the lease ends"
         }
-        Why::ContactRestored => "ZooKeeper answers again, in the same session",
+        Why::ContactRestored => "ZooKeeper answers again",
+        Why::VouchedFor => "ZooKeeper is away; the command runs on, because every host that could take over holds back",
         Why::GraceOver => "contact with ZooKeeper was lost for longer than --grace; the command is stopped",
         Why::LeaseEnding => {
             "no renewal was acknowledged in time; the command is stopped, and killed when the lease ends"
@@ -170,6 +173,7 @@ pub const fn hook_event(event: HookEvent) -> &'static str {
         HookEvent::Elected => "elected",
         HookEvent::Fenced => "fenced",
         HookEvent::Started => "started",
+        HookEvent::Vouched => "vouched",
         HookEvent::Paused => "paused",
         HookEvent::Resumed => "resumed",
         HookEvent::Stopping => "stopping",

@@ -60,6 +60,8 @@ impl Effects {
                 log::transition(&transition);
                 self.auxiliary.transition(&transition);
             }
+            // No option asks for vouching yet, so nobody asks and nobody answers.
+            Action::Ask { .. } | Action::Reply { .. } => {}
             Action::Exit(reason) => return Some(reason),
         }
         None

@@ -8,6 +8,7 @@ use std::time::Duration;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Denial, LastRun, Nonce, Place};
 use zk_leader_run::core::settings::Recipe;
+use zk_leader_run::core::vouching::{Roster, Vouching};
 
 use crate::runs::Marker;
 
@@ -29,6 +30,8 @@ pub struct Term {
     pub version: i32,
     pub mzxid: i64,
     pub lease: Duration,
+    /// `--vouch-limit` of its leader.
+    pub limit: Option<Duration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,18 +42,24 @@ pub struct StoredRecord {
     pub waiting_on: Option<LastRun>,
     pub lease: Duration,
     pub nonce: Nonce,
+    pub token: i64,
+    pub vouching: Option<Vouching>,
     /// Whose it is, if it is held and says so.
     pub candidate: Option<(SessionKey, u32)>,
 }
 
 impl StoredRecord {
     fn new(state: &State, version: i32, held: bool, entry: Entry) -> Self {
-        let Entry { nonce, lease, waiting_on, .. } = entry;
-        Self { version, mzxid: state.zxid, held, waiting_on, lease, nonce, candidate: None }
+        let Entry { nonce, lease, waiting_on, token, vouching } = entry;
+        let of_a_take_over = if held && nonce != Nonce::UNKNOWN { state.zxid } else { 0 };
+        let token = token.unwrap_or(of_a_take_over);
+        Self { version, mzxid: state.zxid, held, waiting_on, lease, nonce, token, vouching, candidate: None }
     }
 
     fn of_nobody(state: &State, held: bool, lease: Duration) -> Self {
-        Self::new(state, 0, held, Entry { nonce: Nonce::UNKNOWN, token: None, lease, waiting_on: None })
+        let limit = state.term.filter(|_| held).and_then(|term| term.limit);
+        let vouching = limit.map(|limit| Vouching { limit, roster: Roster::EMPTY });
+        Self::new(state, 0, held, Entry { nonce: Nonce::UNKNOWN, token: None, lease, waiting_on: None, vouching })
     }
 }
 
@@ -166,7 +175,7 @@ impl Ensemble {
             });
         } else if record.is_none() {
             self.commit(|state| {
-                state.term = Some(Term { version: 0, mzxid: state.zxid, lease });
+                state.term = Some(Term { version: 0, mzxid: state.zxid, lease, limit: None });
                 state.record = Some(StoredRecord::of_nobody(state, false, lease));
             });
         }
@@ -256,7 +265,7 @@ impl Ensemble {
         candidacy: u32,
         conditions: Conditions,
         entry: Entry,
-        longest: Duration,
+        longest: (Duration, Option<Duration>),
     ) -> Result<(i32, i64, i32), Denial> {
         self.renew(session, candidacy, conditions, entry, Some(longest))?;
         let (record, term) = (self.state().record.unwrap(), self.state().term.unwrap());
@@ -269,7 +278,7 @@ impl Ensemble {
         candidacy: u32,
         conditions: Conditions,
         entry: Entry,
-        new_term: Option<Duration>,
+        new_term: Option<(Duration, Option<Duration>)>,
     ) -> Result<i32, Denial> {
         self.caught_up(session);
         if !self.has_candidate(session, candidacy) {
@@ -282,8 +291,8 @@ impl Ensemble {
             let version = conditions.record + 1;
             let candidate = Some((session, candidacy));
             state.record = Some(StoredRecord { candidate, ..StoredRecord::new(state, version, true, entry) });
-            if let Some(lease) = new_term {
-                state.term = Some(Term { version: conditions.term + 1, mzxid: state.zxid, lease });
+            if let Some((lease, limit)) = new_term {
+                state.term = Some(Term { version: conditions.term + 1, mzxid: state.zxid, lease, limit });
             }
         });
         self.caught_up(session);

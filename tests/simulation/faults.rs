@@ -60,6 +60,7 @@ impl World {
             Fault::Deaf(length) => weather.deaf_until = now + length,
             Fault::Blind(length) => weather.blind_until = now + length,
             Fault::Lag(length) => weather.lag_until = now + length,
+            Fault::Sever(length) => weather.severed_until = now + length,
             Fault::Suspend(length) => self.suspend(host, length),
             Fault::DeleteElection => self.ensemble.delete_candidates(|_| true),
             Fault::DeleteRecord => self.ensemble.delete_record(),

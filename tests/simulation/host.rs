@@ -29,6 +29,8 @@ pub struct Weather {
     pub deaf_until: Real,
     pub blind_until: Real,
     pub lag_until: Real,
+    /// From the other hosts.
+    pub severed_until: Real,
 }
 
 #[derive(Debug)]
@@ -168,6 +170,11 @@ impl Instance {
             slot,
             ended: None,
         }
+    }
+
+    /// As far as it knows.
+    pub fn has_no_session(&self) -> bool {
+        self.client.is_none_or(|client| client.told_over || client.key.is_none())
     }
 
     pub fn has_tree(&self) -> bool {

@@ -18,6 +18,7 @@
 
 mod clock;
 mod coverage;
+mod direct;
 mod ensemble;
 mod faults;
 mod guarding;

@@ -127,6 +127,8 @@ impl Oracle {
             }
             // What survives SIGKILL is not waited for, once its lease is over.
             Action::Connect { .. } if this.tree.as_ref().is_some_and(|tree| now.lease > tree.kill_at) => {}
+            // Its session is over, and the command lives on promises.
+            Action::Connect { .. } if this.settings.vouch.is_some() && this.has_no_session() => {}
             Action::Connect { .. } if !this.has_tree() && this.steps.are_over(now.lease) => {}
             Action::Connect { .. } | Action::Release { .. } | Action::Exit(_) if lives && at_most_once => {
                 self.fail(format!("I4: instance {instance} withdraws while its tree lives: {action:?}"));

@@ -209,7 +209,7 @@ impl World {
         let outcome = match action {
             Action::TakeOver { conditions, entry, longest, .. } => self
                 .ensemble
-                .take_over(session, candidacy.0, conditions, entry, longest)
+                .take_over(session, candidacy.0, conditions, entry, (longest, self.instances[instance].settings.vouch))
                 .map(|(version, token, term)| Event::TookOver {
                     candidacy,
                     nonce: entry.nonce,
@@ -271,6 +271,7 @@ impl World {
         let host = self.instances[self.calls[call].instance].host;
         if !self.is_cut(host) && !self.calls[call].answered {
             self.calls[call].answered = true;
+            self.tell_line(self.calls[call].instance);
             self.told(self.calls[call].instance, event);
         }
     }
@@ -290,8 +291,8 @@ impl World {
 }
 
 fn read(stored: StoredRecord) -> Record {
-    let StoredRecord { version, mzxid, held, waiting_on, lease, nonce, .. } = stored;
-    Record { slot: Slot(0), version, mzxid, held, waiting_on, lease, nonce, agrees: true }
+    let StoredRecord { version, mzxid, held, waiting_on, lease, nonce, token, vouching, .. } = stored;
+    Record { slot: Slot(0), version, mzxid, held, waiting_on, lease, nonce, token, vouching, agrees: true }
 }
 
 pub fn is_of(nonce: Nonce, instance: usize) -> bool {

@@ -9,6 +9,7 @@ use zk_leader_run::core::restart::{RestartOn, Rules};
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Recipe, Service, StepLimits};
 
 use crate::clock::{MILLI, Real, SECOND};
+use crate::direct;
 use crate::rng::Rng;
 use crate::runs::Once;
 
@@ -88,6 +89,8 @@ pub enum Fault {
     Blind(Real),
     /// The host's server answers reads from an older state.
     Lag(Real),
+    /// Nothing passes between the host and the other hosts.
+    Sever(Real),
     ExpireSession,
     HangSupervisor(Real),
     HangGuard(Real),
@@ -178,7 +181,18 @@ impl Script {
         if rng.chance(20) {
             steps.extend(draw_chain(&mut rng, longest));
         }
+        let (mut hosts, mut vouching) = (hosts, Rng::new(seed, 4));
+        let may_vouch = recipe == Recipe::Sequential && guarantee == Guarantee::AtMostOne && !is_shared;
+        if may_vouch && vouching.chance(35) {
+            steps.extend(direct::draw(&mut vouching, &mut hosts, longest));
+        }
         Self { seed, recipe, is_shared, guarantee, once, hosts, steps, healed_at }
+    }
+
+    /// How long a host that the leader does not need may have to wait.
+    pub fn longest_limit(&self) -> Real {
+        let limits = self.hosts.iter().filter_map(|host| host.settings.vouch);
+        limits.map(|limit| limit.as_nanos() as Real).max().unwrap_or(0)
     }
 }
 
@@ -259,6 +273,7 @@ fn draw_settings(rng: &mut Rng, guarantee: Guarantee, session_timeout: Duration)
         service: draw_service(rng, guarantee),
         preparations: Preparations { fences: rng.chance(25), marks: rng.chance(25) },
         steps: StepLimits::default(),
+        vouch: None,
         instance: 1,
     }
 }

@@ -116,6 +116,8 @@ impl World {
                 self.mark(Mark::ReleaseSent);
                 self.send(instance, candidacy, Request::Release, action);
             }
+            Action::Ask { to, question } => self.asks_directly(instance, to, question),
+            Action::Reply { reply } => self.replies_directly(instance, reply),
             Action::Guard(order) => self.ordered(instance, order),
             Action::EndGuard => self.push(self.now, Occurrence::GuardDies { instance, lethal_timer: false }),
             Action::EndOrphans => self.end_orphans(instance),
@@ -141,6 +143,9 @@ impl World {
 
     fn exits(&mut self, instance: usize, reason: ExitReason) {
         self.run_was_given_up(instance, reason);
+        if self.instances[instance].settings.vouch.is_some() && reason != ExitReason::StoodStill {
+            self.says_gone(instance);
+        }
         self.note(|| format!("instance {instance} exits"));
         self.close_client(instance);
         self.ends(instance, reason == ExitReason::StoodStill);

@@ -44,7 +44,7 @@ impl World {
     fn settles(&mut self) {
         let longest = self.longest_timeout();
         // Far less than the longest pause under at-least-once: evidence of another leader must end it.
-        let limit = self.now + 6 * longest + 40 * SECOND;
+        let limit = self.now + 6 * longest + 40 * SECOND + 2 * self.script.longest_limit();
         // Every client finds out first what is left of its session.
         self.run_until(self.now + longest / 5 + 100 * MILLI);
         while self.oracle.violation.is_none() {
@@ -102,7 +102,7 @@ impl World {
             let leader = self.living().into_iter().find(|&index| self.instances[index].has_tree());
             let Some(leader) = leader else { break };
             self.request_stop(leader);
-            let limit = self.now + 25 * SECOND + 2 * self.longest_timeout();
+            let limit = self.now + 25 * SECOND + 2 * self.longest_timeout() + 2 * self.script.longest_limit();
             loop {
                 self.run_until(self.now + 50 * MILLI);
                 let gone = !self.living().contains(&leader);

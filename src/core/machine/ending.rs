@@ -180,7 +180,7 @@ impl Machine {
             Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
                 self.begin_release(now, exit, Why::StopRequested);
             }
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
                 self.order_stop(now.lease.after(self.settings.stop_timeout));
                 self.begin_stop(now, exit, Why::StopRequested, false);
             }
@@ -227,6 +227,7 @@ impl Machine {
             Phase::Waiting
             | Phase::Preparing { .. }
             | Phase::Leading
+            | Phase::Vouched
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => self.kill_tree(now, Why::ClockJumped),
             Phase::Following | Phase::Releasing { .. } | Phase::Done => {}
@@ -325,7 +326,7 @@ impl Machine {
 
     /// Whether a renewal can succeed: the session is open, and our candidate is first.
     fn has_candidate(&self) -> bool {
-        self.timing().is_some() && self.standing.view.is_some_and(|view| view.place == Place::First)
+        self.timing().is_some() && self.standing.view.is_some_and(|view| view.place == Place::First || self.vouches())
     }
 
     /// Frees the record, but only if our own wait is over (I8).
@@ -409,7 +410,12 @@ impl Machine {
                 self.look_again();
             }
         }
+        self.end_term();
+    }
+
+    pub(super) fn end_term(&mut self) {
         self.held_term = None;
+        self.end_vouching();
     }
 
     /// Our term is over: if this process dies from now on, the guard has nothing to release.

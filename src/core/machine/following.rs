@@ -30,6 +30,9 @@ pub(super) struct Standing {
     pub(super) stale: bool,
     #[serde(skip)]
     pub(super) retry_at: Option<Timestamp>,
+    /// When the record may be claimed, which is not claimed before the wait is over.
+    #[serde(default)]
+    pub(super) claim_at: Option<Timestamp>,
 }
 
 /// The holder's settings differ from ours. A free record has no holder: the first candidate writes its own settings.
@@ -49,7 +52,8 @@ impl Machine {
         }
         let connect = if self.was_connected() { Timestamp::NEVER } else { self.connect_by };
         let stand_back = self.ineligibilities.stand_back_until.unwrap_or(Timestamp::NEVER);
-        link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(stand_back).min(self.give_up_at())
+        let claim = self.claim_due_at();
+        link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(stand_back).min(self.give_up_at()).min(claim)
     }
 
     pub(super) fn pass_following(&mut self, now: Now) {
@@ -68,9 +72,13 @@ impl Machine {
             self.heed_bars_in_line(now);
         }
         self.reconnect_when_due(now);
-        if self.standing.retry_at.is_some_and(|at| now.lease >= at) {
+        if self.standing.retry_at.is_some_and(|at| now.lease >= at) || now.lease >= self.claim_due_at() {
             self.look_again();
         }
+    }
+
+    fn claim_due_at(&self) -> Timestamp {
+        self.standing.claim_at.filter(|_| self.pending.is_none() && self.timing().is_some()).unwrap_or(Timestamp::NEVER)
     }
 
     pub(super) fn reconnect_when_due(&mut self, now: Now) {
@@ -127,7 +135,7 @@ impl Machine {
         if self.pending.is_some() || self.timing().is_none() || is_out {
             return;
         }
-        self.standing.retry_at = None;
+        (self.standing.retry_at, self.standing.claim_at) = (None, None);
         let candidacy = self.candidacy;
         if self.standing.entered {
             self.request(Request::Look, Action::Look { candidacy });
@@ -171,6 +179,8 @@ impl Machine {
         self.standing.entered = true;
         self.standing.view = Some(view);
         self.sightings.note(view.record, now.observer);
+        self.note_token(view.record);
+        self.note_first(now, view);
         if self.held_term.is_some() {
             return self.seen_as_holder(now, view);
         }
@@ -198,6 +208,7 @@ impl Machine {
 
     pub(super) fn observed(&mut self, now: Now, record: Record, term_version: i32) {
         self.sightings.note(record, now.observer);
+        self.note_token(record);
         if self.held_term.is_some() {
             self.observed_as_holder(now, record, term_version);
             if self.standing.stale && self.at_least_once() {
@@ -224,14 +235,18 @@ impl Machine {
         if self.recognises(now, view) {
             return;
         }
-        let inherited = self.inherited(view.record);
-        let delay = self.settings.service.takeover_delay;
-        let not_before = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease).after(delay));
+        let not_before = self.not_before(view.record);
         if self.only_if_free() && now.observer < self.start_from(not_before) {
             return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
         }
         let Some(timing) = self.timing().copied() else { return };
         let waits = now.observer < self.start_from(not_before);
+        if waits && self.claims_late(view.record, now) {
+            if !self.lets_others_go_first(now, view.record) {
+                self.standing.claim_at = Some(now.lease.after(now.observer.until(not_before)));
+            }
+            return;
+        }
         // While we wait we have no lease: the record carries the inherited one, which our own successor would wait for.
         let lease = if waits { view.record.lease } else { timing.lease };
         let waiting_on = waits.then(|| view.record.last_run());
@@ -239,11 +254,13 @@ impl Machine {
         let nonce = Nonce { instance: self.settings.instance, sending: self.sendings };
         let term = view.term_version.wrapping_add(1);
         let slot = view.record.slot;
-        self.standing.sending = Some(Sending { nonce, slot, sent_at: now.lease, not_before, waits, term });
+        let vouching = if waits { None } else { self.vouching_of_write(now, timing.lease) };
+        let roster = vouching.map(|vouching| vouching.roster).unwrap_or_default();
+        self.standing.sending = Some(Sending { nonce, slot, sent_at: now.lease, not_before, waits, roster, term });
         let action = Action::TakeOver {
             candidacy: self.candidacy,
             conditions: Conditions { slot, record: view.record.version, term: view.term_version },
-            entry: Entry { nonce, token: None, lease, waiting_on },
+            entry: Entry { nonce, token: None, lease, waiting_on, vouching },
             longest: lease.max(timing.lease),
         };
         self.request(Request::TakeOver, action);
@@ -274,10 +291,21 @@ impl Machine {
         }
     }
 
-    /// The lease that may still run under the record, and since when we know that it was not renewed.
+    /// Before this the command may not be started under this record.
+    fn not_before(&self, record: Record) -> Sighting {
+        let delay = self.settings.service.takeover_delay;
+        let inherited = self.inherited(record);
+        let over = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease).after(delay));
+        over.max(self.promised_until(record))
+    }
+
+    /// The lease that may still run under the record, and since when we know that it was not renewed. A holder that lives on
+    /// promises needs ours if its record names us; if not, it may live for its limit.
     fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
         let over = !record.held || self.finished == Some(record.nonce);
-        self.sightings.of(record).filter(|_| !over).map(|seen| (record.lease, seen))
+        let unnamed = record.vouching.filter(|vouching| !vouching.roster.names(self.settings.instance));
+        let lease = unnamed.map_or(record.lease, |vouching| vouching.limit.max(record.lease));
+        self.sightings.of(record).filter(|_| !over).map(|seen| (lease, seen))
     }
 
     /// When the command may start: at-least-once does not wait.
@@ -296,6 +324,7 @@ impl Machine {
     fn begin_term(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
         let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
         self.standing.sending = None;
+        self.written = sending.roster;
         // In a shared election the first renewal certifies the take-over.
         let starts_at_once = !sending.waits && !timing.needs_two_writes();
         let deadlines = starts_at_once.then(|| timing.deadlines(sent_at));
@@ -304,6 +333,8 @@ impl Machine {
             return self.look_again();
         }
         let takeover = sending.takeover(conditions.term);
+        self.newest_token = self.newest_token.max(token);
+        self.begin_vouching(sending.roster, timing);
         self.held_term = Some(HeldTerm {
             nonce: sending.nonce,
             grant: Grant {
@@ -371,6 +402,7 @@ impl Machine {
             Phase::Waiting
             | Phase::Preparing { .. }
             | Phase::Leading
+            | Phase::Vouched
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => {
                 self.unanswered_as_holder(now, request);
@@ -388,7 +420,8 @@ impl Machine {
             Phase::Waiting | Phase::Preparing { .. } => {
                 self.loses_candidate_without_run(now, Why::SessionOver);
             }
-            Phase::Leading | Phase::Paused { .. } => self.candidate_lost(now, Why::SessionOver),
+            Phase::Leading | Phase::Vouched | Phase::Paused { .. } if self.goes_on_without_session(now) => {}
+            Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.candidate_lost(now, Why::SessionOver),
             // A deadline that needs no session ends the tree already.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),
             Phase::Following => self.go(now),

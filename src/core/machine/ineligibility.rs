@@ -76,7 +76,7 @@ impl Machine {
         match self.phase {
             // `pass_following` handles the queue.
             Phase::Following if before.disabled && !self.ineligibilities.disabled => self.look_again(),
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. }
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }
                 if self.ineligibilities.is_any() =>
             {
                 self.resign(now);
@@ -93,6 +93,7 @@ impl Machine {
             Phase::Waiting => self.begin_release(now, exit, Why::Misconfigured),
             Phase::Preparing { .. }
             | Phase::Leading
+            | Phase::Vouched
             | Phase::Paused { .. }
             | Phase::Stopping { .. }
             | Phase::Releasing { .. }
@@ -112,7 +113,7 @@ impl Machine {
         let exit = After::Exit(reason);
         match self.phase {
             Phase::Following => self.depart(now, reason, why),
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => {
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
                 self.yield_seat(now, exit, why);
             }
             Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
@@ -127,7 +128,7 @@ impl Machine {
 
     /// Another client asks us to yield. Ignored without a record.
     pub(super) fn revoked(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. }) {
+        if matches!(self.phase, Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }) {
             self.yield_seat(now, After::Rejoin, Why::Revoked);
         }
     }

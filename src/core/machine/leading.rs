@@ -6,7 +6,7 @@ use super::Machine;
 use super::phase::Step;
 use super::phase::{Link, Phase};
 use super::term::HeldTerm;
-use crate::core::action::{Action, Why};
+use crate::core::action::{Action, Entry, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::guard_messages::{Order, RunId};
 use crate::core::settings::OnPause;
@@ -37,11 +37,12 @@ impl Machine {
         let (Some(held), Some(deadlines)) = (&self.held_term, self.deadlines()) else { return Timestamp::NEVER };
         let contact = match (self.phase, self.timing()) {
             (Phase::Leading, Some(timing)) => timing.contact_lost_at(held.acked_sent_at),
+            (Phase::Vouched, _) => self.vouched_until(now),
             (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
             _ => Timestamp::NEVER,
         };
         let reconnect = match self.link {
-            Link::Down { retry_at } if self.at_least_once() => retry_at,
+            Link::Down { retry_at } if self.at_least_once() || self.vouches() => retry_at,
             _ => Timestamp::NEVER,
         };
         let limits = deadlines.stop_at.min(self.start_by).min(self.run_until);
@@ -65,7 +66,7 @@ impl Machine {
     }
 
     pub(super) fn pass_leading(&mut self, now: Now) {
-        let (Some(held), Some(deadlines)) = (self.held_term, self.deadlines()) else { return };
+        let (Some(_), Some(deadlines)) = (self.held_term, self.deadlines()) else { return };
         if now.lease >= deadlines.kill_at {
             return self.kill_tree(now, Why::LeaseEnding);
         }
@@ -75,17 +76,15 @@ impl Machine {
         if now.lease >= self.run_until {
             return self.end_run(now);
         }
+        self.judge_contact(now);
         let timing = self.timing().copied();
         match self.phase {
-            Phase::Leading if timing.is_some_and(|timing| now.lease >= timing.contact_lost_at(held.acked_sent_at)) => {
-                self.pause(now, Why::ContactLost);
-            }
             Phase::Paused { since } if timing.is_some_and(|timing| now.lease >= timing.grace_over_at(since)) => {
                 return self.stop_tree(now, Why::GraceOver, self.stop_by(now));
             }
             _ => {}
         }
-        if self.at_least_once() {
+        if self.at_least_once() || self.vouches() {
             self.reconnect_when_due(now);
         }
         self.look_when_due(now);
@@ -138,7 +137,7 @@ impl Machine {
     pub(super) fn renewal_due_at(&self, now: Now) -> Timestamp {
         let can_renew = self.pending.is_none()
             && self.timing().is_some()
-            && self.standing.view.is_some_and(|view| view.place == Place::First);
+            && self.standing.view.is_some_and(|view| view.place == Place::First || self.vouches());
         self.held_term.filter(|_| can_renew).map_or(Timestamp::NEVER, |held| held.renewal_due_at(now))
     }
 
@@ -149,6 +148,7 @@ impl Machine {
         if let (Some(timing), Some(held)) = (self.timing().copied(), &mut self.held_term) {
             held.renew_at = now.lease.after(timing.renewal_interval);
             let (conditions, entry) = (held.conditions, held.entry(timing.lease));
+            let entry = Entry { vouching: self.vouching_of_write(now, timing.lease), ..entry };
             self.request(Request::Renew, Action::Renew { candidacy: self.candidacy, conditions, entry });
         }
     }
@@ -181,33 +181,50 @@ impl Machine {
         };
         held.conditions.record = version;
         held.conflict = None;
+        self.vouched_write_acknowledged(&timing);
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
             Phase::Releasing { .. } => return self.send_release(),
             Phase::Waiting
             | Phase::Preparing { .. }
             | Phase::Leading
+            | Phase::Vouched
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => {}
         }
-        let Some(deadlines) = held.extend(now, sent_at, &timing) else { return };
+        let vouches = self.vouches();
+        let Some(held) = &mut self.held_term else { return };
+        let extended = held.extend(now, sent_at, &timing);
+        if vouches {
+            held.note_acknowledged(now, sent_at);
+        } else if extended.is_none() {
+            return;
+        }
         self.standstill.is_survived();
-        if let Some(run) = self.run {
+        if let (Some(run), Some(deadlines)) = (self.run, extended) {
             self.order(Order::Extend { run, deadlines });
         }
         self.extend_step();
-        if matches!(self.phase, Phase::Paused { .. }) && now.lease < timing.quick_until(sent_at) {
-            self.resume(now);
+        if now.lease < timing.quick_until(sent_at) {
+            self.regain_contact(now);
+        }
+    }
+
+    fn regain_contact(&mut self, now: Now) {
+        match self.phase {
+            Phase::Paused { .. } => self.resume_as(now, Phase::Leading, Why::ContactRestored),
+            Phase::Vouched => self.enter_phase(now, Phase::Leading, Why::ContactRestored),
+            _ => {}
         }
     }
 
     pub(super) fn contact_lost(&mut self, now: Now) {
-        if self.phase == Phase::Leading {
+        if self.phase == Phase::Leading && !self.is_vouched_for(now) {
             self.pause(now, Why::ContactLost);
         }
     }
 
-    fn pause(&mut self, now: Now, why: Why) {
+    pub(super) fn pause(&mut self, now: Now, why: Why) {
         let Some(run) = self.run else { return };
         self.order(Order::Pause { run });
         match self.settings.on_pause {
@@ -218,7 +235,7 @@ impl Machine {
         self.enter_phase(now, Phase::Paused { since: now.lease }, why);
     }
 
-    fn resume(&mut self, now: Now) {
+    pub(super) fn resume_as(&mut self, now: Now, phase: Phase, why: Why) {
         let Some(run) = self.run else { return };
         self.order(Order::Resume { run });
         match self.settings.on_pause {
@@ -226,7 +243,7 @@ impl Machine {
             OnPause::Signal { resume: Some(signal), .. } => self.order(Order::Signal { run, signal }),
             OnPause::Run | OnPause::Signal { resume: None, .. } => {}
         }
-        self.enter_phase(now, Phase::Leading, Why::ContactRestored);
+        self.enter_phase(now, phase, why);
     }
 
     pub(super) fn seen_as_holder(&mut self, now: Now, view: View) {
@@ -244,6 +261,8 @@ impl Machine {
             // Another candidate stands before our new one: the record will tell when it has taken over.
             (true, _) if stale => self.look_again(),
             (true, _) => self.observe(),
+            // Perhaps under a new candidate, and wherever that stands.
+            (false, _) if self.vouches() => self.adopt(now, view.record, view.term_version),
             (false, _) => {}
         }
         if view.is_revoked {
@@ -276,7 +295,9 @@ impl Machine {
             return self.observe_again();
         }
         let holds_on = match self.phase {
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } => !self.at_least_once(),
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
+                !self.at_least_once()
+            }
             Phase::Following | Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => false,
         };
         if holds_on && self.standing.stale && self.pending.is_none() {
@@ -302,6 +323,7 @@ impl Machine {
 
     /// Our own lost reply: adopt the version only. `kill_at` moves only by an answer.
     fn adopt(&mut self, now: Now, record: Record, term_version: i32) {
+        self.vouching_was_read(record);
         if let Some(held) = &mut self.held_term {
             held.conditions.record = record.version;
             held.conditions.term = term_version;
@@ -366,7 +388,7 @@ impl Machine {
                 self.lose_term(now, Why::Deposed);
                 self.look_again();
             }
-            Phase::Preparing { .. } | Phase::Leading | Phase::Paused { .. } | Phase::Stopping { .. }
+            Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } | Phase::Stopping { .. }
                 if self.at_least_once() =>
             {
                 self.stop_tree(now, Why::Deposed, now.lease.after(self.settings.stop_timeout));
@@ -374,6 +396,7 @@ impl Machine {
             Phase::Waiting
             | Phase::Preparing { .. }
             | Phase::Leading
+            | Phase::Vouched
             | Phase::Paused { .. }
             | Phase::Stopping { .. } => self.kill_tree(now, Why::Deposed),
             Phase::Releasing { after, .. } => self.leave(now, after, Why::Deposed),

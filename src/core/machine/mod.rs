@@ -15,6 +15,7 @@ mod standstill;
 mod steps;
 mod term;
 mod upgrade;
+mod vouching;
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ use super::guard_messages::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::lease::{Timing, Wishes};
 use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
-use super::time::{Now, Timestamp};
+use super::time::{Now, Sighting, Timestamp};
+use super::vouching::{Promise, Roster, Vouchers};
 
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
@@ -58,6 +60,8 @@ pub struct Settings {
     pub service: Service,
     pub preparations: Preparations,
     pub steps: StepLimits,
+    /// `--vouch-limit`: how long after its last renewal the command may live on promises; `None`: not at all.
+    pub vouch: Option<Duration>,
     /// Random for each process; zero is reserved for [`Nonce::UNKNOWN`].
     pub instance: u64,
 }
@@ -131,6 +135,30 @@ pub struct Machine {
     backoff: Backoff,
     /// Between the tries to open a session.
     reconnect: Backoff,
+    #[serde(default = "upgrade::with_contact")]
+    in_contact: bool,
+    /// The newest token that any record has shown.
+    #[serde(default)]
+    newest_token: i64,
+    #[serde(default)]
+    promise: Promise,
+    /// Since when we have been first behind this version of a held record.
+    #[serde(default)]
+    first_since: Option<(i64, Sighting)>,
+    /// When we last went to the end of the line in favour of others.
+    #[serde(default = "upgrade::long_ago")]
+    moved_at: Timestamp,
+    /// Who could take over, as the edge last told.
+    #[serde(default)]
+    line: Roster,
+    #[serde(default)]
+    vouchers: Vouchers,
+    /// The roster of the last write.
+    #[serde(default)]
+    written: Roster,
+    /// The timing of the session in which the last write was acknowledged; the session may be over.
+    #[serde(skip)]
+    tenure: Option<Timing>,
     #[serde(skip)]
     actions: Vec<Action>,
 }
@@ -174,6 +202,15 @@ impl Machine {
             connect_by: by(settings.connect_timeout),
             backoff: Backoff::new(settings.instance, backoff::LONGEST),
             reconnect: Backoff::new(settings.instance, backoff::LONGEST_WITHOUT_SESSION),
+            in_contact: false,
+            newest_token: 0,
+            promise: Promise::default(),
+            first_since: None,
+            moved_at: upgrade::long_ago(),
+            line: Roster::EMPTY,
+            vouchers: Vouchers::default(),
+            written: Roster::EMPTY,
+            tenure: None,
             actions: Vec::new(),
         }
     }
@@ -195,10 +232,11 @@ impl Machine {
             Phase::Following => self.following_deadline(),
             Phase::Waiting => self.waiting_deadline(now),
             Phase::Preparing { .. } => self.preparing_deadline(now),
-            Phase::Leading | Phase::Paused { .. } => self.leading_deadline(now),
+            Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.leading_deadline(now),
             Phase::Stopping { .. } => self.stopping_deadline(now),
             Phase::Releasing { until, .. } => until,
         };
+        let phase = phase.min(self.vouching_due_at(now));
         (phase < Timestamp::NEVER).then_some(phase)
     }
 
@@ -239,6 +277,10 @@ impl Machine {
             Event::StepEnded { step, token, outcome } => self.step_ended(now, step, token, outcome),
             Event::Ineligible { reason, on } => self.ineligible(now, reason, on),
             Event::IdTaken => self.id_taken(now),
+            Event::Asked { question } => self.asked(now, question),
+            Event::Answered { reply } => self.answered(now, reply),
+            Event::Left { instance } => self.has_left(now, instance),
+            Event::LineKnown { line } => self.line = line,
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
             Event::CheckGone { stood_still } => self.check_gone(now, stood_still),
@@ -258,6 +300,12 @@ impl Machine {
     }
 
     fn note_of_session(&mut self, now: Now, event: Event) {
+        self.in_contact = match event {
+            Event::Connected { .. } | Event::ContactRestored { .. } => true,
+            Event::ContactLost { .. } | Event::SessionOver { .. } => false,
+            _ => self.in_contact,
+        };
+        self.first_since = self.first_since.filter(|_| self.in_contact);
         match event {
             // A session opens once, and not after it was reported to be over.
             Event::Connected { negotiated, .. } if self.link == Link::Opening => self.connected(now, negotiated),
@@ -335,11 +383,12 @@ impl Machine {
     /// Handles the deadlines that have passed. Idempotent.
     fn let_time_pass(&mut self, now: Now) {
         self.ineligibilities.pass(now);
+        self.pass_vouching(now);
         match self.phase {
             Phase::Following => self.pass_following(now),
             Phase::Waiting => self.pass_waiting(now),
             Phase::Preparing { .. } => self.pass_preparing(now),
-            Phase::Leading | Phase::Paused { .. } => self.pass_leading(now),
+            Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.pass_leading(now),
             Phase::Stopping { .. } => self.pass_stopping(now),
             Phase::Releasing { until, after } => {
                 if now.lease >= until {

@@ -40,6 +40,8 @@ pub(super) enum Phase {
     },
     /// The command runs, or its start was ordered.
     Leading,
+    /// The command runs, contact is lost, and every host that could take over promises to hold back.
+    Vouched,
     /// The command runs, contact is lost, the lease is not over.
     Paused {
         since: Timestamp,
@@ -63,6 +65,7 @@ impl Phase {
             Self::Waiting => PhaseName::Waiting,
             Self::Preparing { .. } => PhaseName::Preparing,
             Self::Leading => PhaseName::Leading,
+            Self::Vouched => PhaseName::Vouched,
             Self::Paused { .. } => PhaseName::Paused,
             Self::Stopping { .. } => PhaseName::Stopping,
             Self::Releasing { .. } => PhaseName::Releasing,

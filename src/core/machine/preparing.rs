@@ -139,7 +139,7 @@ impl Machine {
         }
         self.retire();
         self.enter_phase(now, Phase::Following, why);
-        self.held_term = None;
+        self.end_term();
     }
 
     /// The command has run in this term and will run again: there is no process to forward its signals to.

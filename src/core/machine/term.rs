@@ -9,6 +9,7 @@ use crate::core::event::Nonce;
 use crate::core::guard_messages::{Deadlines, Grant, Slot, Takeover};
 use crate::core::lease::Timing;
 use crate::core::time::{Now, Sighting, Timestamp};
+use crate::core::vouching::Roster;
 
 /// A take-over that was sent. Its reply, or the record if the reply was lost, is judged by the instants of this
 /// sending.
@@ -21,6 +22,8 @@ pub(super) struct Sending {
     pub not_before: Sighting,
     /// It wrote a waiting record, which gives us no lease.
     pub waits: bool,
+    /// Whom it names as those who could take over.
+    pub roster: Roster,
     /// The version that it gives to the term.
     pub term: i32,
 }
@@ -82,9 +85,17 @@ impl HeldTerm {
         now.lease.after(now.observer.until(self.not_before)).max(self.renew_at)
     }
 
-    /// The content of a renewal or a release.
+    /// The content of a renewal (without what it says about vouching) or a release.
     pub fn entry(&self, own_lease: Duration) -> Entry {
-        Entry { nonce: self.nonce, token: Some(self.grant.token), lease: own_lease, waiting_on: None }
+        let token = Some(self.grant.token);
+        Entry { nonce: self.nonce, token, lease: own_lease, waiting_on: None, vouching: None }
+    }
+
+    /// The same, where promises may have moved the deadlines further than that renewal does. It counts for the limit.
+    pub fn note_acknowledged(&mut self, now: Now, sent_at: Timestamp) {
+        if self.deadlines.is_some_and(|present| now.lease < present.kill_at) {
+            self.acked_sent_at = self.acked_sent_at.max(sent_at);
+        }
     }
 
     /// A renewal sent at `sent_at` was acknowledged. Returns our deadlines if it moved them. An answer after `kill_at`

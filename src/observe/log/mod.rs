@@ -119,6 +119,7 @@ const fn level(why: Why) -> Level {
         | Why::StoodStill { .. }
         | Why::CheckLate
         | Why::CrashLoop
+        | Why::VouchedFor
         | Why::TimedOut
         | Why::TooLate
         | Why::FenceFailed

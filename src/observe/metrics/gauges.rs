@@ -12,11 +12,12 @@ use crate::core::time::Now;
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
 
-const PHASES: [PhaseName; 8] = [
+const PHASES: [PhaseName; 9] = [
     PhaseName::Following,
     PhaseName::Waiting,
     PhaseName::Preparing,
     PhaseName::Leading,
+    PhaseName::Vouched,
     PhaseName::Paused,
     PhaseName::Stopping,
     PhaseName::Releasing,

@@ -11,6 +11,7 @@ use crate::core::event::{LastRun, Nonce, Record};
 use crate::core::guard_messages::Slot;
 use crate::core::lease::LEASE_LONGEST;
 use crate::core::settings::Guarantee;
+use crate::core::vouching::{LIMIT_LONGEST, Roster, Vouching};
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::recipe;
 use crate::zookeeper::schema::settings::Settings;
@@ -85,6 +86,20 @@ pub struct Lease {
     /// The earlier leaders that must be fenced before a command is started under this record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfenced: Vec<PendingFence>,
+    /// How long after this write the command may live on promises. `None`: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouch_ms: Option<u64>,
+    /// Whose promises it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roster: Vec<Voucher>,
+}
+
+/// A host whose promise the holder needs.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+pub struct Voucher {
+    /// 16 hexadecimal digits.
+    pub instance: String,
 }
 
 /// The leader of a term, and the longest lease that may run during it.
@@ -123,6 +138,8 @@ pub(crate) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -
         waiting_on: None,
         lease: LEASE_LONGEST,
         nonce: Nonce::UNKNOWN,
+        token: 0,
+        vouching: None,
         agrees: true,
     };
     let lease = Lease::read(data);
@@ -136,6 +153,8 @@ pub(crate) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -
         waiting_on: json.waiting_on.filter(|&mzxid| json.is_held() && 0 < mzxid && mzxid < stat.mzxid).map(last_run),
         lease: Duration::from_millis(json.lease_ms).min(LEASE_LONGEST),
         nonce: nonce(json.holder.as_ref().map(|holder| holder.nonce.as_str())),
+        token: json.token_of(stat),
+        vouching: json.vouching(),
         agrees: disagreement.is_none(),
         ..unreadable
     };
@@ -155,6 +174,8 @@ pub(crate) fn held(entry: &Entry, candidate: &str, unfenced: Vec<PendingFence>, 
         waiting_on: entry.waiting_on.map(|last_run| last_run.mzxid),
         waiting_for: entry.waiting_on.map(|last_run| nonce_text(last_run.nonce)),
         unfenced,
+        vouch_ms: entry.vouching.map(|vouching| milliseconds(vouching.limit)),
+        roster: entry.vouching.map(|vouching| roster(vouching.roster)).unwrap_or_default(),
         ..Lease::new(State::Held, Some(holder), entry.lease, entry.token, settings)
     })
 }
@@ -192,8 +213,11 @@ pub(crate) fn nonce_text(nonce: Nonce) -> String {
 
 fn parse_nonce(text: &str) -> Option<Nonce> {
     let (instance, sending) = text.split_once('-')?;
-    let instance = u64::from_str_radix(instance, 16).ok().filter(|_| instance.len() == 16)?;
-    Some(Nonce { instance, sending: sending.parse().ok()? })
+    Some(Nonce { instance: parse_instance(instance)?, sending: sending.parse().ok()? })
+}
+
+fn parse_instance(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
 }
 
 impl Lease {
@@ -222,8 +246,27 @@ impl Lease {
             leaders: Some(settings.leaders),
             election: election(settings).map(str::to_owned),
             unfenced: Vec::new(),
+            vouch_ms: None,
+            roster: Vec::new(),
         }
     }
+
+    /// A take-over cannot name its own zxid, which is the token of the term that it begins.
+    fn token_of(&self, stat: &Stat) -> i64 {
+        let of_a_take_over = || self.holder.as_ref().filter(|_| self.is_held()).map(|_| stat.mzxid);
+        self.token.or_else(of_a_take_over).unwrap_or_default()
+    }
+
+    /// A roster that cannot be read names nobody, so that whoever reads it waits for the limit.
+    fn vouching(&self) -> Option<Vouching> {
+        let limit = self.vouch_ms.filter(|_| self.is_held() && self.waiting_on.is_none())?;
+        let instances: Option<Roster> = self.roster.iter().map(|voucher| parse_instance(&voucher.instance)).collect();
+        Some(Vouching { limit: Duration::from_millis(limit).min(LIMIT_LONGEST), roster: instances.unwrap_or_default() })
+    }
+}
+
+fn roster(roster: Roster) -> Vec<Voucher> {
+    roster.iter().map(|instance| Voucher { instance: format!("{instance:016x}") }).collect()
 }
 
 impl Term {

@@ -10,6 +10,7 @@ const ENTRY: Entry = Entry {
     token: Some(9_007_199_254_740_993),
     lease: Duration::from_secs(15),
     waiting_on: None,
+    vouching: None,
 };
 
 const CANDIDATE: &str = "_c_1-latch-0000000003";

@@ -1,0 +1,87 @@
+//! The network on which hosts vouch for one another: late, twice, in any order, or never.
+
+use std::time::Duration;
+
+use zk_leader_run::core::event::Event;
+use zk_leader_run::core::vouching::{Question, Reply, Roster};
+
+use crate::clock::{MILLI, Real, SECOND};
+use crate::host::Process;
+use crate::rng::Rng;
+use crate::script::{Fault, HostPlan, Step, Target, When};
+use crate::world::World;
+
+/// Draws who vouches, and outages that only promises survive.
+pub fn draw(rng: &mut Rng, hosts: &mut [HostPlan], longest: Real) -> Vec<Step> {
+    let own_limits = rng.chance(20);
+    let limit = |rng: &mut Rng| Some(Duration::from_nanos(rng.between(2 * longest, 12 * longest)));
+    let common = limit(rng);
+    for host in hosts.iter_mut() {
+        let has_it = rng.chance(92);
+        host.settings.vouch = if own_limits { limit(rng) } else { common }.filter(|_| has_it);
+    }
+    let mut steps = Vec::new();
+    for _ in 0..rng.between(1, 4) {
+        let when = When::At(rng.below(4 * longest));
+        let length = if rng.chance(30) { rng.below(longest) } else { rng.below(8 * longest) };
+        let fault = if rng.chance(75) { Fault::Cut(length) } else { Fault::Sever(rng.below(2 * longest)) };
+        let target = match fault {
+            Fault::Sever(_) => Target::Host(rng.below(hosts.len() as u64) as usize),
+            _ => Target::Everyone,
+        };
+        steps.push(Step { when, target, fault });
+    }
+    steps
+}
+
+impl World {
+    pub fn asks_directly(&mut self, from: usize, to: u64, question: Question) {
+        let to = to as usize - 1;
+        self.carry(from, to, Event::Asked { question });
+    }
+
+    pub fn replies_directly(&mut self, from: usize, reply: Reply) {
+        self.carry(from, reply.leader as usize - 1, Event::Answered { reply });
+    }
+
+    /// What follows an exit: three datagrams, of which any may be lost.
+    pub fn says_gone(&mut self, from: usize) {
+        for to in 0..self.instances.len() {
+            self.carry(from, to, Event::Left { instance: from as u64 + 1 });
+        }
+    }
+
+    fn carry(&mut self, from: usize, to: usize, event: Event) {
+        if to >= self.instances.len() || self.instances[to].supervisor == Process::Dead {
+            return;
+        }
+        let hosts = [self.instances[from].host, self.instances[to].host];
+        let now = self.now;
+        let is_severed = hosts.iter().any(|host| now < self.hosts[*host].weather.severed_until);
+        let is_lossy = hosts.iter().any(|host| now < self.hosts[*host].weather.lossy_until);
+        let rng = &mut self.hosts[hosts[0]].rng;
+        let lost = if is_lossy { 40 } else { 3 };
+        if is_severed || rng.chance(lost) {
+            return;
+        }
+        let copies = if rng.chance(5) { 2 } else { 1 };
+        for _ in 0..copies {
+            let rng = &mut self.hosts[hosts[0]].rng;
+            let late = if rng.chance(6) { rng.below(6 * SECOND) } else { rng.below(2 * MILLI) };
+            self.tell(to, event, late);
+        }
+    }
+
+    /// What a leader reads about those who could take over.
+    pub fn tell_line(&mut self, instance: usize) {
+        if self.instances[instance].settings.vouch.is_none() {
+            return;
+        }
+        let state = self.ensemble.state();
+        let line = self.ensemble.in_line(&state.candidates, state.record);
+        let owners = line.iter().map(|candidate| self.ensemble.sessions[candidate.owner].instance);
+        let can_be_asked = owners.filter(|owner| self.instances[*owner].settings.vouch.is_some());
+        let line: Roster = can_be_asked.map(|owner| owner as u64 + 1).filter(|other| *other != instance as u64 + 1).collect();
+        self.tell(instance, Event::LineKnown { line }, 0);
+    }
+}
