@@ -37,6 +37,7 @@ mod sessions;
 mod steps;
 mod supervising;
 mod verdict;
+mod vouched;
 mod waits;
 mod world;
 
