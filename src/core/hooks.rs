@@ -68,7 +68,9 @@ impl HookQueue {
         let Transition { from, to, why, grant, .. } = *transition;
         let term = self.term.or(grant);
         match to {
-            PhaseName::Leading if matches!(from, PhaseName::Paused | PhaseName::Vouched) => self.push(HookEvent::Resumed, Some(why), term),
+            PhaseName::Leading if matches!(from, PhaseName::Paused | PhaseName::Vouched) => {
+                self.push(HookEvent::Resumed, Some(why), term)
+            }
             PhaseName::Leading => self.elected(why, grant),
             PhaseName::Vouched => self.push(HookEvent::Vouched, Some(why), term),
             PhaseName::Paused => self.push(HookEvent::Paused, Some(why), term),

@@ -12,6 +12,7 @@ use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::restart::Rules;
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepKind, StepLimits};
 use zk_leader_run::core::time::Timestamp;
+use zk_leader_run::core::vouching::{Question, Reply, Roster, Vouching};
 
 use crate::harness::Memory;
 
@@ -92,6 +93,7 @@ pub fn settings(text: &str) -> Settings {
         service: service(&said),
         preparations: Preparations { fences: said.words.contains(&"fences"), marks: said.words.contains(&"marks") },
         steps: StepLimits { before_start: said.duration("before-start"), after_stop: said.duration("after-stop") },
+        vouch: said.duration("vouch-limit"),
         instance: INSTANCE,
     }
 }
@@ -115,9 +117,31 @@ fn service(said: &Phrase) -> Service {
 pub fn event(text: &str, memory: &Memory) -> Event {
     let said = Phrase::new(text);
     of_session(&said, memory)
+        .or_else(|| of_vouching(&said))
         .or_else(|| of_election(&said, memory))
         .or_else(|| of_guard(&said, memory))
         .unwrap_or_else(|| panic!("unknown event: {text}"))
+}
+
+fn roster(text: &str) -> Roster {
+    text.split('+').map(|instance| instance.parse::<u64>().unwrap()).collect()
+}
+
+/// Another leader is instance 9, whose term has token 50; ours has the one that is said.
+fn of_vouching(said: &Phrase) -> Option<Event> {
+    let (token, seq) = (said.number("token").unwrap_or(50), said.number("seq").unwrap_or(1));
+    Some(match said.name {
+        "asked" => Event::Asked {
+            question: Question { leader: 9, token, seq, lease: said.duration("lease").unwrap_or_default() },
+        },
+        "promised" | "refused" => {
+            let (member, promises) = (said.number("by").unwrap_or_default(), said.name == "promised");
+            Event::Answered { reply: Reply { member, leader: INSTANCE, token, seq, promises } }
+        }
+        "left" => Event::Left { instance: said.number("instance").unwrap_or_default() },
+        "line-known" => Event::LineKnown { line: roster(said.word(0)) },
+        _ => return None,
+    })
 }
 
 fn of_session(said: &Phrase, memory: &Memory) -> Option<Event> {
@@ -225,6 +249,10 @@ fn record(said: &Phrase, memory: &Memory) -> Record {
         }),
         lease: said.duration("lease").unwrap_or(Duration::from_secs(4)),
         nonce,
+        token: said.number("token").unwrap_or_default(),
+        vouching: said
+            .duration("vouch-limit")
+            .map(|limit| Vouching { limit, roster: said.value("roster").map(roster).unwrap_or_default() }),
         agrees: said.value("agrees") != Some("no"),
     }
 }

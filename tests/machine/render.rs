@@ -47,6 +47,13 @@ pub fn action(action: &Action) -> String {
         Action::Release { candidacy, conditions, entry, keeps_candidate: true } => {
             written("release, keeping our place,", candidacy.0, *conditions, entry)
         }
+        Action::Ask { to, question } => {
+            format!("ask {to} token={} seq={} lease={}", question.token, question.seq, length(question.lease))
+        }
+        Action::Reply { reply } => {
+            let word = if reply.promises { "promise" } else { "refuse" };
+            format!("{word} leader={} token={} seq={}", reply.leader, reply.token, reply.seq)
+        }
         Action::Fence { grant } => format!("fence token={}", grant.token),
         Action::EndFence => "end-fence".to_string(),
         Action::RunStep { step, grant, why, deadlines } => {
@@ -72,7 +79,13 @@ fn written(what: &str, candidacy: u32, conditions: Conditions, entry: &Entry) ->
     let (sending, lease) = (entry.nonce.sending, length(entry.lease));
     let slot = of(slot);
     let waiting = entry.waiting_on.map_or(String::new(), |last| format!(" waiting-on={}", last.mzxid));
-    format!("{what} candidacy={candidacy}{slot} record={record} term={term} nonce={sending} lease={lease}{waiting}")
+    let vouching = entry.vouching.map_or(String::new(), |vouching| {
+        let roster: Vec<_> = vouching.roster.iter().map(|instance| instance.to_string()).collect();
+        format!(" vouch-limit={} roster={}", length(vouching.limit), roster.join("+"))
+    });
+    format!(
+        "{what} candidacy={candidacy}{slot} record={record} term={term} nonce={sending} lease={lease}{waiting}{vouching}"
+    )
 }
 
 /// Said only where there are several.

@@ -54,6 +54,7 @@ fn settings(choice: u16) -> Settings {
             before_start: (choice & 0x3000 == 0x3000).then_some(Duration::from_secs(6)),
             after_stop: (choice & 0x6000 == 0x6000).then_some(Duration::from_secs(1)),
         },
+        vouch: None,
         instance: INSTANCE,
     }
 }

@@ -135,6 +135,8 @@ fn of(ids: &Ids, choice: u8) -> Record {
         }),
         lease: Duration::from_secs([4, 1, 40, 4][usize::from(choice >> 2 & 3)]),
         nonce,
+        token: 0,
+        vouching: None,
         agrees: choice != 255,
     }
 }

@@ -55,7 +55,13 @@ impl World {
             return;
         };
         let conditions = Conditions { slot: releaser.grant.slot, record: read.version, term: releaser.grant.term };
-        let entry = Entry { nonce: read.nonce, token: Some(releaser.grant.token), lease: read.lease, waiting_on: None, vouching: None };
+        let entry = Entry {
+            nonce: read.nonce,
+            token: Some(releaser.grant.token),
+            lease: read.lease,
+            waiting_on: None,
+            vouching: None,
+        };
         let session = releaser.grant.session as usize;
         let candidacy = self.ensemble.state().candidates.iter().find(|candidate| candidate.owner == session);
         let candidacy = candidacy.map_or(0, |candidate| candidate.candidacy);

@@ -160,7 +160,7 @@ impl Host {
     }
 
     pub fn entry(&self, sending: u64) -> Entry {
-        Entry { nonce: self.nonce(sending), token: None, lease: SESSION_TIMEOUT, waiting_on: None }
+        Entry { nonce: self.nonce(sending), token: None, lease: SESSION_TIMEOUT, waiting_on: None, vouching: None }
     }
 
     /// The next answer to a request, in whichever way it was answered.

@@ -128,7 +128,10 @@ impl Machine {
 
     /// Another client asks us to yield. Ignored without a record.
     pub(super) fn revoked(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }) {
+        if matches!(
+            self.phase,
+            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }
+        ) {
             self.yield_seat(now, After::Rejoin, Why::Revoked);
         }
     }

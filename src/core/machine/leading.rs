@@ -388,7 +388,11 @@ impl Machine {
                 self.lose_term(now, Why::Deposed);
                 self.look_again();
             }
-            Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } | Phase::Stopping { .. }
+            Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Vouched
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. }
                 if self.at_least_once() =>
             {
                 self.stop_tree(now, Why::Deposed, now.lease.after(self.settings.stop_timeout));

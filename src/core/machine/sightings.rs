@@ -59,7 +59,18 @@ mod tests {
 
     fn record(slot: u16, mzxid: i64) -> Record {
         let (slot, lease, nonce) = (Slot(slot), Duration::from_secs(4), Nonce::UNKNOWN);
-        Record { slot, version: 1, mzxid, held: true, waiting_on: None, lease, nonce, token: 0, vouching: None, agrees: true }
+        Record {
+            slot,
+            version: 1,
+            mzxid,
+            held: true,
+            waiting_on: None,
+            lease,
+            nonce,
+            token: 0,
+            vouching: None,
+            agrees: true,
+        }
     }
 
     fn at(seconds: u64) -> Sighting {

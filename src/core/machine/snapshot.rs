@@ -57,9 +57,12 @@ impl Machine {
                 matches!(after, After::Exit(reason) if reason != ExitReason::StoodStill)
             }
             Phase::Done => !self.standstill.starts_anew(),
-            Phase::Following | Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
-                false
-            }
+            Phase::Following
+            | Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Vouched
+            | Phase::Paused { .. } => false,
         }
     }
 }

@@ -179,7 +179,9 @@ impl Machine {
 
     /// `kill_at` moves to what the promises and the limit allow, if it has not come.
     fn live_on_promises(&mut self, now: Now) {
-        let (Some(limit), Some(tenure), true) = (self.settings.vouch, self.tenure, self.is_prolonged(now)) else { return };
+        let (Some(limit), Some(tenure), true) = (self.settings.vouch, self.tenure, self.is_prolonged(now)) else {
+            return;
+        };
         let Some(vouched_at) = self.vouchers.vouched_at(now.lease) else { return };
         let Some(held) = &mut self.held_term else { return };
         let Some(present) = held.deadlines else { return };

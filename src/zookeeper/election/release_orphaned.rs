@@ -89,7 +89,13 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Requ
         let (term, (data, stat)) = (term?, lease?);
         let record = contact.shared.record(orphaned.slot, &data, &stat);
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
-        let entry = Entry { nonce: record.nonce, token: Some(orphaned.token), lease: record.lease, waiting_on: None, vouching: None };
+        let entry = Entry {
+            nonce: record.nonce,
+            token: Some(orphaned.token),
+            lease: record.lease,
+            waiting_on: None,
+            vouching: None,
+        };
         // With the single recipe, the znode may be a successor's by now.
         let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
         let candidate = candidate.map(|_| Leaving::Deleted(orphaned.candidate.clone()));

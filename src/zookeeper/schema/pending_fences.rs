@@ -154,8 +154,13 @@ mod tests {
     #[test]
     fn a_record_carries_them_and_says_the_rest_as_before() {
         let waiting_on = Some(LastRun { mzxid: 3, nonce: Nonce::UNKNOWN });
-        let entry =
-            Entry { nonce: Nonce { instance: US, sending: 1 }, token: Some(9), lease: LEASE_LONGEST, waiting_on, vouching: None };
+        let entry = Entry {
+            nonce: Nonce { instance: US, sending: 1 },
+            token: Some(9),
+            lease: LEASE_LONGEST,
+            waiting_on,
+            vouching: None,
+        };
         let said = |unfenced| String::from_utf8(lease::held(&entry, "c", unfenced, &settings())).unwrap();
         let (carried, without) = (said(list(&held(HOLDER))), said(Vec::new()));
         assert_eq!(ids(&carried), ["b"]);

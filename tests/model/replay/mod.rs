@@ -106,6 +106,7 @@ fn settings(host: usize) -> Settings {
         service: Service::default(),
         preparations: Preparations::default(),
         steps: zk_leader_run::core::settings::StepLimits::default(),
+        vouch: None,
         instance: host as u64 + 1,
     }
 }
@@ -131,6 +132,8 @@ impl Walk {
             waiting_on: None,
             lease: UNIT,
             nonce: Nonce::UNKNOWN,
+            token: 0,
+            vouching: None,
             agrees: true,
         };
         let mut walk = Self {
