@@ -1,5 +1,7 @@
 //! Holding the record: the wait, the start, renewals, pauses, and the loss of the record.
 
+mod contact;
+
 use std::time::Duration;
 
 use super::Machine;
@@ -9,7 +11,6 @@ use super::term::HeldTerm;
 use crate::core::action::{Action, Entry, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::guard_messages::{Order, RunId};
-use crate::core::settings::OnPause;
 use crate::core::time::{Now, Timestamp};
 
 /// An unanswered request is repeated after this part of a renewal interval.
@@ -208,42 +209,6 @@ impl Machine {
         if now.lease < timing.quick_until(sent_at) {
             self.regain_contact(now);
         }
-    }
-
-    fn regain_contact(&mut self, now: Now) {
-        match self.phase {
-            Phase::Paused { .. } => self.resume_as(now, Phase::Leading, Why::ContactRestored),
-            Phase::Vouched => self.enter_phase(now, Phase::Leading, Why::ContactRestored),
-            _ => {}
-        }
-    }
-
-    pub(super) fn contact_lost(&mut self, now: Now) {
-        if self.phase == Phase::Leading && !self.is_vouched_for(now) {
-            self.pause(now, Why::ContactLost);
-        }
-    }
-
-    pub(super) fn pause(&mut self, now: Now, why: Why) {
-        let Some(run) = self.run else { return };
-        self.order(Order::Pause { run });
-        match self.settings.on_pause {
-            OnPause::Run => {}
-            OnPause::Freeze => self.order(Order::Freeze { run }),
-            OnPause::Signal { pause, .. } => self.order(Order::Signal { run, signal: pause }),
-        }
-        self.enter_phase(now, Phase::Paused { since: now.lease }, why);
-    }
-
-    pub(super) fn resume_as(&mut self, now: Now, phase: Phase, why: Why) {
-        let Some(run) = self.run else { return };
-        self.order(Order::Resume { run });
-        match self.settings.on_pause {
-            OnPause::Freeze => self.order(Order::Thaw { run }),
-            OnPause::Signal { resume: Some(signal), .. } => self.order(Order::Signal { run, signal }),
-            OnPause::Run | OnPause::Signal { resume: None, .. } => {}
-        }
-        self.enter_phase(now, phase, why);
     }
 
     pub(super) fn seen_as_holder(&mut self, now: Now, view: View) {

@@ -5,7 +5,7 @@
 
 use super::Machine;
 use super::phase::{Link, Phase};
-use crate::core::action::{Action, Why};
+use crate::core::action::Action;
 use crate::core::event::{Place, Record, View};
 use crate::core::guard_messages::{Deadlines, Order};
 use crate::core::lease::Timing;
@@ -216,24 +216,6 @@ impl Machine {
     /// Our session is over, and the command lives on: a new candidate is made, wherever it stands.
     pub(super) fn goes_on_without_session(&self, now: Now) -> bool {
         self.is_prolonged(now) && self.deadlines().is_some() && self.run.is_some()
-    }
-
-    /// Moves between leading, vouched for, and paused.
-    pub(super) fn judge_contact(&mut self, now: Now) {
-        let Some(held) = self.held_term else { return };
-        let timing = self.tenure.or(self.timing().copied());
-        let is_lost = timing.is_some_and(|timing| now.lease >= timing.contact_lost_at(held.acked_sent_at));
-        match self.phase {
-            Phase::Leading if is_lost && self.is_vouched_for(now) => {
-                self.enter_phase(now, Phase::Vouched, Why::VouchedFor);
-            }
-            Phase::Leading if is_lost => self.pause(now, Why::ContactLost),
-            Phase::Vouched if !self.is_vouched_for(now) => self.pause(now, Why::ContactLost),
-            Phase::Paused { .. } if is_lost && self.is_vouched_for(now) => {
-                self.resume_as(now, Phase::Vouched, Why::VouchedFor);
-            }
-            _ => {}
-        }
     }
 }
 
