@@ -10,7 +10,7 @@ ELECTIONS ?= 30
 T ?= 10s
 FUZZ_SECONDS ?= 120
 
-.PHONY: build check fix test-fast test bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
+.PHONY: build check fix test-fast test ansible bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -24,6 +24,8 @@ test-fast:        ## what needs no server and no root: the decisions, the comman
 	cargo test --lib --test machine --test machine_properties --test cli --test architecture
 test:             ## everything that CI runs
 	bash tests/run.sh
+ansible:          ## the Ansible role, by Debian's Ansible under a real systemd; as root
+	bash tests/ansible.sh
 bench:            ## this program, its peers and the floor, side by side; ROUNDS=20
 	bash benches/run.sh
 bench-fleet: build ## many elections on three hosts, a drain, the death of a host; as root; ELECTIONS=30 T=10s

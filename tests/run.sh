@@ -47,7 +47,7 @@ wait
 computing=(model shell simulation machine_properties)
 waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
-    grep -vxF -f <(printf '%s\n' kerberos "${computing[@]}" "${waiting[@]}"))
+    grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
 # More of them at once than there are cores.
 threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
