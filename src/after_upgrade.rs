@@ -67,14 +67,16 @@ pub fn take_over(
     let taken = read(descriptor).and_then(|document| {
         check(&document, config)?;
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
-        let guards =
-            auxiliary::fork_beside(command, &wiring::auxiliary_commands(config)).map_err(|error| error.to_string())?;
-        Ok((document, guards))
+        let guards = auxiliary::fork_beside(command, wiring::guard(config), &wiring::auxiliary_commands(config));
+        Ok((document, guards.map_err(|error| error.to_string())?))
     });
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
     match taken {
-        Ok((document, guards)) => {
+        Ok((document, (guards, lack))) => {
             tracing::info!("Upgraded from version {} to {}", document.program, env!("CARGO_PKG_VERSION"));
+            if let Some(lack) = lack {
+                tracing::warn!("The command keeps its guard of version {}: {lack}", document.program);
+            }
             lead(config, guards, Some(Box::new(document)))
         }
         Err(why) => {

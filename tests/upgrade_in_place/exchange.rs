@@ -40,7 +40,7 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
     assert_eq!((znodes(&election), processes(&leader)), (before, of_command));
     assert_eq!(election.diary.starts(), [start]);
     assert_eq!(descriptors(&leader), open, "no descriptor leaks");
-    wait::until("no other process is left", || children_of(leader.pid()).len() == 1);
+    wait::until("there are no other guards", || children_of(leader.pid()).len() == 2);
     election.diary.assert_no_overlap();
     leader.kill();
     assert_eq!(election.diary.until_started(2).id, "b");
@@ -153,7 +153,7 @@ fn hooks_and_health_checks_go_on_and_may_change() {
     wait::until("the new check runs", || read().contains("new health"));
     package.upgrade(&leader);
     assert!(!read().contains("new hook"), "nothing has happened that hooks are for: {}", read());
-    wait::until("the old guards are gone", || children_of(leader.pid()).len() == 3);
+    wait::until("the old guards are gone", || children_of(leader.pid()).len() == 4);
     leader.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(leader.code(), 0);
     assert!(read().contains("new hook stopping") && read().contains("new hook released"), "{}", read());

@@ -124,9 +124,12 @@ impl Cgroup {
             .is_some_and(|events| events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"))
     }
 
-    /// Removes the cgroup, while its lock is held, and all cgroups below it. Works only if it is empty.
+    /// Removes the cgroup, while its lock is held, and all cgroups below it. Works only if it is empty. If somebody else
+    /// has removed it, the next guard of this process may have its name now.
     pub fn remove(&self) {
-        remove(&self.path);
+        if matches!(stale_cgroups::is_at(&self.directory, &self.path), Ok(true)) {
+            remove(&self.path);
+        }
     }
 
     /// Forks a process that tries to join. Permissions, threaded cgroups and controllers have too many rules to predict

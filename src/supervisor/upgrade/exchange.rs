@@ -71,6 +71,9 @@ impl Supervisor {
     pub(in crate::supervisor) fn resume(&mut self, now: Now, before: Document) {
         let snapshot = self.machine.snapshot();
         self.effects.auxiliary.resume(now.lease, snapshot.held_term.map(|held| held.grant));
+        if snapshot.held_term.is_none() {
+            self.effects.guard.replace();
+        }
         self.publisher.resume(before.command);
         self.reporter = Reporter::take_up(before.reporter, &snapshot);
         self.orders = before.orders;
