@@ -17,6 +17,7 @@ use crate::supervisor::upgrade::YES;
 use crate::supervisor::upgrade::document::{Document, Unfit};
 use crate::wiring;
 use crate::zookeeper::schema::member::About;
+use crate::zookeeper::upgrade::rehearse_login;
 
 /// Tells the program that asks, in one line on standard output, whether this one could go on with the trial document on
 /// standard input. Connects to no server, and changes nothing.
@@ -35,7 +36,11 @@ fn rehearse(config: &Config) -> Result<(), String> {
     let silent = Config { monitoring: Monitoring { http: None, ..config.monitoring.clone() }, ..config.clone() };
     wiring::observers(&silent, About::default(), false).map_err(|refusal| refusal.sentence)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(document.election.rehearse()).map_err(|error| format!("the session cannot be resumed: {error}"))
+    runtime.block_on(async {
+        let resumed = document.election.rehearse().await;
+        resumed.map_err(|error| format!("the session cannot be resumed: {error}"))?;
+        rehearse_login(&config.servers, &config.access).await
+    })
 }
 
 fn check(document: &Document, config: &Config) -> Result<(), String> {

@@ -29,6 +29,7 @@ impl Prober {
     }
 
     /// Probes `next` once this guard's handle was dropped.
+    #[must_use]
     pub fn followed_by(self, next: Option<Self>) -> Self {
         Self { next: next.map(Box::new), ..self }
     }

@@ -121,7 +121,9 @@ impl CommandGuard {
                     tracing::info!(pid, "The next command's guard is of version {version}");
                     self.guard = next;
                 }
-                std::mem::take(&mut self.orders).iter().for_each(|order| self.pass_on(order));
+                for order in std::mem::take(&mut self.orders) {
+                    self.pass_on(&order);
+                }
                 Event::Ticked
             }
             State::Alive => {
