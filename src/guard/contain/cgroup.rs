@@ -288,6 +288,23 @@ mod tests {
         assert!(theirs.exists() && !path.exists(), "whoever had our id before us has left it behind");
     }
 
+    /// After an upgrade, guards of one process follow each other; the last one that ends must not take the next one's away.
+    #[test]
+    fn a_cgroup_that_another_guard_has_made_under_the_same_name_is_not_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, directory) = claim(parent.path()).unwrap();
+        let nothing = || File::open("/dev/null").unwrap();
+        let (procs, kill, freeze, events) = (nothing(), nothing(), nothing(), nothing());
+        let is_joined_by_fork = Cell::new(true);
+        let cgroup = Cgroup { path: path.clone(), directory, is_joined_by_fork, procs, kill, freeze, events };
+        cgroup.remove();
+        assert!(!path.exists());
+        let (next, _held) = claim(parent.path()).unwrap();
+        assert_eq!(next, path);
+        cgroup.remove();
+        assert!(path.exists(), "it is the next guard's");
+    }
+
     /// Each takes the other's process for dead, as in two PID namespaces.
     #[test]
     fn whoever_tidies_up_meanwhile_takes_none_away_that_is_claimed() {
