@@ -45,7 +45,7 @@ world:            ## judges that nobody here wrote: other suites, real programs,
 mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
 upgrades:         ## 1 000 upgrades in place of one leader, one after the other
-	UPGRADES=1000 cargo test --release --test upgrade_in_place a_leader_is_upgraded
+	UPGRADES=1000 cargo test --release --test upgrade_in_place a_leader_is_upgraded -- --nocapture
 upgrade-test:     ## this build and an older one in one election; OLD=<revision>
 	bash tests/upgrade.sh $(OLD)
 test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9
