@@ -23,6 +23,15 @@ pub enum Inside {
 impl Inside {
     const ALL: [Self; 4] = [Self::SlowLog, Self::SlowCommits, Self::LostAnswers, Self::Blind];
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SlowLog => "slow logs",
+            Self::SlowCommits => "slow commits",
+            Self::LostAnswers => "answers lost in the server",
+            Self::Blind => "cut a blind ZK leader off",
+        }
+    }
+
     /// Class, method, condition and action.
     fn rule(self) -> [&'static str; 4] {
         match self {

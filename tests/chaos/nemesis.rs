@@ -253,8 +253,9 @@ impl<'a> Nemesis<'a> {
     /// What happens inside of them.
     fn spoil_servers(&self, kind: Kind, aim: &Aim) {
         let Some(inside) = kind.inside() else { return };
-        let concerned = self.concerned(kind, aim);
-        concerned.iter().for_each(|&server| self.world.ensemble.spoil(server, inside));
+        for server in self.concerned(kind, aim) {
+            self.world.ensemble.spoil(server, inside);
+        }
         if kind == Kind::CutBlindLeader {
             let others: Vec<usize> = (0..SERVERS).filter(|&server| server != aim.leader).collect();
             self.world.network.cut(&[aim.leader], &others);

@@ -111,9 +111,7 @@ impl Report<'_> {
             "idle_though_possible_ms": milliseconds(findings.idle_though_possible),
             "longest_idle_ms": milliseconds(findings.longest_idle),
             "recovery_ms": {
-                "median": milliseconds(self.recovery(50)),
-                "p95": milliseconds(self.recovery(95)),
-                "max": milliseconds(self.recovery(100)),
+                "median": milliseconds(self.recovery(50)), "p95": milliseconds(self.recovery(95)), "max": milliseconds(self.recovery(100)),
             },
             "strikes": self.strikes.iter().map(strike).collect::<Vec<_>>(),
             "supervisors": self.lives.iter().map(life).collect::<Vec<_>>(),
