@@ -34,6 +34,7 @@ sim:              ## N random fault scripts through the simulator, and a fortiet
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
 	SHELL_SCRIPTS=$$(($(N) / 40)) cargo test --release --test shell
 chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170 UPGRADES=0
+	bash -c '. tests/prerequisites.sh && need_zookeeper && need_packages libbyteman-java iproute2 iptables'
 	cargo build --example witness
 	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) CHAOS_UPGRADES=$(UPGRADES) cargo test --test chaos -- --nocapture no_two_commands
 chaos-controls:   ## sabotaged builds must be caught by the same chaos

@@ -18,6 +18,7 @@ install_prerequisites() {
     need_peers
     need_kerberos
     need_packages curl # for the documents' commands
+    need_packages python3-pytest python3-py python3-psutil # for the suites of other projects
     need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux python3-yaml fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 }
 
@@ -53,6 +54,7 @@ threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
 RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
 tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
+step "Suites of dumb-init and tini" bash tests/world/suites.sh "${CARGO_TARGET_DIR:-target}/debug" &
 step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks
 finish
