@@ -10,7 +10,7 @@ ELECTIONS ?= 30
 T ?= 10s
 FUZZ_SECONDS ?= 120
 
-.PHONY: build check fix test-fast test bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
+.PHONY: build check fix test-fast test ansible bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -24,6 +24,8 @@ test-fast:        ## what needs no server and no root: the decisions, the comman
 	cargo test --lib --test machine --test machine_properties --test cli --test architecture
 test:             ## everything that CI runs
 	bash tests/run.sh
+ansible:          ## the Ansible role, by Debian's Ansible under a real systemd; as root
+	bash tests/ansible.sh
 bench:            ## this program, its peers and the floor, side by side; ROUNDS=20
 	bash benches/run.sh
 bench-fleet: build ## many elections on three hosts, a drain, the death of a host; as root; ELECTIONS=30 T=10s
@@ -32,6 +34,7 @@ sim:              ## N random fault scripts through the simulator, and a fortiet
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
 	SHELL_SCRIPTS=$$(($(N) / 40)) cargo test --release --test shell
 chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170 UPGRADES=0
+	bash -c '. tests/prerequisites.sh && need_zookeeper && need_packages libbyteman-java iproute2 iptables'
 	cargo build --example witness
 	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) CHAOS_UPGRADES=$(UPGRADES) cargo test --test chaos -- --nocapture no_two_commands
 chaos-controls:   ## sabotaged builds must be caught by the same chaos
@@ -43,7 +46,7 @@ world:            ## judges that nobody here wrote: other suites, real programs,
 mutants:          ## each planted mistake must turn a test red
 	bash tests/mutations/run.sh
 upgrades:         ## 1 000 upgrades in place of one leader, one after the other
-	UPGRADES=1000 cargo test --release --test upgrade_in_place a_leader_is_upgraded
+	UPGRADES=1000 cargo test --release --test upgrade_in_place a_leader_is_upgraded -- --nocapture
 upgrade-test:     ## this build and an older one in one election; OLD=<revision>
 	bash tests/upgrade.sh $(OLD)
 test-3.9:         ## the suites that talk to a server, against ZooKeeper 3.9

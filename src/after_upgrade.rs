@@ -17,6 +17,7 @@ use crate::supervisor::upgrade::YES;
 use crate::supervisor::upgrade::document::{Document, Unfit};
 use crate::wiring;
 use crate::zookeeper::schema::member::About;
+use crate::zookeeper::upgrade::rehearse_login;
 
 /// Tells the program that asks, in one line on standard output, whether this one could go on with the trial document on
 /// standard input. Connects to no server, and changes nothing.
@@ -35,7 +36,11 @@ fn rehearse(config: &Config) -> Result<(), String> {
     let silent = Config { monitoring: Monitoring { http: None, ..config.monitoring.clone() }, ..config.clone() };
     wiring::observers(&silent, About::default(), false).map_err(|refusal| refusal.sentence)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(document.election.rehearse()).map_err(|error| format!("the session cannot be resumed: {error}"))
+    runtime.block_on(async {
+        let resumed = document.election.rehearse().await;
+        resumed.map_err(|error| format!("the session cannot be resumed: {error}"))?;
+        rehearse_login(&config.servers, &config.access).await
+    })
 }
 
 fn check(document: &Document, config: &Config) -> Result<(), String> {
@@ -67,14 +72,16 @@ pub fn take_over(
     let taken = read(descriptor).and_then(|document| {
         check(&document, config)?;
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
-        let guards =
-            auxiliary::fork_beside(command, &wiring::auxiliary_commands(config)).map_err(|error| error.to_string())?;
-        Ok((document, guards))
+        let guards = auxiliary::fork_beside(command, wiring::guard(config), &wiring::auxiliary_commands(config));
+        Ok((document, guards.map_err(|error| error.to_string())?))
     });
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
     match taken {
-        Ok((document, guards)) => {
+        Ok((document, (guards, lack))) => {
             tracing::info!("Upgraded from version {} to {}", document.program, env!("CARGO_PKG_VERSION"));
+            if let Some(lack) = lack {
+                tracing::warn!("The command keeps its guard of version {}: {lack}", document.program);
+            }
             lead(config, guards, Some(Box::new(document)))
         }
         Err(why) => {

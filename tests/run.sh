@@ -18,6 +18,7 @@ install_prerequisites() {
     need_peers
     need_kerberos
     need_packages curl # for the documents' commands
+    need_packages python3-pytest python3-py python3-psutil # for the suites of other projects
     need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux python3-yaml fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 }
 
@@ -47,12 +48,13 @@ wait
 computing=(model shell simulation machine_properties)
 waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
-    grep -vxF -f <(printf '%s\n' kerberos "${computing[@]}" "${waiting[@]}"))
+    grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
 # More of them at once than there are cores.
 threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
 RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
 tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
+step "Suites of dumb-init and tini" bash tests/world/suites.sh "${CARGO_TARGET_DIR:-target}/debug" &
 step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks
 finish

@@ -23,7 +23,10 @@ _zk_leader_run() {
                 --tls-cert) COMPREPLY=($(compgen -f -- "$cur")) ;;
                 --tls-key) COMPREPLY=($(compgen -f -- "$cur")) ;;
                 --guarantee) COMPREPLY=($(compgen -W 'at-most-one at-least-one' -- "$cur")) ;;
+                --on-pause) COMPREPLY=($(compgen -W 'run freeze HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS' -- "$cur")) ;;
+                --on-resume) COMPREPLY=($(compgen -W 'HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS' -- "$cur")) ;;
                 --contain) COMPREPLY=($(compgen -W 'auto subreaper cgroup pid-namespace' -- "$cur")) ;;
+                --stop-signal) COMPREPLY=($(compgen -W 'HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS' -- "$cur")) ;;
                 --on-exit) COMPREPLY=($(compgen -W 'exit rejoin restart' -- "$cur")) ;;
                 --on-loss) COMPREPLY=($(compgen -W 'rejoin exit' -- "$cur")) ;;
                 --restart) COMPREPLY=($(compgen -W 'on-failure always' -- "$cur")) ;;

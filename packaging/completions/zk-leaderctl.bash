@@ -1503,8 +1503,41 @@ _zk__leaderctl() {
     esac
 }
 
+# Names, hosts and ids, which the ensemble knows. $1: the program.
+_zk_leaderctl_values() {
+    local word words=() full values value
+    COMPREPLY=()
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+        # HOST:PORT is several words to readline.
+        if ((${#words[@]})) && [[ $word == [:=]* || ${words[-1]} == *[:=] ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+    done
+    full=${words[-1]}
+    for word in "${!words[@]}"; do
+        value=${words[word]}
+        value=${value#[\"\']} value=${value%[\"\']}
+        [[ $value =~ ^\$\{?([A-Za-z_][A-Za-z_0-9]*)\}?$ ]] && value=${!BASH_REMATCH[1]}
+        words[word]=$value
+    done
+    mapfile -t values < <("$1" completions values "${words[@]}" 2>/dev/null)
+    # What stands before the last colon stays on the line.
+    full=${full%"${full##*[:=]}"} full=${full#--*=}
+    for value in "${values[@]}"; do
+        printf -v value %q "${value#"$full"}"
+        COMPREPLY+=("$value")
+    done
+    ((${#COMPREPLY[@]}))
+}
+
+_zk_leaderctl() {
+    _zk_leaderctl_values "$1" || _zk__leaderctl "$@"
+}
+
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _zk__leaderctl -o nosort -o bashdefault -o default zk-leaderctl
+    complete -F _zk_leaderctl -o nosort -o bashdefault -o default zk-leaderctl
 else
-    complete -F _zk__leaderctl -o bashdefault -o default zk-leaderctl
+    complete -F _zk_leaderctl -o bashdefault -o default zk-leaderctl
 fi

@@ -1,3 +1,9 @@
+# Names, hosts and ids, which the ensemble knows.
+function __fish_zk_leaderctl_values
+    set -l typed (commandline -opc)
+    $typed[1] completions values $typed[2..] (commandline -ct) 2>/dev/null
+end
+
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_zk_leaderctl_global_optspecs
     string join \n z/connect= auth-file= kerberos kerberos-server= tls tls-ca= tls-cert= tls-key= tls-any-name path= config= connect-timeout= o/output= json h/help V/version
@@ -101,7 +107,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tl
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -s h -l help -d 'Print this help; -h is short, --help tells more'
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Id or host of the next leader [default: the next in line]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l to -d 'Id or host of the next leader [default: the next in line]' -r -f -a '(__fish_zk_leaderctl_values)'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l timeout -d 'How long it may take; the order ends with it' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
@@ -208,7 +214,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l token -d 'The fencing token [default: ZK_LEADER_TOKEN]' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l name -d 'Name of the election [default: the one of ZK_LEADER_PATH, or the only one]' -r
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l name -d 'Name of the election [default: the one of ZK_LEADER_PATH, or the only one]' -r -f -a '(__fish_zk_leaderctl_values)'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -s z -l connect -d 'Servers, as host:port,.../chroot' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l auth-file -d 'File of identities, like digest:USER:PASSWORD [default: none]' -r -F
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand put" -l kerberos-server -d 'The servers\' principal [default: zookeeper/NAME-IN-CONNECT]' -r
@@ -257,3 +263,12 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -l json -d 'The same as --output json'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -s h -l help -d 'Print this help; -h is short, --help tells more'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand status" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand history" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand handover" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand disable" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand drain" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand undrain" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand token-check" -f -a '(__fish_zk_leaderctl_values)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand doctor" -f -a '(__fish_zk_leaderctl_values)'

@@ -1,13 +1,19 @@
 //! Parse the command line, query the ensemble, print.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use zk_leader_run::cli::pages;
+use zk_leader_run::cli::{completion, pages};
 use zk_leader_run::config::ctl;
 use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::{commands, wiring};
 
 fn main() -> ExitCode {
+    let typed: Vec<_> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(words) = completion::asked_for(&typed) {
+        complete(words);
+        return ExitCode::SUCCESS;
+    }
     if let Some(page) = pages::CTL.asked_for(std::env::args_os().skip(1)) {
         return page.print();
     }
@@ -18,4 +24,14 @@ fn main() -> ExitCode {
         }
         Err(stop) => stop.print(),
     }
+}
+
+/// What the scripts in `packaging/completions` ask, at each press of the key.
+fn complete(words: &[String]) {
+    let Some(completion) = completion::of(words) else { return };
+    let question = completion.question.iter().map(OsString::from);
+    let Ok(asked) = ctl::load(question, &ProcessEnvironment::of_this_process()) else { return };
+    wiring::keep_secrets(&asked.access);
+    let asked = ctl::Asked { limit: commands::completion::LIMIT, ..asked };
+    print!("{}", commands::completion::values(&completion, &asked));
 }

@@ -289,7 +289,8 @@ Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; s
 token-check end with 2 (not known) then.
 
 `zk-leaderctl COMMAND --help` tells more about one command. `zk-leaderctl man` prints the manual
-page, `zk-leaderctl completions SHELL` what bash, fish or zsh needs to complete the options.";
+page, `zk-leaderctl completions SHELL` what bash, fish or zsh needs to complete options, and names,
+hosts and ids from the ensemble.";
 
 const AFTER_HELP_OF_VERB: &str = "\
 The common options (--connect, --path, --output, --json, --auth-file, --tls and others) may stand

@@ -1,6 +1,7 @@
 //! The command lines of both programs: every option and subcommand with its help. Values stay text; `config` checks
 //! them.
 
+pub mod completion;
 #[expect(clippy::doc_markdown, reason = "its doc comments are what --help prints")]
 pub mod ctl;
 mod early_exit;

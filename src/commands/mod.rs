@@ -2,6 +2,7 @@
 //!
 //! Never: a wait without a limit; a znode written by a subcommand that only reads.
 
+pub mod completion;
 mod disable;
 mod doctor;
 mod drain;

@@ -29,6 +29,8 @@ pub struct Asked {
     /// Every server with its port, without a chroot.
     pub servers: String,
     pub chroot: Option<ZnodePath>,
+    /// By an option, a variable or the configuration file.
+    pub is_connect_given: bool,
     pub access: Access,
     pub selector: Selector,
     /// For the connection, and again for each answer.
@@ -178,6 +180,7 @@ fn about_the_lease(
     Ok(Asked {
         servers: String::new(),
         chroot: None,
+        is_connect_given: false,
         access: Access::default(),
         selector: Selector::OnlyOneBelow(znode::default_root()),
         limit: Duration::ZERO,
@@ -218,6 +221,7 @@ fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
+        is_connect_given: !matches!(layers.required("connect")?.origin, Origin::Default(_)),
         access: access::read(layers, ensemble.uses_tls)?.access,
         selector: selector(&typed.command, layers)?,
         limit,

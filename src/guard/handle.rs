@@ -96,6 +96,10 @@ pub struct Spawned {
 /// # Errors
 /// If `--contain` asks for a kind that is not possible here, or a system call fails.
 pub fn fork(settings: Settings) -> Result<Spawned, Error> {
+    fork_of_command(settings, &mut [])
+}
+
+fn fork_of_command(settings: Settings, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
     if settings.foreground {
         sys::ignore_background_output();
     }
@@ -113,7 +117,7 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
             terminal,
             publishes_lease: true,
         },
-        &mut [],
+        earlier,
     )
 }
 

@@ -19,15 +19,28 @@ pub struct Prober {
     socket: Weak<UnixDatagram>,
     answers: watch::Receiver<()>,
     is_asked: bool,
+    /// The guard that takes this one's place.
+    next: Option<Box<Prober>>,
 }
 
 impl Prober {
     pub(super) fn new(socket: Weak<UnixDatagram>, answers: watch::Receiver<()>) -> Self {
-        Self { socket, answers, is_asked: false }
+        Self { socket, answers, is_asked: false, next: None }
+    }
+
+    /// Probes `next` once this guard's handle was dropped.
+    #[must_use]
+    pub fn followed_by(self, next: Option<Self>) -> Self {
+        Self { next: next.map(Box::new), ..self }
     }
 
     /// Whether the guard answers this probe, or an earlier one, within `limit`.
     pub async fn answers(&mut self, limit: Duration) -> bool {
+        if self.socket.strong_count() == 0 {
+            if let Some(next) = self.next.take() {
+                *self = *next;
+            }
+        }
         if !self.is_asked {
             self.answers.mark_unchanged();
             let Some(socket) = self.socket.upgrade() else { return false };

@@ -41,8 +41,19 @@ pub struct Status {
     /// The command, as our guard's child, while it runs.
     pub command: Option<i32>,
     pub guard_gone: bool,
-    /// An upgrade in place is under way, since this time of `CLOCK_MONOTONIC`.
-    pub upgrading: Option<Duration>,
+    /// The most that this process has been: in line counts as a standby.
+    pub reached: Role,
+    pub upgrade: Upgrade,
+}
+
+/// The upgrades in place of this process, as far as this program knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Upgrade {
+    /// How often one was asked for.
+    pub requests: u32,
+    /// The time of the last request, or later, by `CLOCK_MONOTONIC`.
+    pub requested_at: Duration,
+    pub is_under_way: bool,
 }
 
 impl Status {
@@ -56,7 +67,8 @@ impl Status {
             in_contact: false,
             command: None,
             guard_gone: false,
-            upgrading: None,
+            reached: Role::Neither,
+            upgrade: Upgrade::default(),
         }
     }
 
@@ -102,6 +114,11 @@ impl Status {
     /// The loop has turned.
     pub fn on_turn(&mut self, now: Now, snapshot: Snapshot) {
         (self.turned, self.snapshot) = (now, snapshot);
+        if self.role(now) == Role::Leader {
+            self.reached = Role::Leader;
+        } else if self.reached == Role::Neither && self.place().is_some() {
+            self.reached = Role::Standby;
+        }
     }
 
     pub fn role(&self, now: Now) -> Role {

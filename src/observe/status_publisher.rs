@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::http::Identity;
 use super::liveness::{Feed, Liveness};
 use super::metrics::Metrics;
-use super::status::Status;
+use super::status::{Role, Status, Upgrade};
 use crate::core::action::Action;
 use crate::core::event::Event;
 use crate::core::machine::Snapshot;
@@ -31,9 +31,12 @@ impl StatusPublisher {
         Self { status, statuses, liveness: Liveness::default(), metrics }
     }
 
-    /// The command that an earlier program of this process has started.
-    pub fn resume(&mut self, command: Option<i32>) {
+    /// An earlier program of this process has handed over: the command that it has started, if any, and whether it has
+    /// led. That upgrade is over at this time of `CLOCK_MONOTONIC`.
+    pub fn resume(&mut self, command: Option<i32>, has_led: bool, at: Duration) {
         self.status.command = command;
+        self.status.reached = if has_led { Role::Leader } else { Role::Standby };
+        self.status.upgrade = Upgrade { requests: 1, requested_at: at, is_under_way: false };
     }
 
     /// The command, as our guard's child, while it runs.
@@ -41,10 +44,21 @@ impl StatusPublisher {
         self.status.command
     }
 
-    /// An upgrade is under way, or not any more.
-    pub fn upgrading(&mut self, since: Option<Duration>) {
-        if self.status.upgrading.is_some() != since.is_some() {
-            self.status.upgrading = since;
+    /// Whether the command has run in this process.
+    pub fn has_led(&self) -> bool {
+        self.status.reached == Role::Leader
+    }
+
+    /// An upgrade was asked for, at this time of `CLOCK_MONOTONIC` or before.
+    pub fn upgrade_requested(&mut self, at: Duration) {
+        let requests = self.status.upgrade.requests.wrapping_add(1);
+        self.status.upgrade = Upgrade { requests, requested_at: at, ..self.status.upgrade };
+    }
+
+    /// Whether an upgrade is under way.
+    pub fn upgrading(&mut self, is_under_way: bool) {
+        if self.status.upgrade.is_under_way != is_under_way {
+            self.status.upgrade.is_under_way = is_under_way;
             self.statuses.send_replace(self.status);
         }
     }

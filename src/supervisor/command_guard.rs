@@ -8,12 +8,17 @@ use std::time::Duration;
 use crate::core::event::Event;
 use crate::core::guard_messages::{Order, Report};
 use crate::guard::handle::upgrade::HandedOver;
+use crate::guard::probe::Prober;
 use crate::observe::words;
 use crate::supervisor::guard_interface::Guard;
 
 pub(super) struct CommandGuard {
     guard: Guard,
+    /// After an upgrade: a guard of this program, which takes the place of the one before it.
+    next: Option<Guard>,
     state: State,
+    /// For the next guard, while it waits for that place.
+    orders: Vec<Order>,
     /// The guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<i32>,
     /// How often survivors of SIGKILL were reported; the guard does it every five seconds.
@@ -26,25 +31,59 @@ const STUCK_REPORTS_PER_LINE: u32 = 12;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Alive,
+    /// It has no tree any more, and is being ended; then `next` takes its place.
+    Replaced,
     Gone,
     /// The guard is gone, and the processes that it left are being killed.
     EndingOrphans,
 }
 
 impl CommandGuard {
-    pub fn new(guard: Guard, spared: &[i32]) -> Self {
-        Self { guard, state: State::Alive, spared: spared.to_vec(), stuck_reports: 0 }
+    /// `guards`: the present one, and after an upgrade the next one.
+    pub fn new(guards: (Guard, Option<Guard>), spared: &[i32]) -> Self {
+        let ((guard, next), spared) = (guards, spared.to_vec());
+        Self { guard, next, state: State::Alive, orders: Vec::new(), spared, stuck_reports: 0 }
     }
 
     /// Does not wait.
     pub fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");
-        if self.state == State::Alive {
-            // The death of a guard is reported by its handle.
-            if let Err(error) = self.guard.send(order).or_else(unless_gone) {
-                self.kill(&format!("took no order ({error})"));
-            }
+        if matches!(order, Order::Start { .. }) {
+            self.replace();
         }
+        self.pass_on(order);
+    }
+
+    fn pass_on(&mut self, order: &Order) {
+        match self.state {
+            State::Alive => {
+                // The death of a guard is reported by its handle.
+                if let Err(error) = self.guard.send(order).or_else(unless_gone) {
+                    self.kill(&format!("took no order ({error})"));
+                }
+            }
+            State::Replaced => self.orders.push(*order),
+            State::Gone | State::EndingOrphans => {}
+        }
+    }
+
+    /// If there is a guard of this program beside one of the program before, it takes that one's place, which has no tree.
+    /// The earlier guard is killed: dismissed, it could free the lease of this term. [`CommandGuard::next`] waits until
+    /// nothing of it is left; only then the next guard gets an order.
+    pub fn replace(&mut self) {
+        let Some(next) = self.next.as_mut().filter(|_| self.state == State::Alive) else { return };
+        if next.hand_over().is_some() {
+            self.state = State::Replaced;
+        } else {
+            tracing::warn!("The guard of the new program has ended, and the earlier one stays");
+            self.next = None;
+        }
+    }
+
+    /// Probes the guard that takes orders.
+    pub fn prober(&self) -> Option<Prober> {
+        let next = self.next.as_ref().and_then(Guard::prober);
+        self.guard.prober().map(|prober| prober.followed_by(next))
     }
 
     /// The guard, for the next program of this process, and the descriptors that must stay open. `None`: it has ended.
@@ -53,9 +92,11 @@ impl CommandGuard {
     }
 
     /// The guard's end is reported as usual.
-    pub fn kill(&self, why: &str) {
-        tracing::error!(pid = self.guard.pids().first(), "The guard {why} and was killed");
-        self.guard.kill();
+    pub fn kill(&mut self, why: &str) {
+        let present = self.next.as_ref().filter(|_| self.state == State::Replaced).unwrap_or(&self.guard);
+        tracing::error!(pid = present.pids().first(), "The guard {why} and was killed");
+        present.kill();
+        self.orders.clear();
     }
 
     /// After the guard's death; [`CommandGuard::next`] reports when the last orphan is gone.
@@ -68,12 +109,22 @@ impl CommandGuard {
         match self.state {
             State::Gone => std::future::pending().await,
             State::EndingOrphans => {
-                let complain = |error| {
-                    tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
-                };
-                self.guard.end_orphans(&self.spared, complain).await;
+                self.leave_nothing().await;
                 self.state = State::Gone;
                 Event::OrphansEnded
+            }
+            State::Replaced => {
+                self.leave_nothing().await;
+                self.state = State::Alive;
+                if let Some(next) = self.next.take() {
+                    let (pid, version) = (next.pids().first().copied(), env!("CARGO_PKG_VERSION"));
+                    tracing::info!(pid, "The next command's guard is of version {version}");
+                    self.guard = next;
+                }
+                for order in std::mem::take(&mut self.orders) {
+                    self.pass_on(&order);
+                }
+                Event::Ticked
             }
             State::Alive => {
                 if let Some(report) = self.guard.recv().await {
@@ -85,6 +136,15 @@ impl CommandGuard {
                 }
             }
         }
+    }
+
+    /// Ends the guard, and what is left of its tree.
+    async fn leave_nothing(&mut self) {
+        let complain = |error| {
+            tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
+        };
+        let next = self.next.as_ref().map(Guard::pids).unwrap_or_default();
+        self.guard.end_orphans(&[self.spared.as_slice(), &next].concat(), complain).await;
     }
 
     fn log(&mut self, report: Report) {
@@ -103,9 +163,15 @@ impl CommandGuard {
         }
     }
 
-    /// Ends the guard; waits at most for `limit`.
+    /// Ends the guard, and the next one; waits at most for `limit`.
     pub async fn dismiss(self, limit: Duration) {
-        let dismissed = tokio::time::timeout(limit, self.guard.dismiss()).await;
+        let dismissed = async {
+            self.guard.dismiss().await;
+            if let Some(next) = self.next {
+                next.dismiss().await;
+            }
+        };
+        let dismissed = tokio::time::timeout(limit, dismissed).await;
         tracing::debug!(in_time = dismissed.is_ok(), "Guard was dismissed");
     }
 }

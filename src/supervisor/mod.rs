@@ -25,6 +25,7 @@ use crate::core::machine::{Machine, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
 use crate::core::time::{Now, Timestamp};
+use crate::guard::probe::Prober;
 use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::status_publisher::StatusPublisher;
@@ -36,7 +37,6 @@ use crate::zookeeper::{self, Election};
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
 use command_guard::CommandGuard;
 use effects::Effects;
-use guard_interface::Guard;
 use memory_limit::MemoryLimit;
 use reporter::Reporter;
 use signals::Received;
@@ -135,13 +135,14 @@ impl Supervisor {
         let before = before.flatten();
         let (machine, election) = Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref())).await?;
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
-        let (auxiliary, guard) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
-        start_observers(config.observers, &publisher, &election, &guard)?;
+        let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
+        let guard = CommandGuard::new(guards, auxiliary.guards());
+        start_observers(config.observers, &publisher, &election, guard.prober())?;
         let mut supervisor = Self {
             machine,
             answers,
             new_orders: election.orders(),
-            effects: Effects { election, guard: CommandGuard::new(guard, auxiliary.guards()), auxiliary },
+            effects: Effects { election, guard, auxiliary },
             orders: OperatorOrders::default(),
             preemption: Preemption::new(config.preempt_after),
             publisher,
@@ -297,11 +298,11 @@ fn start_observers(
     observers: Observers,
     publisher: &StatusPublisher,
     election: &Election,
-    guard: &Guard,
+    prober: Option<Prober>,
 ) -> io::Result<()> {
     let Observers { identity, manner, http, systemd } = observers;
     background::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
-    if let Some((settings, prober)) = systemd.zip(guard.prober()) {
+    if let Some((settings, prober)) = systemd.zip(prober) {
         background::spawn(systemd::tell(settings, publisher.feed(), prober));
     }
     match http {

@@ -10,8 +10,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 
 use super::Election;
+use super::client::address::Address;
 use super::client::connect::Access;
 use super::client::connection::Connection;
+use super::client::kerberos;
 use super::client::session_key::{self, SessionKey};
 use super::client::task::Task;
 use super::election::session::Session;
@@ -24,6 +26,8 @@ use crate::core::event::Event;
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Less than the new program may take for its answer.
+const LOGIN_LIMIT: Duration = Duration::from_secs(3);
 
 /// See the module page. Holds the session's password.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +53,25 @@ impl HandedOver {
     pub async fn rehearse(&self) -> io::Result<()> {
         session_key::connection(&self.key).await.map(drop)
     }
+}
+
+/// Checks that a login by Kerberos would succeed at one of these servers, if there is one: to resume the session, the next
+/// program has to log in anew.
+///
+/// # Errors
+/// Why it would fail, as a sentence.
+pub async fn rehearse_login(servers: &str, access: &Access) -> Result<(), String> {
+    let Some(principal) = &access.kerberos else { return Ok(()) };
+    let servers: Vec<_> = servers.split(',').collect();
+    let patience = LOGIN_LIMIT / u32::try_from(servers.len()).unwrap_or(u32::MAX);
+    let mut complaint = None;
+    for server in servers {
+        complaint = kerberos::complaint(principal, Address::of(server).host, patience).await;
+        if complaint.is_none() {
+            break;
+        }
+    }
+    complaint.map_or(Ok(()), |complaint| Err(complaint.text))
 }
 
 impl Election {

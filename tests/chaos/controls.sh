@@ -4,6 +4,10 @@
 # Usage: controls.sh [PATCH-NAME...]; SEEDS="1 2 3" FAULTS=75.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=tests/prerequisites.sh
+. tests/prerequisites.sh
+need_zookeeper
+need_packages libbyteman-java iproute2 iptables
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
 work=$target/chaos/controls

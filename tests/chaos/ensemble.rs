@@ -14,6 +14,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::inside::{self, Inside};
 use super::lab::Node;
 use super::network::CLIENT_PORT;
 
@@ -49,6 +50,7 @@ struct Server {
     node: Node,
     home: PathBuf,
     log: PathBuf,
+    agent: Option<String>,
     process: Mutex<Process>,
 }
 
@@ -94,6 +96,15 @@ impl Ensemble {
         self.servers[index].pause();
     }
 
+    /// From now on until all are healed.
+    pub fn spoil(&self, index: usize, inside: Inside) {
+        inside.switch_on(&self.servers[index].home);
+    }
+
+    pub fn has_struck(&self, inside: Inside) -> bool {
+        self.servers.iter().any(|server| inside.has_struck(&server.home))
+    }
+
     /// All run again.
     pub fn heal(&self) {
         self.servers.iter().for_each(Server::heal);
@@ -102,6 +113,11 @@ impl Ensemble {
     pub fn is_up(&self, index: usize) -> bool {
         let process = self.servers[index].process.lock().unwrap();
         process.java.is_some() && !process.paused
+    }
+
+    /// It is up, and nothing inside of it is broken.
+    pub fn is_well(&self, index: usize) -> bool {
+        self.is_up(index) && !inside::is_any_on(&self.servers[index].home)
     }
 
     /// Asks a server, from the namespace of the calling thread.
@@ -138,7 +154,8 @@ impl Server {
         );
         fs::write(home.join("zoo.cfg"), text).unwrap();
         let log = logs.join(format!("{}.log", node.name));
-        Self { node: node.clone(), home, log, process: Mutex::default() }
+        let agent = inside::agent(&home);
+        Self { node: node.clone(), home, log, agent, process: Mutex::default() }
     }
 
     fn start(&self) {
@@ -147,7 +164,8 @@ impl Server {
             .node
             .command(Path::new("java"))
             .args(JAVA_OPTIONS)
-            .args(["-cp", JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
+            .args(&self.agent)
+            .args(["-cp", &jars(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(self.home.join("zoo.cfg"))
             .stdin(Stdio::null())
             .stdout(output.try_clone().unwrap())
@@ -171,6 +189,7 @@ impl Server {
     }
 
     fn heal(&self) {
+        inside::switch_off(&self.home);
         let mut process = self.process.lock().unwrap();
         if process.paused {
             process.signal(Signal::SIGCONT);
@@ -189,6 +208,11 @@ impl Process {
     fn signal(&self, signal: Signal) -> bool {
         self.java.as_ref().is_some_and(|java| kill(Pid::from_raw(i32::try_from(java.id()).unwrap()), signal).is_ok())
     }
+}
+
+/// Other servers than Debian's, if any: see tests/versions.sh.
+fn jars() -> String {
+    std::env::var("ZOOKEEPER_JARS").map_or_else(|_| JARS.to_owned(), |jars| format!("{jars}:{JARS}"))
 }
 
 fn ask(address: std::net::IpAddr) -> Option<String> {

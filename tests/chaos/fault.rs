@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::dice::Dice;
+use super::inside::Inside;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
@@ -29,6 +30,10 @@ pub enum Kind {
     PauseLeader,
     PauseItsServer,
     PauseAllServers,
+    SlowLogs,
+    SlowCommits,
+    LoseAnswers,
+    CutBlindLeader,
     KillSupervisor,
     PauseSupervisor,
     KillGuard,
@@ -48,16 +53,16 @@ pub enum Kind {
 }
 
 use Kind::{
-    CutHost, CutHostFromItsServer, CutItsServer, CutItsServerOneWay, CutLeader, CutLeaderOneWay, DeafHost, DeleteBase,
-    DeleteCandidate, DeleteElection, DeleteLease, FreezeHost, KillAllServers, KillBoth, KillGuard, KillItsServer,
-    KillItsServerAndCut, KillLeader, KillSupervisor, KillTaker, LoseReplies, LossyHost, LossyServers, MuteHost,
-    PauseAllServers, PauseBoth, PauseGuard, PauseHost, PauseItsServer, PauseLeader, PauseSupervisor, ResetHost,
-    SlowHost, Split, Terminate, TerminateTwice, Upgrade,
+    CutBlindLeader, CutHost, CutHostFromItsServer, CutItsServer, CutItsServerOneWay, CutLeader, CutLeaderOneWay,
+    DeafHost, DeleteBase, DeleteCandidate, DeleteElection, DeleteLease, FreezeHost, KillAllServers, KillBoth,
+    KillGuard, KillItsServer, KillItsServerAndCut, KillLeader, KillSupervisor, KillTaker, LoseAnswers, LoseReplies,
+    LossyHost, LossyServers, MuteHost, PauseAllServers, PauseBoth, PauseGuard, PauseHost, PauseItsServer, PauseLeader,
+    PauseSupervisor, ResetHost, SlowCommits, SlowHost, SlowLogs, Split, Terminate, TerminateTwice, Upgrade,
 };
 
 /// One deck of faults, each as often as it is written here. Those that take a holder by surprise while another may take
 /// over come first in number.
-const DECK: [(Kind, u8); 37] = [
+const DECK: [(Kind, u8); 41] = [
     (CutHost, 3),
     (CutHostFromItsServer, 2),
     (DeafHost, 2),
@@ -79,6 +84,10 @@ const DECK: [(Kind, u8); 37] = [
     (PauseLeader, 3),
     (PauseItsServer, 2),
     (PauseAllServers, 1),
+    (SlowLogs, 2),
+    (SlowCommits, 2),
+    (LoseAnswers, 2),
+    (CutBlindLeader, 2),
     (KillSupervisor, 3),
     (PauseSupervisor, 3),
     (KillGuard, 2),
@@ -127,6 +136,7 @@ impl Kind {
             PauseLeader => "stop ZK leader",
             PauseItsServer => "stop its server",
             PauseAllServers => "stop all servers",
+            SlowLogs | SlowCommits | LoseAnswers | CutBlindLeader => self.inside().map_or("", Inside::name),
             KillSupervisor => "kill supervisor",
             PauseSupervisor => "stop supervisor",
             KillGuard => "kill guard",
@@ -164,6 +174,17 @@ impl Kind {
                 | LoseReplies
                 | ResetHost
         )
+    }
+
+    /// What goes on inside servers meanwhile.
+    pub fn inside(self) -> Option<Inside> {
+        match self {
+            SlowLogs => Some(Inside::SlowLog),
+            SlowCommits => Some(Inside::SlowCommits),
+            LoseAnswers => Some(Inside::LostAnswers),
+            CutBlindLeader => Some(Inside::Blind),
+            _ => None,
+        }
     }
 
     /// The whole host stands still, its clock apart, and what runs on it is neither dead nor running. Not so when all of its

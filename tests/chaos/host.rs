@@ -145,7 +145,9 @@ impl Host {
     pub fn attend(&self) {
         let mut state = self.state.lock().unwrap();
         state.notice_end();
-        if let Some(run) = state.current.as_mut().filter(|run| run.guard.is_none()) {
+        // After an upgrade, the next command has another one.
+        let lacks_guard = |run: &&mut Run| run.guard.is_none_or(|guard| !is_alive(guard));
+        if let Some(run) = state.current.as_mut().filter(lacks_guard) {
             run.guard = guards_of(run.pid()).into_iter().find(|&child| self.is_subject(child));
         }
         if state.current.is_none() && state.start_at.is_some_and(|at| now() >= at) {

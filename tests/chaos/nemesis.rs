@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::dice::Dice;
 use super::fault::{Fault, Kind};
+use super::inside;
 use super::world::{SERVERS, World};
 use crate::support::diary::now;
 use crate::support::wait;
@@ -80,6 +81,8 @@ impl<'a> Nemesis<'a> {
             done &= self.break_it(also, &aim, fault.length);
         }
         wait::pass(fault.length);
+        let inside = [Some(kind), also].into_iter().flatten().filter_map(Kind::inside);
+        done &= inside.into_iter().all(|inside| self.world.ensemble.has_struck(inside));
         let nodes = self.concerned(kind, &aim).into_iter().map(|node| self.world.network.node(node).name.clone());
         self.strikes.push(Strike {
             number: self.strikes.len() + 1,
@@ -141,6 +144,8 @@ impl<'a> Nemesis<'a> {
             Kind::FreezeHost if host.node.freezer().is_none() || !self.is_in_touch(aim.host) => {
                 self.possible_kind(Kind::PauseHost, aim)
             }
+            Kind::CutBlindLeader if !inside::is_possible() => Kind::CutLeader,
+            kind if kind.inside().is_some() && !inside::is_possible() => Kind::PauseItsServer,
             kind => kind,
         }
     }
@@ -178,6 +183,9 @@ impl<'a> Nemesis<'a> {
             | Kind::PauseLeader
             | Kind::PauseItsServer
             | Kind::PauseAllServers => self.break_servers(kind, aim),
+            Kind::SlowLogs | Kind::SlowCommits | Kind::LoseAnswers | Kind::CutBlindLeader => {
+                self.spoil_servers(kind, aim);
+            }
             Kind::DeleteCandidate | Kind::DeleteElection | Kind::DeleteLease | Kind::DeleteBase | Kind::KillTaker => {
                 return self.meddle(kind, aim);
             }
@@ -239,6 +247,18 @@ impl<'a> Nemesis<'a> {
             Kind::PauseLeader => ensemble.pause(aim.leader),
             Kind::PauseItsServer => ensemble.pause(aim.server),
             _ => (0..SERVERS).for_each(|server| ensemble.pause(server)),
+        }
+    }
+
+    /// What happens inside of them.
+    fn spoil_servers(&self, kind: Kind, aim: &Aim) {
+        let Some(inside) = kind.inside() else { return };
+        for server in self.concerned(kind, aim) {
+            self.world.ensemble.spoil(server, inside);
+        }
+        if kind == Kind::CutBlindLeader {
+            let others: Vec<usize> = (0..SERVERS).filter(|&server| server != aim.leader).collect();
+            self.world.network.cut(&[aim.leader], &others);
         }
     }
 
@@ -308,11 +328,18 @@ impl<'a> Nemesis<'a> {
 
     fn concerned(&self, kind: Kind, aim: &Aim) -> Vec<usize> {
         match kind {
-            Kind::CutItsServer | Kind::CutItsServerOneWay | Kind::KillItsServer | Kind::PauseItsServer => {
-                vec![aim.server]
+            Kind::CutItsServer
+            | Kind::CutItsServerOneWay
+            | Kind::KillItsServer
+            | Kind::PauseItsServer
+            | Kind::SlowCommits
+            | Kind::LoseAnswers => vec![aim.server],
+            Kind::CutLeader | Kind::CutLeaderOneWay | Kind::KillLeader | Kind::PauseLeader | Kind::CutBlindLeader => {
+                vec![aim.leader]
             }
-            Kind::CutLeader | Kind::CutLeaderOneWay | Kind::KillLeader | Kind::PauseLeader => vec![aim.leader],
-            Kind::LossyServers | Kind::KillAllServers | Kind::PauseAllServers => (0..SERVERS).collect(),
+            Kind::LossyServers | Kind::KillAllServers | Kind::PauseAllServers | Kind::SlowLogs => {
+                (0..SERVERS).collect()
+            }
             Kind::Split | Kind::KillItsServerAndCut => vec![World::node_of(aim.host), aim.server],
             Kind::DeleteElection | Kind::DeleteLease | Kind::DeleteBase => self.world.nodes_of_all_hosts(),
             _ => vec![World::node_of(aim.host)],
@@ -321,7 +348,10 @@ impl<'a> Nemesis<'a> {
 
     /// What befalls `ZooKeeper`'s leader befalls the holder if it is connected there.
     fn touches_holder(kind: Kind, aim: &Aim) -> bool {
-        let at_leader = [Kind::CutLeader, Kind::CutLeaderOneWay, Kind::KillLeader, Kind::PauseLeader].contains(&kind);
+        let at_leader = matches!(
+            kind,
+            Kind::CutLeader | Kind::CutLeaderOneWay | Kind::KillLeader | Kind::PauseLeader | Kind::CutBlindLeader
+        );
         !at_leader || aim.leader == aim.server
     }
 
@@ -332,6 +362,7 @@ impl<'a> Nemesis<'a> {
             Kind::LossyServers
                 | Kind::KillAllServers
                 | Kind::PauseAllServers
+                | Kind::SlowLogs
                 | Kind::DeleteElection
                 | Kind::DeleteLease
                 | Kind::DeleteBase

@@ -63,6 +63,7 @@ impl Report<'_> {
         line("candidates left behind", self.leftovers.candidates.len().to_string());
         line("record and term: requests judged", self.judged());
         line("  that no order explains", self.verdict.problems.len().to_string());
+        line("acknowledged writes lost", self.verdict.losses.join("; "));
         line("watched", seconds(findings.watched));
         line("a command ran", share(findings.running, findings.watched));
         line("none ran though one could", share(findings.idle_though_possible, findings.possible));
@@ -99,6 +100,7 @@ impl Report<'_> {
             "record_writes_unanswered": self.verdict.unanswered,
             "record_reads": self.verdict.reads,
             "record_problems": self.verdict.problems,
+            "losses": self.verdict.losses,
             "oldest_read_ms": milliseconds(self.verdict.oldest_read),
             "lease_file_yes": findings.yes,
             "candidates_left": self.leftovers.candidates,
@@ -109,9 +111,7 @@ impl Report<'_> {
             "idle_though_possible_ms": milliseconds(findings.idle_though_possible),
             "longest_idle_ms": milliseconds(findings.longest_idle),
             "recovery_ms": {
-                "median": milliseconds(self.recovery(50)),
-                "p95": milliseconds(self.recovery(95)),
-                "max": milliseconds(self.recovery(100)),
+                "median": milliseconds(self.recovery(50)), "p95": milliseconds(self.recovery(95)), "max": milliseconds(self.recovery(100)),
             },
             "strikes": self.strikes.iter().map(strike).collect::<Vec<_>>(),
             "supervisors": self.lives.iter().map(life).collect::<Vec<_>>(),

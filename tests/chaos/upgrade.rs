@@ -4,12 +4,12 @@
 //! Never: a request to a process that does not wait for it; it would die of the signal.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::subject::copy_program;
+use crate::support::subject::{copy_program, of_another_version};
 
 /// Two programs, as files that no host replaces.
 #[derive(Clone, Debug)]
@@ -30,10 +30,7 @@ impl Programs {
     pub fn of(program: &Path, directory: &Path) -> Self {
         let programs = ["one", "other"].map(|name| directory.join(name));
         copy_program(program, &programs[0]);
-        let renamed = directory.join("renamed");
-        fs::write(&renamed, of_another_version(fs::read(program).unwrap())).unwrap();
-        fs::set_permissions(&renamed, fs::Permissions::from_mode(0o755)).unwrap();
-        copy_program(&renamed, &programs[1]);
+        copy_program(&of_another_version(program, directory), &programs[1]);
         Self(programs)
     }
 
@@ -82,16 +79,4 @@ fn waits_for_requests(pid: i32) -> bool {
     let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
     let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     blocked.is_some_and(|mask| mask >> 34 & 1 == 1)
-}
-
-/// The same bytes but for the number of the version, wherever it stands.
-fn of_another_version(mut program: Vec<u8>) -> Vec<u8> {
-    let version = env!("CARGO_PKG_VERSION").as_bytes();
-    let places = program.windows(version.len()).enumerate().filter(|(_, bytes)| *bytes == version);
-    let places: Vec<usize> = places.map(|(at, _)| at + version.len() - 1).collect();
-    assert!(!places.is_empty(), "the program does not know its version");
-    for last in places {
-        program[last] = if program[last] == b'9' { b'8' } else { b'9' };
-    }
-    program
 }

@@ -250,14 +250,15 @@ impl World {
     fn is_possible(&self, modes: [Mode; SERVERS]) -> bool {
         let Some(leader) = modes.iter().position(|&mode| mode == Mode::Leader) else { return false };
         let follows = |server: usize| {
-            modes[server] == Mode::Follower && self.ensemble.is_up(server) && self.network.passes(leader, server)
+            modes[server] == Mode::Follower && self.ensemble.is_well(server) && self.network.passes(leader, server)
         };
         let quorum: Vec<usize> = (0..SERVERS).filter(|&server| server == leader || follows(server)).collect();
         let reaches = |host: usize| {
             // A client may try any of its servers, so all have to be good.
             reach(host).all(|server| quorum.contains(&server) && self.network.passes(Self::node_of(host), server))
         };
-        let up = self.ensemble.is_up(leader) && 2 * quorum.len() > SERVERS && self.writes_silent_for() < WRITE_SILENCE;
+        let up =
+            self.ensemble.is_well(leader) && 2 * quorum.len() > SERVERS && self.writes_silent_for() < WRITE_SILENCE;
         up && (0..self.hosts.len()).any(|host| self.hosts[host].is_up() && reaches(host))
     }
 }

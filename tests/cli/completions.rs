@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ValueHint};
 use clap_complete::{Shell, generate};
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
+use zk_leader_run::cli::completion;
+use zk_leader_run::commands;
 
 use super::*;
 
@@ -25,9 +28,9 @@ fn scripts() -> [(&'static str, String); 6] {
         ("zk-leader-run.bash", bash(&run)),
         ("_zk-leader-run", generated(Shell::Zsh, &run, RUN)),
         ("zk-leader-run.fish", generated(Shell::Fish, &run, RUN) + &fish_command(&run)),
-        ("zk-leaderctl.bash", generated(Shell::Bash, &ctl, CTL)),
-        ("_zk-leaderctl", generated(Shell::Zsh, &ctl, CTL)),
-        ("zk-leaderctl.fish", generated(Shell::Fish, &ctl, CTL)),
+        ("zk-leaderctl.bash", bash_ctl(&generated(Shell::Bash, &ctl, CTL))),
+        ("_zk-leaderctl", zsh_ctl(&generated(Shell::Zsh, &ctl, CTL))),
+        ("zk-leaderctl.fish", fish_ctl(&generated(Shell::Fish, &ctl, CTL))),
     ]
 }
 
@@ -47,6 +50,8 @@ fn bash_completes_options_choices_and_the_command() {
         (&["--reci"][..], &["--recipe"][..]),
         (&["--recipe", "s"], &["sequential", "single"]),
         (&["--recipe", "=", "si"], &["single"]),
+        (&["--stop-signal", "US"], &["USR1", "USR2"]),
+        (&["--on-pause", "f"], &["freeze"]),
         (&["-z", "h1", ":", "2181,h2", ":", "2181", "--", "trunc"], &["truncate"]),
         (&["--foreground", "--name", "x", "trunc"], &["truncate"]),
         (&["--name", "sh"], &[]),
@@ -95,6 +100,32 @@ fn fish_completes_options_choices_and_the_command() {
         let script = format!("source {file}.fish; complete -C '{typed}' | string split -f1 \\t");
         assert!(offered(&scripts, "fish", &script).contains(&expected.to_owned()), "{typed}");
     }
+}
+
+/// A key that is pressed by mistake must not look for a server on this host.
+#[test]
+fn nothing_is_asked_where_no_server_was_named() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let load = |words: &[&str], variables: &[(&str, &str)]| {
+        let process_environment = ProcessEnvironment {
+            variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            ..ProcessEnvironment::default()
+        };
+        ctl::load(["zk-leaderctl"].iter().chain(words).map(OsString::from), &process_environment).unwrap()
+    };
+    assert!(load(&["list", "-z", "h"], &[]).is_connect_given);
+    assert!(load(&["list"], &[("ZK_LEADER_RUN_CONNECT", "h")]).is_connect_given);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "connect = \"h\"\n").unwrap();
+    assert!(load(&["list", "--config", file.path().to_str().unwrap()], &[]).is_connect_given);
+    assert!(!load(&["list"], &[]).is_connect_given);
+
+    let completion = completion::of(&["status".to_owned(), String::new()]).unwrap();
+    let asked = ctl::Asked { is_connect_given: false, ..load(&["list", "-z", &address], &[]) };
+    assert_eq!(commands::completion::values(&completion, &asked), "");
+    assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
@@ -150,6 +181,12 @@ fn with_choices(command: clap::Command) -> clap::Command {
 }
 
 fn choices(option: &str) -> Vec<&'static str> {
+    let signals = Signal::iterator().map(|signal| signal.as_str().trim_start_matches("SIG"));
+    match option {
+        "stop-signal" | "on-resume" => return signals.collect(),
+        "on-pause" => return ["run", "freeze"].into_iter().chain(signals).collect(),
+        _ => {}
+    }
     let text = parse(&[&format!("--{option}=\u{1}"), "true"], &[]).err().map(|stop| stop.text).unwrap_or_default();
     match text.split_once("is not a choice; write ") {
         Some((_, words)) => {
@@ -243,3 +280,104 @@ CASES                esac
 }
 complete -F _zk_leader_run zk-leader-run
 "#;
+
+/// clap's script is asked only where the ensemble knows nothing.
+fn bash_ctl(script: &str) -> String {
+    let calls = "complete -F _zk__leaderctl ";
+    assert_eq!(script.matches(calls).count(), 2, "{script}");
+    let (functions, registered) = script.split_at(script.find("\nif [[").unwrap());
+    functions.to_owned() + BASH_CTL + &registered.replace(calls, "complete -F _zk_leaderctl ")
+}
+
+const BASH_CTL: &str = r#"
+# Names, hosts and ids, which the ensemble knows. $1: the program.
+_zk_leaderctl_values() {
+    local word words=() full values value
+    COMPREPLY=()
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+        # HOST:PORT is several words to readline.
+        if ((${#words[@]})) && [[ $word == [:=]* || ${words[-1]} == *[:=] ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+    done
+    full=${words[-1]}
+    for word in "${!words[@]}"; do
+        value=${words[word]}
+        value=${value#[\"\']} value=${value%[\"\']}
+        [[ $value =~ ^\$\{?([A-Za-z_][A-Za-z_0-9]*)\}?$ ]] && value=${!BASH_REMATCH[1]}
+        words[word]=$value
+    done
+    mapfile -t values < <("$1" completions values "${words[@]}" 2>/dev/null)
+    # What stands before the last colon stays on the line.
+    full=${full%"${full##*[:=]}"} full=${full#--*=}
+    for value in "${values[@]}"; do
+        printf -v value %q "${value#"$full"}"
+        COMPREPLY+=("$value")
+    done
+    ((${#COMPREPLY[@]}))
+}
+
+_zk_leaderctl() {
+    _zk_leaderctl_values "$1" || _zk__leaderctl "$@"
+}
+"#;
+
+/// Where these stand, the ensemble may know more.
+const ASKED: [&str; 4] = ["'::name -- ", "':host -- ", "'--to=[", "'--name=["];
+
+fn zsh_ctl(script: &str) -> String {
+    let asks = |line: &str| ASKED.iter().any(|start| line.starts_with(start));
+    let ask =
+        |line: &str| if asks(line) { line.replace(":_default'", ":_zk_leaderctl_values'") } else { line.to_owned() };
+    let script: String = script.lines().flat_map(|line| [ask(line), "\n".to_owned()]).collect();
+    let (begin, first) = (
+        "_zk-leaderctl() {\n",
+        "    # All words of the line: below, there are only those behind the subcommand.\n    \
+                          local -a zk_leaderctl_line=(\"${(@)words[1,CURRENT]}\")\n",
+    );
+    assert_eq!(script.matches(begin).count(), 1);
+    script.replace(begin, &format!("{ZSH_CTL}\n{begin}{first}"))
+}
+
+const ZSH_CTL: &str = r#"# Names, hosts and ids, which the ensemble knows.
+_zk_leaderctl_values() {
+    local -a typed values
+    local word
+    for word in "${(@Q)zk_leaderctl_line}"; do
+        [[ $word =~ '^\$\{?([A-Za-z_][A-Za-z_0-9]*)\}?$' ]] && word=${(P)match[1]}
+        typed+=("$word")
+    done
+    values=("${(@f)$(_call_program values "${(@q)typed[1]}" completions values "${(@q)typed[2,-1]}" 2>/dev/null)}")
+    values=(${values:#})
+    (($#values)) && compadd -a values || _default
+}
+"#;
+
+fn fish_ctl(script: &str) -> String {
+    let is_asked = |line: &str| line.contains("using_subcommand handover\" -l to ") || line.contains("put\" -l name ");
+    let ask =
+        |line: &str| format!("{line}{}\n", if is_asked(line) { " -f -a '(__fish_zk_leaderctl_values)'" } else { "" });
+    let script: String = script.lines().map(ask).collect();
+    assert_eq!(script.matches("__fish_zk_leaderctl_values").count(), 2);
+    let verbs = cli::ctl::command();
+    let verbs = verbs
+        .get_subcommands()
+        .filter(|verb| verb.get_positionals().any(|value| ["name", "host"].contains(&value.get_id().as_str())));
+    let line = |verb: &clap::Command| {
+        let name = verb.get_name();
+        format!(
+            "complete -c {CTL} -n \"__fish_zk_leaderctl_using_subcommand {name}\" -f -a '(__fish_zk_leaderctl_values)'\n"
+        )
+    };
+    FISH_CTL.to_owned() + &script + &verbs.map(line).collect::<String>()
+}
+
+const FISH_CTL: &str = r"# Names, hosts and ids, which the ensemble knows.
+function __fish_zk_leaderctl_values
+    set -l typed (commandline -opc)
+    $typed[1] completions values $typed[2..] (commandline -ct) 2>/dev/null
+end
+
+";

@@ -9,6 +9,7 @@ mod support;
 mod access;
 mod asking;
 mod at_a_time;
+mod completion;
 mod doctor;
 mod failures;
 mod fencing;

@@ -330,6 +330,58 @@ fn a_ticket_that_expires_while_we_lead_is_said_and_ends_nothing() {
     assert_eq!(host.code(), 0, "{}", host.log());
 }
 
+/// `SIGRTMIN+1`.
+fn ask_for_upgrade(host: &support::Running) {
+    let asked = Command::new("kill").args(["-s", "RTMIN+1", &host.pid().to_string()]).status();
+    assert!(asked.unwrap().success());
+}
+
+/// The next program logs in before it resumes the session.
+#[test]
+fn at_a_server_that_demands_a_login_a_leader_is_upgraded_in_place_and_keeps_its_session() {
+    let (realm, diary) = (Realm::strict(), Diary::new());
+    let host = Subject::new(&realm.servers(), "upgraded", "a").session_timeout("20s").witness(&diary, &[]);
+    let mut host = realm.known(host.flag("--kerberos").option("--acl", "creator"), "upgraded").spawn();
+    diary.until_started(1);
+    for turn in 1..=3 {
+        ask_for_upgrade(&host);
+        host.until_logged_times("Upgraded from version", turn);
+        host.until_logged_times("Session was taken up", turn);
+        diary.until_alive();
+    }
+    assert_eq!(host.log().matches("Session was opened").count(), 1, "{}", host.log());
+    assert_eq!(diary.starts().len(), 1);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    diary.until_nobody_lives();
+}
+
+/// Its session needs no ticket; the one of the next program would.
+#[test]
+fn an_upgrade_in_place_that_could_not_log_in_is_refused_and_says_why() {
+    let realm = Realm::shared();
+    let election = realm.election();
+    let host = realm.host(&election, "a").session_timeout("20s");
+    let (keytab, kept) = (realm.kdc.path("upgraded.keytab"), realm.kdc.path("upgraded.kept"));
+    fs::copy(&realm.hosts, &keytab).unwrap();
+    fs::set_permissions(&keytab, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut host = host.env("KRB5_CLIENT_KTNAME", keytab.to_str().unwrap()).spawn();
+    let start = election.diary.until_started(1);
+    fs::rename(&keytab, &kept).unwrap();
+    fs::remove_file(realm.tickets(&format!("{}-a", election.name))).unwrap();
+    ask_for_upgrade(&host);
+    host.until_logged("Not upgraded: the new program refuses: no login by Kerberos to zookeeper/localhost: ");
+    election.diary.until_alive();
+    fs::rename(&kept, &keytab).unwrap();
+    ask_for_upgrade(&host);
+    host.until_logged("Upgraded from version");
+    host.until_logged("Session was taken up");
+    election.diary.until_alive();
+    assert_eq!(election.diary.starts(), [start]);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+}
+
 /// With a key, tickets are renewed before a login needs them; so a centre that is away then is not missed.
 #[test]
 fn tickets_are_renewed_while_nobody_needs_them() {

@@ -130,6 +130,49 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     assert_eq!(systemd.must("ls /etc/zk-leader-run"), "a.env\nb.env");
 }
 
+/// The guide's settings for systemd 253 and later, where `systemctl reload` waits for our answer: in a box with Debian 13
+/// (`BOX_ROOT`). Before, the unit is `reloading` until the answer comes.
+#[test]
+fn a_reload_is_over_when_the_program_was_replaced_or_has_refused() {
+    let election = election();
+    let systemd = Files::of_two_hosts(&election, "#!/bin/sh\nexec witness \"$@\"\n", LONG_LEASE).install(&election);
+    let version = systemd.must("systemctl --version | sed -n '1s/systemd \\([0-9]*\\).*/\\1/p'");
+    let waits = version.parse::<u32>().unwrap() >= 253;
+    if waits {
+        systemd.must(
+            "mkdir -p /etc/systemd/system/zk-leader-run@a.service.d\n\
+             printf '[Service]\\nType=notify-reload\\nReloadSignal=RTMIN+1\\nExecReload=\\n' \
+             >/etc/systemd/system/zk-leader-run@a.service.d/reload.conf\n\
+             systemctl daemon-reload",
+        );
+        assert_eq!(systemd.property(A, "Type"), "notify-reload");
+    }
+    systemd.ctl("start", &[A]);
+    systemd.until_told(A, "leading, token ");
+    election.diary.until_started(1);
+    let process = systemd.property(A, "MainPID");
+    let reload = |holds: &str| {
+        systemd.must(&format!("timeout 60 systemctl reload {A}"));
+        let holds = || systemd.try_run(&["sh", "-ec", holds]).0;
+        assert!(if waits { holds() } else { wait::held_within(wait::LIMIT, holds) }, "systemd {version}");
+        systemd.until_state(A, "active running");
+    };
+    let replaced = format!("test /proc/{process}/exe -ef /usr/bin/zk-leader-run");
+    systemd.must("cp /usr/bin/zk-leader-run /usr/bin/kept");
+    for _ in 0..3 {
+        systemd.must("cp /usr/bin/kept /usr/bin/fresh && mv /usr/bin/fresh /usr/bin/zk-leader-run");
+        reload(&replaced);
+    }
+    let refused =
+        |times: u32| format!("journalctl --sync; test $(journalctl -o cat -u {A} | grep -c 'Not upgraded') = {times}");
+    systemd.must("cp /bin/false /usr/bin/fresh && mv /usr/bin/fresh /usr/bin/zk-leader-run");
+    reload(&refused(1));
+    systemd.must("rm /usr/bin/zk-leader-run");
+    reload(&refused(2));
+    election.diary.until_alive();
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
 /// It would pass the request on to its command.
 #[test]
 fn an_upgrade_of_the_package_leaves_alone_a_program_that_does_not_know_the_request() {

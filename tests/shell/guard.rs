@@ -161,9 +161,13 @@ impl Body {
 
     fn tree_is_gone(&self) {
         let mut state = self.state();
-        (state.lives, state.is_killed, state.undying_until) = (false, false, None);
+        let lived = std::mem::take(&mut state.lives);
+        (state.is_killed, state.undying_until) = (false, None);
         drop(state);
-        self.oracle.gone(self.key());
+        // The guard that took its place has the same key.
+        if lived {
+            self.oracle.gone(self.key());
+        }
         self.tree_ended.send_replace(());
     }
 

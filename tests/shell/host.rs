@@ -188,7 +188,7 @@ impl Host {
     }
 
     async fn run(&self, before: Option<Executed>) -> Ended {
-        let ((handles, guard), before) = match before {
+        let ((handles, guards), before) = match before {
             None => (self.start_guards(None), None),
             Some(executed) => {
                 sleep(executed.program.starts_after).await;
@@ -202,7 +202,7 @@ impl Host {
         let instance = self.machine.instance + (u64::from(self.running.process.program()) << 52);
         let (machine, ensemble) = (machine::Settings { instance, ..self.machine }, self.ensemble.clone());
         let ensemble = zookeeper::Settings { instance, ..ensemble };
-        let installed = Installed::new(&self.running, &self.oracle, &machine, ensemble.session_timeout, guard);
+        let installed = Installed::new(&self.running, &self.oracle, &machine, ensemble.session_timeout, guards);
         let config = config(&ensemble, &self.plan, upgrade::Plan::new(installed.settings(), before));
         let supervised = supervisor::supervise(machine, ensemble, handles, signals, config);
         match AssertUnwindSafe(Box::pin(supervised)).catch_unwind().await {
@@ -211,17 +211,22 @@ impl Host {
         }
     }
 
-    /// The guard of the command, which an earlier program may have left, and those of what runs around and beside it.
-    fn start_guards(&self, command: Option<Guard>) -> (Handles, Descriptor) {
+    /// The guard of the command, or the one that an earlier program has left and one for the next command; and those of
+    /// what runs around and beside it.
+    fn start_guards(&self, left: Option<Guard>) -> (Handles, Vec<Descriptor>) {
         let host = &self.plan;
         let mut bodies = Vec::new();
         let mut keep = |guard: Guard| {
             bodies.push(guard.body());
             supervisor::guard_interface::Guard::Simulated(Box::new(guard))
         };
-        let command = command.unwrap_or_else(|| self.start_guard(Part::Command, None, 0));
-        let descriptor = command.descriptor();
-        let command = keep(command);
+        let own = self.start_guard(Part::Command, None, 0);
+        let (command, next) = match left {
+            None => (own, None),
+            Some(left) => (left, Some(own)),
+        };
+        let descriptors = [&command].into_iter().chain(&next).map(Guard::descriptor).collect();
+        let (command, next) = (keep(command), next.map(&mut keep));
         let mut number = 0;
         let mut start = |part, most| {
             number += 1;
@@ -230,6 +235,7 @@ impl Host {
         let mut aside = |is_there: bool| is_there.then(|| start(Part::Aside, None));
         let handles = Handles {
             command,
+            next,
             hook: aside(host.has_hook),
             health: aside(host.has_health),
             eligible: aside(host.has_eligible),
@@ -238,7 +244,7 @@ impl Host {
             after_stop: host.steps.after_stop.map(|most| start(Part::AfterStop, Some(most))),
         };
         *self.running.guards.borrow_mut() = bodies;
-        (handles, descriptor)
+        (handles, descriptors)
     }
 
     fn start_guard(&self, part: Part, most: Option<Duration>, number: u64) -> Guard {

@@ -173,7 +173,8 @@ pub struct Installed {
     oracle: Arc<Oracle>,
     machine: machine::Settings,
     session_timeout: Duration,
-    guard: Descriptor,
+    /// Of the command; the next one takes the place of the first.
+    guards: Vec<Descriptor>,
     /// The one that is executed is the one that was asked.
     asked: Cell<Program>,
 }
@@ -190,10 +191,10 @@ impl Installed {
         oracle: &Arc<Oracle>,
         machine: &machine::Settings,
         session_timeout: Duration,
-        guard: Descriptor,
+        guards: Vec<Descriptor>,
     ) -> Self {
         let (machine, asked) = (*machine, Cell::new(running.installed.get()));
-        Self { running: Rc::clone(running), oracle: Arc::clone(oracle), machine, session_timeout, guard, asked }
+        Self { running: Rc::clone(running), oracle: Arc::clone(oracle), machine, session_timeout, guards, asked }
     }
 
     pub fn settings(self) -> Settings {
@@ -228,7 +229,8 @@ impl Simulated for Installed {
 
     fn replace(&self, document: File) -> io::Error {
         let program = self.asked.get();
-        let Some(guard) = self.guard.open().filter(|_| program.start != Start::Impossible) else {
+        let Some(guard) = self.guards.iter().find_map(Descriptor::open).filter(|_| program.start != Start::Impossible)
+        else {
             return io::ErrorKind::ExecutableFileBusy.into();
         };
         self.running.execute(&self.oracle, program.starts_after, self.session_timeout);

@@ -266,6 +266,21 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
+/// A new file in this directory: the same program but for the number of its version, wherever that stands. Copy it to execute it.
+pub fn of_another_version(program: &Path, directory: &Path) -> PathBuf {
+    let (mut bytes, version) = (std::fs::read(program).unwrap(), env!("CARGO_PKG_VERSION").as_bytes());
+    let places = bytes.windows(version.len()).enumerate().filter(|(_, bytes)| *bytes == version);
+    let places: Vec<usize> = places.map(|(at, _)| at + version.len() - 1).collect();
+    assert!(!places.is_empty(), "the program does not know its version");
+    for last in places {
+        bytes[last] = if bytes[last] == b'9' { b'8' } else { b'9' };
+    }
+    let other = directory.join("other-version");
+    std::fs::write(&other, bytes).unwrap();
+    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).unwrap();
+    other
+}
+
 /// The direct children of a process.
 pub fn children_of(pid: i32) -> Vec<i32> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

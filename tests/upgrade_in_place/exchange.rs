@@ -1,11 +1,12 @@
 //! Upgrades that succeed.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::election;
 use crate::package::{Package, UPGRADED, ask, descriptors, processes};
 use crate::support::subject::{children_of, example};
-use crate::support::{Election, wait};
+use crate::support::{Election, Running, wait};
 
 /// What the servers know of a queue: the candidates with the sessions that own them, and the term.
 fn znodes(election: &Election) -> (Vec<(String, i64)>, i64) {
@@ -40,11 +41,45 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
     assert_eq!((znodes(&election), processes(&leader)), (before, of_command));
     assert_eq!(election.diary.starts(), [start]);
     assert_eq!(descriptors(&leader), open, "no descriptor leaks");
-    wait::until("no other process is left", || children_of(leader.pid()).len() == 1);
+    wait::until("there are no other guards", || children_of(leader.pid()).len() == 2);
     election.diary.assert_no_overlap();
+    println!("{} upgrades: ms without a supervisor {}", upgrades(), Gaps::of(&[&leader, &standby]));
     leader.kill();
     assert_eq!(election.diary.until_started(2).id, "b");
     election.diary.assert_no_overlap();
+}
+
+/// Milliseconds from the last line of a program to the first of the next one, in order.
+struct Gaps(Vec<u64>);
+
+impl Gaps {
+    fn of(hosts: &[&Running]) -> Self {
+        let mut gaps = Vec::new();
+        for host in hosts {
+            let log = host.log();
+            let lines: Vec<_> = log.lines().collect();
+            let pairs = lines.windows(2).filter(|pair| pair[1].contains(UPGRADED));
+            gaps.extend(pairs.map(|pair| (millis(pair[1]) + DAY - millis(pair[0])) % DAY));
+        }
+        gaps.sort_unstable();
+        Self(gaps)
+    }
+}
+
+impl fmt::Display for Gaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, late, most] =
+            [50, 99, 100].map(|percent| self.0[(self.0.len() * percent / 100).min(self.0.len() - 1)]);
+        write!(f, "median {median}, p99 {late}, most {most} ({} gaps)", self.0.len())
+    }
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+/// Of its day: `2026-11-23T18:20:48.085Z …`.
+fn millis(line: &str) -> u64 {
+    let field = |from: usize, to: usize| line[from..to].parse::<u64>().unwrap();
+    ((field(11, 13) * 60 + field(14, 16)) * 60 + field(17, 19)) * 1000 + field(20, 23)
 }
 
 /// As the packaged unit does: the default id has the process id, and the program that is asked is another process.
@@ -153,7 +188,7 @@ fn hooks_and_health_checks_go_on_and_may_change() {
     wait::until("the new check runs", || read().contains("new health"));
     package.upgrade(&leader);
     assert!(!read().contains("new hook"), "nothing has happened that hooks are for: {}", read());
-    wait::until("the old guards are gone", || children_of(leader.pid()).len() == 3);
+    wait::until("the old guards are gone", || children_of(leader.pid()).len() == 4);
     leader.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(leader.code(), 0);
     assert!(read().contains("new hook stopping") && read().contains("new hook released"), "{}", read());

@@ -62,14 +62,57 @@ fn systemd_is_told_of_both_ends_and_of_a_refusal() {
     let host = package.on(election.host("a").env("NOTIFY_SOCKET", systemd.socket().to_str().unwrap())).spawn();
     systemd.until_told("READY=1");
     election.diary.until_started(1);
+    let told = |kinds: &[&str]| {
+        let is_one = |line: &String| kinds.iter().any(|kind| line.starts_with(kind));
+        systemd.lines().into_iter().filter(is_one).collect::<Vec<_>>()
+    };
+    let mut seen = 1;
+    // What was told since the last call: each RELOADING has a time that is not before the request.
+    let mut reloads = |since: std::time::Duration, readies: usize| {
+        wait::until("it is ready again", || systemd.count("READY=1") == readies);
+        let lines = told(&["READY=1", "RELOADING=1", "MONOTONIC_USEC="]).split_off(seen);
+        seen += lines.len();
+        let since = since.as_micros();
+        let is_old =
+            |line: &String| line.strip_prefix("MONOTONIC_USEC=").is_some_and(|at| at.parse::<u128>().unwrap() < since);
+        assert!(!lines.iter().any(is_old), "since {since}: {lines:?}");
+        lines.iter().map(|line| line.split('=').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let once = "RELOADING MONOTONIC_USEC";
+    let since = monotonic();
+    package.upgrade(&host);
+    assert_eq!(reloads(since, 2), format!("{once} {once} READY"), "by the old program, and by the new one");
+    package.install_other(&std::fs::read("/bin/false").unwrap());
+    let since = monotonic();
+    ask(&host);
+    assert_eq!(reloads(since, 3), format!("{once} READY"), "refused by its silence");
+    package.remove();
+    let since = monotonic();
+    ask(&host);
+    assert_eq!(reloads(since, 4), format!("{once} READY"), "refused at once");
+    package.install();
+}
+
+/// A unit that was ready is so after an upgrade, even where it would have to lead to become ready.
+#[test]
+fn a_standby_that_has_led_is_ready_again_after_an_upgrade() {
+    let (election, package, systemd) = (election(), Package::new(), Notified::listening());
+    let host = election.host("a").option("--ready-on", "leading").option("--on-exit", "rejoin");
+    let host = package.on(host.env("NOTIFY_SOCKET", systemd.socket().to_str().unwrap())).spawn();
+    let first = election.diary.until_started(1);
+    systemd.until_told("READY=1");
+    let _other = package.on(election.host("b")).spawn();
+    election.until_candidates(2);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(first.pid), Signal::SIGKILL).unwrap();
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.until_candidates(2);
     package.upgrade(&host);
     wait::until("it is ready again", || systemd.count("READY=1") == 2);
-    assert_eq!(systemd.count("RELOADING=1"), 1);
-    assert!(systemd.lines().iter().any(|line| line.starts_with("MONOTONIC_USEC=")), "{:?}", systemd.lines());
-    package.install_other(&std::fs::read("/bin/false").unwrap());
-    ask(&host);
-    wait::until("it is ready after a refusal", || systemd.count("READY=1") == 3);
-    assert_eq!(systemd.count("RELOADING=1"), 2);
+}
+
+/// `CLOCK_MONOTONIC`.
+fn monotonic() -> std::time::Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap().into()
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod support;
 
 mod exchange;
 mod faults;
+mod guard;
 mod layout;
 mod package;
 mod refusals;

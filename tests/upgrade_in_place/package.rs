@@ -1,23 +1,30 @@
-//! An installed program that is replaced as packages do it: a new file is renamed over the old one.
+//! An installed program that is replaced as packages do it: a new file is renamed over the old one. This build and one that says
+//! that it is of another version take turns.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::subject::{copy_program, of_another_version};
 use crate::support::{Running, Subject, wait};
 
 pub const UPGRADED: &str = "Upgraded from version";
+const OURS: &str = env!("CARGO_BIN_EXE_zk-leader-run");
 pub const REFUSED: &str = "Not upgraded: ";
 
 pub struct Package {
     directory: tempfile::TempDir,
+    installations: AtomicUsize,
 }
 
 impl Package {
     /// This build, installed.
     pub fn new() -> Self {
-        let package = Self { directory: tempfile::tempdir().unwrap() };
+        let package = Self { directory: tempfile::tempdir().unwrap(), installations: AtomicUsize::new(0) };
+        copy_program(Path::new(OURS), &package.directory.path().join("this-version"));
+        of_another_version(Path::new(OURS), package.directory.path());
         package.install();
         package
     }
@@ -26,11 +33,13 @@ impl Package {
         self.directory.path().join("zk-leader-run")
     }
 
-    /// Another file with the same program takes its place.
+    /// A file with the other version of the program takes its place.
     pub fn install(&self) {
+        let number = self.installations.fetch_add(1, Ordering::Relaxed);
+        let program = self.directory.path().join(["this-version", "other-version"][number % 2]);
         let fresh = self.directory.path().join("fresh");
         // Not by this process, whose children would hold it open for writing for a moment: it could not be executed.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_zk-leader-run")).arg(&fresh).status();
+        let copied = Command::new("cp").arg(program).arg(&fresh).status();
         assert!(copied.unwrap().success());
         fs::rename(fresh, self.path()).unwrap();
     }

@@ -242,6 +242,13 @@ class Round:
         assert not serves(self.port), "the port is still in use"
 
 
+def logs_of(work):
+    """What both hosts of the last round said."""
+    folder = max((f"{work}/{name}" for name in os.listdir(work) if os.path.exists(f"{work}/{name}/report")), key=os.path.getmtime)
+    logs = [f"{folder}/{name}.log" for name in "ab" if os.path.exists(f"{folder}/{name}.log")]
+    return "".join(f"--- {log}\n{open(log).read()[-6000:]}" for log in logs)
+
+
 def main(binaries, chosen):
     rounds = int(os.environ.get("ROUNDS", "1"))
     names = chosen or [name for name in vars(Programs) if not name.startswith("_") and name != "folder"]
@@ -263,7 +270,7 @@ def main(binaries, chosen):
                         good += 1
                     except (AssertionError, TimeoutError, subprocess.TimeoutExpired) as error:
                         failures += 1
-                        print(f"{name}, {ending}, round {number}: {error}", file=sys.stderr)
+                        print(f"{name}, {ending}, round {number}: {error!r}\n{logs_of(work)}", file=sys.stderr)
                 told.append(f"{ending} {good}/{rounds}")
             print(f"{name:<16} {', '.join(told)}", flush=True)
     finally:

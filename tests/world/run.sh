@@ -16,13 +16,22 @@ rounds=${ROUNDS:-20} faults=${FAULTS:-170}
 
 need_rust
 need_zookeeper
+need_peers
+need_packages libcurator-test-java junit5 python3-pytest python3-pyjks python3-openssl
 need_packages libbyteman-java iproute2 iptables haproxy postgresql redis-server nginx-light util-linux procps python3
+elections() {
+    local tests=()
+    [ "$rounds" -gt 1 ] || tests=(test_election test_lock_many test_lock_reacquire testBasic testWaiting testInterruptLeadership)
+    python3 tests/world/elections.py "$binaries" "${tests[@]}"
+}
+
 cargo build --quiet --bins --example witness --example proxy
 binaries=${CARGO_TARGET_DIR:-target}/debug
 
 step "Lease records and terms, judged by another's checker" \
     env CHAOS_FAULTS="$faults" cargo test --test chaos -- no_two_commands judge_tests
 step "Suites of dumb-init and tini" bash tests/world/suites.sh "$binaries"
+step "kazoo's and Curator's own tests, in company" elections
 step "Real programs as commands" env ROUNDS="$rounds" python3 tests/world/programs.py "$binaries"
 step "An observer, HAProxy, forceSync, 10 000 other znodes" env ROUNDS="$rounds" python3 tests/world/ensembles.py "$binaries"
 step "Faults inside servers" env ROUNDS="$rounds" python3 tests/world/server_faults.py "$binaries"

@@ -8,24 +8,17 @@ binaries=$(realpath "${1:?the folder with zk-leader-run}")
 cd "$(dirname "$0")/../.."
 # shellcheck source=tests/prerequisites.sh
 . tests/prerequisites.sh
+# shellcheck source=tests/world/sources.sh
+. tests/world/sources.sh
 need_packages libzookeeper-java default-jre-headless python3-pytest python3-py python3-psutil dpkg-dev procps
 
 work=$(mktemp -d)
 trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
-mkdir -p "$work"/{lists/partial,sources,dumb-init,tini,bin}
+mkdir -p "$work/bin"
 
-sed -E 's/^Types: deb$/Types: deb-src/; s/^deb /deb-src /' $(ls /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null) \
-    >"$work/sources.sources"
-fetch() { # fetch PACKAGE: its upstream source, unpacked
-    local options=(-q -o Dir::Etc::sourcelist="$work/sources.sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists"
-        -o APT::Sandbox::User= -o Acquire::Languages=none)
-    [ -n "$(ls -A "$work/lists/partial/.." | grep -v partial || true)" ] || apt-get "${options[@]}" -q update >/dev/null
-    (cd "$work/sources" && apt-get "${options[@]}" --download-only source "$1" >/dev/null 2>&1 || true)
-    tar -xf "$work/sources/$1"_*.orig.tar.gz -C "$work/$1" --strip-components=1
-}
 say "Fetching the sources of dumb-init and tini"
-fetch dumb-init
-fetch tini
+source_of dumb-init "$work/dumb-init"
+source_of tini "$work/tini"
 
 port=$((20000 + RANDOM % 10000))
 java -Xmx64m -Dzookeeper.admin.enableServer=false -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar \

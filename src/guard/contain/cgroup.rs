@@ -124,9 +124,12 @@ impl Cgroup {
             .is_some_and(|events| events.split(|&byte| byte == b'\n').any(|line| line == b"populated 0"))
     }
 
-    /// Removes the cgroup, while its lock is held, and all cgroups below it. Works only if it is empty.
+    /// Removes the cgroup, while its lock is held, and all cgroups below it. Works only if it is empty. If somebody else
+    /// has removed it, the next guard of this process may have its name now.
     pub fn remove(&self) {
-        remove(&self.path);
+        if matches!(stale_cgroups::is_at(&self.directory, &self.path), Ok(true)) {
+            remove(&self.path);
+        }
     }
 
     /// Forks a process that tries to join. Permissions, threaded cgroups and controllers have too many rules to predict
@@ -283,6 +286,23 @@ mod tests {
         drop(directory);
         stale_cgroups::remove(parent.path());
         assert!(theirs.exists() && !path.exists(), "whoever had our id before us has left it behind");
+    }
+
+    /// After an upgrade, guards of one process follow each other; the last one that ends must not take the next one's away.
+    #[test]
+    fn a_cgroup_that_another_guard_has_made_under_the_same_name_is_not_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, directory) = claim(parent.path()).unwrap();
+        let nothing = || File::open("/dev/null").unwrap();
+        let (procs, kill, freeze, events) = (nothing(), nothing(), nothing(), nothing());
+        let is_joined_by_fork = Cell::new(true);
+        let cgroup = Cgroup { path: path.clone(), directory, is_joined_by_fork, procs, kill, freeze, events };
+        cgroup.remove();
+        assert!(!path.exists());
+        let (next, _held) = claim(parent.path()).unwrap();
+        assert_eq!(next, path);
+        cgroup.remove();
+        assert!(path.exists(), "it is the next guard's");
     }
 
     /// Each takes the other's process for dead, as in two PID namespaces.

@@ -51,9 +51,16 @@ fn lock(directory: File, path: &Path) -> io::Result<Option<File>> {
         Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) => return Err(error.into()),
     }
-    let (locked, present) = (directory.metadata()?, fs::metadata(path));
-    let is_the_same = present.is_ok_and(|present| (present.dev(), present.ino()) == (locked.dev(), locked.ino()));
-    Ok(is_the_same.then_some(directory))
+    Ok(is_at(&directory, path)?.then_some(directory))
+}
+
+/// Whether an open directory is the one that `path` names now.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub(super) fn is_at(directory: &File, path: &Path) -> io::Result<bool> {
+    let (opened, present) = (directory.metadata()?, fs::metadata(path));
+    Ok(present.is_ok_and(|present| (present.dev(), present.ino()) == (opened.dev(), opened.ino())))
 }
 
 /// `zk-leader-run-<pid>`, or `zk-leader-run-<pid>-<attempt>`.

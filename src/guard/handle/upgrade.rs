@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Handle, Processes, Spawned};
+use super::{Error, Handle, Processes, Settings, Spawned, fork_of_command};
 use crate::guard::command::terminal::Terminal;
 use crate::guard::contain::{self, Containment};
 use crate::guard::sys;
@@ -31,6 +31,25 @@ pub struct HandedOver {
 /// If it is not open.
 pub fn take_descriptor(number: i32) -> io::Result<std::os::fd::OwnedFd> {
     Ok(sys::take_descriptor(number)?)
+}
+
+/// Forks a guard of this program beside the guard of the program before, which is the first of `earlier`. It starts the
+/// next command; until then it has nothing to do.
+///
+/// # Errors
+/// As [`super::fork`]; also if the tree would be contained in another way than before.
+pub fn fork_next(settings: Settings, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
+    let before = earlier.first().and_then(Option::as_ref);
+    let (contained, born_with) = before.map(|guard| (guard.containment.word(), guard.born_with.clone())).unzip();
+    let next = fork_of_command(settings, earlier)?;
+    match contained {
+        Some(word) if word != next.containment.word() => {
+            let complaint = format!("the containment would be {} instead of {word}", next.containment.word());
+            Err(io::Error::other(complaint).into())
+        }
+        // Our children of today are the guards of the program before, too.
+        _ => Ok(Spawned { born_with: born_with.unwrap_or_default(), ..next }),
+    }
 }
 
 impl Handle {

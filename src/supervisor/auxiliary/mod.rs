@@ -20,6 +20,7 @@ use crate::core::health::Settings as HealthSettings;
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
+use crate::guard::handle::upgrade::fork_next as fork_next_command;
 use crate::guard::handle::{self, Spawned};
 use crate::observe::metrics::Metrics;
 use crate::supervisor::guard_interface::Guard;
@@ -60,6 +61,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Guards {
     pub command: Spawned,
+    /// After an upgrade: for the next command.
+    next: Option<Spawned>,
     hook: Option<Spawned>,
     health: Option<Spawned>,
     eligible: Option<Spawned>,
@@ -72,6 +75,8 @@ pub struct Guards {
 #[derive(Debug)]
 pub struct Handles {
     pub command: Guard,
+    /// After an upgrade: for the next command.
+    pub next: Option<Guard>,
     pub hook: Option<Guard>,
     pub health: Option<Guard>,
     pub eligible: Option<Guard>,
@@ -88,6 +93,7 @@ impl Guards {
         let into_handle = |guard: Option<Spawned>| guard.map(forked).transpose();
         Ok(Handles {
             command: forked(self.command)?,
+            next: into_handle(self.next)?,
             hook: into_handle(self.hook)?,
             health: into_handle(self.health)?,
             eligible: into_handle(self.eligible)?,
@@ -101,9 +107,15 @@ impl Guards {
 impl Handles {
     /// The processes of all guards.
     pub fn pids(&self) -> Vec<i32> {
+        let of_command = [&self.command].into_iter().chain(&self.next).flat_map(Guard::pids);
+        of_command.chain(self.auxiliary_pids()).collect()
+    }
+
+    /// The processes of the guards of auxiliary commands.
+    fn auxiliary_pids(&self) -> Vec<i32> {
         let steps = [&self.before_start, &self.after_stop];
         let auxiliary = [&self.hook, &self.health, &self.eligible, &self.fence].into_iter().chain(steps).flatten();
-        [&self.command].into_iter().chain(auxiliary).flat_map(Guard::pids).collect()
+        auxiliary.flat_map(Guard::pids).collect()
     }
 }
 
@@ -112,15 +124,26 @@ impl Handles {
 /// # Errors
 /// See [`handle::fork`]. The guards that were forked already end by themselves.
 pub fn fork(command: handle::Settings, auxiliary: &Settings) -> Result<Guards, handle::Error> {
-    fork_all(vec![Some(handle::fork(command)?)], auxiliary)
+    fork_all(vec![Some(handle::fork(command)?), None], auxiliary)
 }
 
-/// Forks the guards of the auxiliary commands, beside the command's guard of an earlier program of this process.
+/// Forks the guards of the auxiliary commands, and one for the next command, beside the command's guard of an earlier
+/// program of this process. Also returns why there is no guard for the next command; then the earlier one stays.
 ///
 /// # Errors
 /// See [`fork`].
-pub fn fork_beside(command: Spawned, auxiliary: &Settings) -> Result<Guards, handle::Error> {
-    fork_all(vec![Some(command)], auxiliary)
+pub fn fork_beside(
+    command: Spawned,
+    next: handle::Settings,
+    auxiliary: &Settings,
+) -> Result<(Guards, Option<handle::Error>), handle::Error> {
+    let mut forked = vec![Some(command)];
+    let (next, lack) = match fork_next_command(next, &mut forked) {
+        Ok(next) => (Some(next), None),
+        Err(lack) => (None, Some(lack)),
+    };
+    forked.push(next);
+    Ok((fork_all(forked, auxiliary)?, lack))
 }
 
 fn fork_all(mut forked: Vec<Option<Spawned>>, auxiliary: &Settings) -> Result<Guards, handle::Error> {
@@ -133,8 +156,8 @@ fn fork_all(mut forked: Vec<Option<Spawned>>, auxiliary: &Settings) -> Result<Gu
     let mut forked = forked.into_iter();
     let command = forked.next().flatten().ok_or_else(|| io::Error::other("there is no guard"))?;
     let mut next = || forked.next().flatten();
-    let (hook, health, eligible, fence) = (next(), next(), next(), next());
-    Ok(Guards { command, hook, health, eligible, fence, before_start: next(), after_stop: next() })
+    let (of_next, hook, health, eligible, fence) = (next(), next(), next(), next(), next());
+    Ok(Guards { command, next: of_next, hook, health, eligible, fence, before_start: next(), after_stop: next() })
 }
 
 fn fork_next(forked: &mut Vec<Option<Spawned>>, auxiliary: Option<&AuxiliaryCommand>) -> Result<(), handle::Error> {
@@ -159,9 +182,9 @@ pub struct AuxiliaryCommands {
 }
 
 impl AuxiliaryCommands {
-    /// Also returns the handle of the command's guard.
-    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, Guard) {
-        let all = guards.pids();
+    /// Also returns the handle of the command's guard, and of the one for the next command.
+    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, (Guard, Option<Guard>)) {
+        let (all, auxiliary) = (guards.pids(), guards.auxiliary_pids());
         let identity = || settings.identity.clone();
         let runner = |name, guard, timeout| Runner::new(name, guard, timeout, &all, metrics);
         let hooks = settings
@@ -184,11 +207,9 @@ impl AuxiliaryCommands {
         let before_start =
             settings.before_start.zip(guards.before_start).map(|given| step(StepKind::BeforeStart, given));
         let after_stop = settings.after_stop.zip(guards.after_stop).map(|given| step(StepKind::AfterStop, given));
-        let of_command = guards.command.pids();
-        let auxiliary = all.iter().copied().filter(|pid| !of_command.contains(pid)).collect();
         let parts =
             Self { hooks, health, eligibility, fence, before_start, after_stop, grant: None, guards: auxiliary };
-        (parts, guards.command)
+        (parts, (guards.command, guards.next))
     }
 
     /// None of them runs or waits to run.

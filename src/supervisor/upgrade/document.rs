@@ -17,7 +17,7 @@ use crate::supervisor::reporter;
 use crate::zookeeper::upgrade as zookeeper;
 
 /// Increase it with every change of the layout, or of the meaning of a field.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Longer ones are not ours.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -40,6 +40,8 @@ pub struct Document {
     pub reporter: reporter::HandedOver,
     /// The command, as the guard's child.
     pub command: Option<i32>,
+    /// The command has run in this process.
+    pub has_led: bool,
 }
 
 /// Why a program cannot go on.
@@ -60,10 +62,10 @@ impl Document {
     pub fn new(
         (path, fixed): (PathBuf, BTreeMap<String, String>),
         (machine, election, guard): (machine::HandedOver, zookeeper::HandedOver, guard::HandedOver),
-        (orders, reporter, command): (OperatorOrders, reporter::HandedOver, Option<i32>),
+        (orders, reporter, command, has_led): (OperatorOrders, reporter::HandedOver, Option<i32>, bool),
     ) -> Self {
         let program = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version: VERSION, program, path, fixed, machine, election, guard, orders, reporter, command }
+        Self { version: VERSION, program, path, fixed, machine, election, guard, orders, reporter, command, has_led }
     }
 
     /// A sealed memory file, at its beginning.

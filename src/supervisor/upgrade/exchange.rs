@@ -25,6 +25,8 @@ impl Supervisor {
         let timing = self.machine.snapshot().timing;
         let lease = timing.map_or(PATIENCE, |timing| timing.lease);
         self.upgrade.iter_mut().for_each(|upgrade| upgrade.begin(lease, timing.is_some()));
+        self.publisher.upgrade_requested(clock::monotonic());
+        self.publisher.upgrading(self.upgrade.as_ref().is_some_and(Upgrade::is_under_way));
         Event::Ticked
     }
 
@@ -44,7 +46,7 @@ impl Supervisor {
                 }
             }
         }
-        self.publisher.upgrading(upgrade.is_under_way().then(clock::monotonic));
+        self.publisher.upgrading(upgrade.is_under_way());
         self.upgrade = Some(upgrade);
     }
 
@@ -61,7 +63,7 @@ impl Supervisor {
         }
         let election = self.effects.election.hand_over(key)?;
         let (guard, descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
-        let rest = (self.orders, self.reporter.hand_over(), self.publisher.command());
+        let rest = (self.orders, self.reporter.hand_over(), self.publisher.command(), self.publisher.has_led());
         let document = Document::new(upgrade.constants(), (machine, election, guard), rest);
         upgrade.go_on(&document, &descriptors);
         Ok(())
@@ -71,7 +73,10 @@ impl Supervisor {
     pub(in crate::supervisor) fn resume(&mut self, now: Now, before: Document) {
         let snapshot = self.machine.snapshot();
         self.effects.auxiliary.resume(now.lease, snapshot.held_term.map(|held| held.grant));
-        self.publisher.resume(before.command);
+        if snapshot.held_term.is_none() {
+            self.effects.guard.replace();
+        }
+        self.publisher.resume(before.command, before.has_led, clock::monotonic());
         self.reporter = Reporter::take_up(before.reporter, &snapshot);
         self.orders = before.orders;
         self.store_orders();

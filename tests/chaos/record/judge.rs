@@ -28,6 +28,8 @@ pub struct Verdict {
     /// How long the oldest content had been overwritten when it was read.
     pub oldest_read: Duration,
     pub problems: Vec<String>,
+    /// What the servers themselves had lost of what they had acknowledged: then there is no order.
+    pub losses: Vec<String>,
 }
 
 /// `tokens`: of every command that ran, by the directory of its slot's records.

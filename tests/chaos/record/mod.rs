@@ -5,6 +5,7 @@
 
 mod history;
 mod judge;
+mod losses;
 mod packet;
 mod protocol;
 mod stream;
@@ -12,4 +13,5 @@ mod tap;
 
 pub use history::write;
 pub use judge::{Verdict, judge};
+pub use losses::losses;
 pub use tap::Tap;

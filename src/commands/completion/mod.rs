@@ -1,0 +1,75 @@
+//! What the ensemble knows of a word that is being typed: names of elections, hosts, ids.
+//!
+//! Never: a word on standard error, a wait of seconds, or a connection to servers that nobody has named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+
+use super::CommandContext;
+use crate::cli::completion::{Completion, Wanted};
+use crate::config::ctl::{Asked, Selector};
+use crate::zookeeper::admin::view::{self, ElectionView};
+
+/// Somebody waits at a keyboard.
+pub const LIMIT: Duration = Duration::from_millis(1500);
+
+/// The hosts of so many elections are the hosts of all.
+const ELECTIONS: usize = 50;
+
+/// One value in each line, sorted; nothing if there is no answer in time.
+pub fn values(completion: &Completion, asked: &Asked) -> String {
+    if !asked.is_connect_given {
+        return String::new();
+    }
+    let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return String::new() };
+    let found = runtime.block_on(async { tokio::time::timeout(LIMIT, found(completion.wanted, asked)).await });
+    runtime.shutdown_background();
+    let found = found.ok().flatten().unwrap_or_default();
+    let is_fit = |value: &&String| value.starts_with(&completion.prefix) && !value.contains(char::is_control);
+    found.iter().filter(is_fit).flat_map(|value| [value, "\n"]).collect()
+}
+
+async fn found(wanted: Wanted, asked: &Asked) -> Option<BTreeSet<String>> {
+    let context = CommandContext::connect(asked).await.ok()?;
+    let found = match wanted {
+        Wanted::Participant => participants(&view::election(&context.client, &context.base().await.ok()?).await.ok()??),
+        Wanted::Election => elections(&context).await?.into_iter().collect(),
+        Wanted::DrainedHost => {
+            let drains = view::drains(&context.client, root(&context), &mut Vec::new()).await.ok()?;
+            drains.into_iter().map(|drain| drain.host).collect()
+        }
+        Wanted::Host => {
+            let mut names = elections(&context).await?;
+            names.truncate(ELECTIONS);
+            let all = view::all(&context.client, root(&context), names).await.ok()?;
+            all.elections.iter().flat_map(|(_, election)| hosts(election)).collect()
+        }
+    };
+    context.client.close().await;
+    Some(found)
+}
+
+fn root<'a>(context: &CommandContext<'a>) -> &'a str {
+    let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
+    root.as_str()
+}
+
+async fn elections(context: &CommandContext<'_>) -> Option<Vec<String>> {
+    Some(view::elections(&context.client, root(context)).await.ok()??.names)
+}
+
+fn hosts(election: &ElectionView) -> Vec<String> {
+    election.members.values().map(|(member, _)| member.host.clone()).collect()
+}
+
+/// Their ids, and the hosts that have only one of them.
+fn participants(election: &ElectionView) -> BTreeSet<String> {
+    let mut times = BTreeMap::new();
+    for host in hosts(election) {
+        *times.entry(host).or_insert(0) += 1;
+    }
+    let hosts = times.into_iter().filter(|(_, times)| *times == 1).map(|(host, _)| host);
+    election.members.values().map(|(member, _)| member.id.clone()).chain(hosts).collect()
+}
