@@ -54,6 +54,7 @@ fn trials() -> Vec<Trial> {
             ending::a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop,
             ending::a_command_that_stands_still_hears_the_stop_signal,
             ending::what_the_first_process_leaves_behind_in_a_stop_is_stopped_and_not_killed,
+            ending::what_stands_still_and_is_left_behind_hears_the_stop_signal,
             ending::what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_command_has_ended,
             ending::a_lease_that_ends_while_what_is_left_is_being_stopped_ends_it,
             ending::an_unmoved_lease_is_stopped_and_then_killed_in_time,
