@@ -234,9 +234,8 @@ async fn a_candidate_that_was_found_again_joined_when_it_was_created() {
     let ensemble = Ensemble::single();
     let (admin, proxy) = (Admin::to(&ensemble.connect_string()), Proxy::to(ensemble.server(0).address()));
     let once = every(Duration::from_secs(600));
-    let (first, _) = Host::entered(of(&ensemble.connect_string(), 1, &once)).await;
-    drop(first);
-    wait::until("the first is gone", || admin.children(ELECTION).is_empty());
+    let (mut first, _) = Host::entered(of(&ensemble.connect_string(), 1, &once)).await;
+    assert!(first.election.close(wait::LIMIT).await);
     let mut host = Host::connected(of(&proxy.connect_string(), 2, &once)).await;
     proxy.drop_next_reply_to(&[request::CREATE2]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
