@@ -12,6 +12,8 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/seed_build.sh
 . tests/seed_build.sh
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
+# Most of the tests wait, and all are built once.
+export CARGO_PROFILE_TEST_OPT_LEVEL=0 CARGO_INCREMENTAL=0
 
 install_prerequisites() {
     need_zookeeper
@@ -29,10 +31,21 @@ kerberos() ( # takes a build with the feature; in a folder of its own, since the
     cargo test --no-fail-fast --features kerberos --test kerberos
 )
 
+computing=(model shell simulation machine_properties)
+waiting=(access election endurance guard hostile_peer zookeeper_layer)
+mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
+    grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
+
+# They take what the others leave.
+computing() (
+    seed_build target/computing
+    CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1 nice cargo test --no-fail-fast "${computing[@]/#/--test=}"
+)
+
 checks() {
-    step "Clippy, warnings are errors" cargo clippy --all-targets --quiet -- -D warnings
-    step "Clippy with Kerberos" cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
-    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+    step "Clippy, warnings are errors" nice cargo clippy --all-targets --quiet -- -D warnings
+    step "Clippy with Kerberos" nice cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
+    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" nice cargo doc --no-deps --quiet
     step "Examples in the documentation" cargo test --doc --quiet
     step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
     step "Kerberos" kerberos
@@ -40,20 +53,16 @@ checks() {
 
 need_rust
 # Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
-step "Build of the tests" cargo test --no-run --quiet &
+step "Build of the tests" cargo test --no-run --quiet --lib --bins --examples "${waiting[@]/#/--test=}" "${others[@]/#/--test=}" &
 step "Installing what is missing" install_prerequisites
 step "Format" cargo fmt --all --check
 wait
 
-computing=(model shell simulation machine_properties)
-waiting=(access election endurance guard hostile_peer zookeeper_layer)
-mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
-    grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
+step "Tests that compute: ${computing[*]}" computing &
 # More of them at once than there are cores.
 threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
 RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
-tests_beside "Tests that compute: ${computing[*]}" "${computing[@]/#/--test=}"
 step "Suites of dumb-init and tini" bash tests/world/suites.sh "${CARGO_TARGET_DIR:-target}/debug" &
 step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks

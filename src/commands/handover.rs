@@ -126,8 +126,8 @@ async fn follow(
                 return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
             }
             HandoverState::Leading { phase } if phase == "leading" => {}
-            HandoverState::Preparing { id, token, .. } if !wait => {
-                return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
+            HandoverState::Preparing { id, token, phase } if !wait => {
+                return Ok((elected(context, old, (&id, token), phase.as_deref()), true));
             }
             HandoverState::Preparing { id, phase, .. } => tell_elected(&mut progress, &id, phase.as_deref()),
             HandoverState::Leading { .. } if !wait => {
@@ -151,6 +151,20 @@ fn tell_elected(progress: &mut Progress, id: &str, phase: Option<&str>) {
     if let Some(phase) = phase {
         progress.tell(&format!("{id} is elected; it is {phase}"));
     }
+}
+
+/// Another term has begun, and nobody waits for its command.
+fn elected(context: &CommandContext<'_>, old: &str, new: (&str, i64), phase: Option<&str>) -> Answer {
+    let (status, sentence) = elected_in_words(old, new, phase);
+    told(context, Some(new), status, &sentence)
+}
+
+fn elected_in_words(old: &str, (id, token): (&str, i64), phase: Option<&str>) -> (u8, String) {
+    let phase = phase.unwrap_or("preparing");
+    if id == old {
+        return (NOT_DONE, format!("nobody else took over: {old} is elected again, token {token}; it is {phase}"));
+    }
+    (DONE, format!("{id} is elected, token {token}; it is {phase}, and its command does not run yet"))
 }
 
 /// The state of a handover that did not end in time.
@@ -298,4 +312,23 @@ fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, s
         }
     };
     Answer { text, status }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_elected_and_still_prepares_is_not_said_to_lead() {
+        for phase in [None, Some("preparing"), Some("waiting")] {
+            let (status, sentence) = elected_in_words("a", ("b", 7), phase);
+            assert!(status == DONE && sentence.starts_with("b is elected, token 7; it is "), "{sentence}");
+            assert!(!sentence.contains("leads"), "{sentence}");
+            let (status, sentence) = elected_in_words("a", ("a", 7), phase);
+            assert!(
+                status == NOT_DONE && sentence.starts_with("nobody else took over: a is elected again"),
+                "{sentence}"
+            );
+        }
+    }
 }

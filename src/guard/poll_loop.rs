@@ -93,11 +93,19 @@ impl PollLoop {
             let ready = self.sleep()?;
             self.turn(ready)?;
             if let Some(guard_exit) = self.guard_exit {
-                self.tree.remove();
-                self.lease_file.iter().for_each(LeaseFile::remove);
+                self.leave(guard_exit);
                 return Ok(guard_exit);
             }
         }
+    }
+
+    /// Where a releaser follows, the sentinel removes the cgroup after it. systemd looks through our cgroups when the
+    /// supervisor has died; if one is removed meanwhile (ENODEV), systemd sends SIGKILL at once, also to the releaser.
+    fn leave(&self, guard_exit: GuardExit) {
+        if guard_exit.release.is_none() {
+            self.tree.remove();
+        }
+        self.lease_file.iter().for_each(LeaseFile::remove);
     }
 
     /// The clock first, then deaths, then one order: a process that ended by itself did not end by a later order.

@@ -1,13 +1,14 @@
 //! What was good when a term began and is not any more: a certificate that expires or is replaced, an authority, a password.
 //! The command is ended in time, the reason is told, and what is mended is taken.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use zookeeper_client::{Client, SaslOptions};
 
-use super::tls::{Renewal, text};
+use super::tls::{Renewal, falls_ill, illness, text};
 use super::{LEASE, secs};
 use crate::support::ensemble::Build;
 use crate::support::pki::{Authority, Issued};
@@ -114,12 +115,15 @@ fn what_servers_have_against_us_is_said_before_the_command_must_end() {
 fn servers_that_were_away_and_then_refuse_us_are_asked_again() {
     let worn = Worn::new();
     let election = worn.renewal.site.election();
-    let host = worn.host(&election, "a").spawn();
+    let host = falls_ill(&election, worn.host(&election, "a")).spawn();
     election.diary.until_started(1);
     let before = host.log().len();
     worn.link.cut();
     wait::until("nobody is reached", || host.log()[before..].contains("Cannot reach ZooKeeper"));
     assert!(!host.log().contains("Cannot connect to ZooKeeper"), "{}", host.log());
+    // As long as the session is to be resumed, they are asked anyway.
+    fs::write(illness(&election), "").unwrap();
+    host.until_logged("following: the health command reports");
     worn.publish(&Authority::new().issue("stranger", "DNS:client"));
     worn.link.heal();
     host.until_logged("does not accept the certificate in --tls-cert");

@@ -117,6 +117,19 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
     assert!(!table.contains('\x1b'), "colours are for terminals");
 }
 
+/// Whoever leads stays in front until it releases.
+#[test]
+fn status_shows_the_leader_before_a_newcomer_of_a_higher_priority() {
+    let election = election();
+    let _leader = election.host("low").spawn();
+    election.diary.until_started(1);
+    let _newcomer = election.host("high").option("--priority", "5").spawn();
+    election.until_candidates(2);
+    let said = ctl(&["status", &election.name, "--json"]).json();
+    let line: Vec<_> = said["contenders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(line, ["low", "high"]);
+}
+
 #[test]
 fn a_leader_that_is_gone_with_its_session_does_not_lead_though_the_record_is_held() {
     let election = election();

@@ -228,6 +228,23 @@ fn a_forced_drain_stops_the_only_candidate_and_ends_by_itself() {
     fleet.elections[0].diary.assert_no_overlap();
 }
 
+/// The host has heard of the first one, and its command takes two seconds to end.
+#[test]
+fn a_drain_that_is_given_anew_with_force_counts_and_waits_for_a_command_that_stops_slowly() {
+    let options = &[("--stop-signal", "USR1"), ("--stop-timeout", "2s")];
+    let fleet = Fleet { options, ..Fleet::new(1) };
+    let first = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    let said = fleet.ctl(&["drain", "one", "--reason", "the first"]);
+    assert!(said.code == 0, "{said:?}");
+    first[0].until_logged("no other host could take over, so it stays");
+    let said = fleet.ctl(&["drain", "one", "--reason", "the second", "--force", "--wait"]);
+    assert!(said.code == 0 && said.output.contains("one leads no election any more"), "{said:?}");
+    first[0].until_logged("\"the second\"");
+    assert!(!fleet.elections[0].diary.somebody_lives());
+}
+
 #[test]
 fn a_drain_that_cannot_be_read_is_none_and_the_log_says_so() {
     let fleet = Fleet::new(1);

@@ -184,6 +184,30 @@ fn a_handover_is_done_when_the_command_of_the_next_leader_runs() {
     election.diary.assert_no_overlap();
 }
 
+/// Without --wait, what the next host does meanwhile is told as it is.
+#[test]
+fn a_handover_that_nobody_waits_for_does_not_say_that_a_host_leads_that_still_prepares() {
+    let election = election();
+    let well = election.diary.directory().join("well");
+    let step = format!("until test -e {}; do sleep 0.05; done", well.display());
+    // Each of them prepares for as long as it takes.
+    let prepared = |id| election.host(id).option("--on-loss", "rejoin").option("--before-start", &step).spawn();
+    let _hosts = ["a", "b"].map(prepared);
+    std::fs::write(&well, "").unwrap();
+    let first = election.diary.until_started(1).id;
+    std::fs::remove_file(&well).unwrap();
+    for id in ["a", "b"] {
+        wait::until("it has said who it is", || election.admin.exists(&election.path(&format!("members/{id}"))));
+    }
+    let said = ctl(&["handover", &election.name]);
+    assert!(said.code == 0 && !said.output.contains(" leads"), "{said:?}");
+    let next = if first == "a" { "b" } else { "a" };
+    let elected = || ctl(&["status", &election.name]).output.contains(&format!("{next} (pid"));
+    wait::until("the next one is elected", elected);
+    // It prepares until the next order, too, which is for its own term.
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
 #[test]
 fn enabled_is_led_when_a_command_runs() {
     let election = election();

@@ -113,6 +113,24 @@ pub fn what_the_first_process_leaves_behind_in_a_stop_is_stopped_and_not_killed(
     assert_eq!(reports.last(), Some(&Report::CommandEnded { run, status }));
 }
 
+/// A command, and a daemon that stands still.
+const WITH_A_STOPPED_DAEMON: &str = r#"
+    exec 9>"$ALIVE"
+    daemon='trap "echo the daemon has stopped; exit" TERM; echo $$ >"$ALIVE.pid"; kill -STOP $$; while :; do sleep 0.02; done'
+    (setsid sh -c "$daemon" &)
+    until grep -q "^State:.T" "/proc/$(cat "$ALIVE.pid")/status"; do sleep 0.02; done 2>/dev/null
+    echo ready
+    exec sleep 1000
+"#;
+
+pub fn what_stands_still_and_is_left_behind_hears_the_stop_signal(contain: Contain) {
+    let mut subject = Subject::script(contain, WITH_A_STOPPED_DAEMON);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    subject.says("the daemon has stopped");
+    assert_eq!(subject.ends().1, TERMINATED);
+}
+
 pub fn what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_command_has_ended(contain: Contain) {
     let mut subject = Subject::script(contain, FAMILY);
     for kills in [false, true] {

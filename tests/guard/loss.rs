@@ -29,7 +29,7 @@ pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain
     subject.tree_is_gone_at(killed_at);
     until("the guard is gone", || !subject.guard.is_alive());
     is_in_time(killed_at);
-    assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+    until("its cgroup is gone", || cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
 }
 
 /// A socket is at its end when the last copy of the other end is closed. A pidfd is not so easily deceived.
@@ -269,4 +269,23 @@ pub fn the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty() {
     is_in_time(killed_at);
     assert!(!subject.tree_lives(), "no release before the tree is empty");
     assert_eq!(std::fs::read_to_string(&report).unwrap(), GRANT.token.to_string());
+}
+
+/// systemd looks through the cgroups of a unit whose supervisor died; if one of them is removed meanwhile, systemd kills all that
+/// is left of the unit at once, and the lease is not freed.
+pub fn the_cgroup_of_a_killed_supervisor_stays_until_its_releaser_has_ended() {
+    let mut setting = Setting::new(Contain::Cgroup, &["sh", "-c", DEAF_FAMILY]);
+    let report = setting.dir.path().join("released");
+    // Until somebody reads it, the releaser waits.
+    nix::unistd::mkfifo(&report, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    setting.command.env(driver::RELEASER, &report);
+    let mut subject = setting.run();
+    subject.start_ready(LONG);
+    let (cgroup, sentinel) = (cgroup_of(&subject).unwrap(), subject.sentinel());
+    subject.driver.kill().unwrap();
+    until("the releaser is in the guard's place", || subject.guard.names().0 != "zk-leader-guard");
+    assert!(!subject.tree_lives() && cgroup.exists(), "it was removed while the releaser was at work");
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), GRANT.token.to_string());
+    until("the sentinel is gone", || !sentinel.is_alive());
+    assert!(!cgroup.exists());
 }

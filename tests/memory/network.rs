@@ -190,6 +190,12 @@ impl Network {
         self.link(host, server).mutes_next = true;
     }
 
+    /// From now on the open connections of this host carry nothing but pings and events.
+    pub fn mute(&mut self, host: Host, now: Time) {
+        self.run_until(now);
+        self.sockets.values_mut().filter(|socket| socket.host == host).for_each(|socket| socket.is_mute = true);
+    }
+
     // Inside.
 
     fn link(&mut self, host: Host, server: usize) -> &mut Link {

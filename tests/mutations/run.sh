@@ -24,8 +24,8 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# To build is most of the work.
-export CARGO_PROFILE_TEST_OPT_LEVEL=${CARGO_PROFILE_TEST_OPT_LEVEL:-0}
+# To build is most of the work, and each mistake changes little.
+export CARGO_PROFILE_TEST_OPT_LEVEL=${CARGO_PROFILE_TEST_OPT_LEVEL:-0} CARGO_INCREMENTAL=1
 # These need no server.
 alone='lib|machine|machine_properties|simulation'
 # And these need no chance either: they find a mistake at every run, within a minute.

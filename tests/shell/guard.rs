@@ -17,7 +17,7 @@ use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input, Policy};
 use zk_leader_run::supervisor::guard_interface::{Pending, Simulated};
 
 use crate::memory::rng::Rng;
-use crate::oracle::{Instance, Oracle, Tree};
+use crate::oracle::{Instance, Oracle, Paused, Tree};
 use crate::process::Process;
 use crate::time;
 
@@ -404,9 +404,12 @@ impl Hand {
             match step {
                 GuardAction::Spawn(grant) => self.spawn(input, &grant),
                 GuardAction::Signal(CommandSignal::Stop) => self.stop(),
-                GuardAction::Signal(CommandSignal::Forwarded(_)) | GuardAction::Freeze | GuardAction::Thaw => {}
+                GuardAction::Signal(CommandSignal::Forwarded(_)) => {}
+                GuardAction::Freeze => self.body.oracle.paused(self.body.key(), Paused::Frozen),
+                GuardAction::Thaw => self.body.oracle.paused(self.body.key(), Paused::No),
                 GuardAction::StopRest => self.soon(5, Input::TreeEmpty),
                 GuardAction::KillTree => {
+                    self.body.oracle.paused(self.body.key(), Paused::Ends);
                     tokio::task::spawn_local(Arc::clone(&self.body).end_tree());
                     let at = Instant::now() + LOOKED_EVERY;
                     self.happenings.push((at, Input::CommandEnded(ChildStatus::Signaled(9))));
@@ -466,6 +469,7 @@ impl Hand {
     }
 
     fn stop(&mut self) {
+        self.body.oracle.paused(self.body.key(), Paused::Ends);
         if !self.is_stubborn {
             self.soon(300, Input::CommandEnded(ChildStatus::Signaled(15)));
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use zk_leader_run::config::ctl::Question;
+use zk_leader_run::core::lease::{connection_timeout, silence_limit};
 
 use crate::host::Running;
 use crate::oracle::Instance;
@@ -18,6 +19,8 @@ use crate::world::World;
 const HANDOVER: Duration = Duration::from_secs(1);
 /// From when the servers serve again to the start of a command.
 const BACK: Duration = Duration::from_secs(1);
+/// Percent of T: a connection that says nothing is lost after 40.
+const NOTICED: u32 = 45;
 const HISTORY: Question = Question::History { watch: false, lines: usize::MAX };
 /// Of hosts far from the servers.
 const DISTANT: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
@@ -108,21 +111,29 @@ impl World {
         }
     }
 
-    /// All servers are down for a while: their sessions live on, and somebody leads as soon as they serve again.
+    /// All servers are down for a while: their sessions live on, and somebody leads as soon as they serve again. With
+    /// `--on-pause freeze` no command runs meanwhile.
     async fn outage(&self) -> Duration {
         let (oracle, servers) = (&self.oracle, self.script.servers);
         let length = self.script.session_timeout * (1 + (self.script.seed / 4 % 6) as u32) / 2;
         self.wires.note(|| format!("all servers are down for {length:?}"));
-        let before = self.instances();
+        let (before, down_at) = (self.instances(), time::elapsed());
+        let numbers: Vec<_> = oracle.commands().into_iter().map(|(.., number)| number).collect();
         self.network(|network, now| (0..servers).for_each(|server| network.ensemble.kill(server, now)));
-        oracle.watches(time::elapsed() + length).await;
+        oracle.watches(down_at + self.script.session_timeout * NOTICED / 100).await;
+        let run_on = oracle.run_on(&numbers);
+        if self.script.freezes() && !run_on.is_empty() {
+            oracle.fail(&format!("commands of {run_on:?} run on without contact"));
+        }
+        oracle.watches(down_at + length).await;
         self.network(|network, now| (0..servers).for_each(|server| network.ensemble.start(server, now)));
         let have_leader = || self.network(|network, _| network.ensemble.leader().is_some());
         oracle.reaches(time::elapsed() + self.script.heal_limit(), have_leader).await;
         let since = time::elapsed();
         self.wires.note(|| "the servers serve again".to_owned());
         let limit = self.soon(BACK);
-        let is_led = oracle.reaches(since + limit, || oracle.leader().is_some()).await;
+        let runs = || oracle.commands().iter().any(|(.., number)| !oracle.run_on(&[*number]).is_empty());
+        let is_led = oracle.reaches(since + limit, runs).await;
         // Who has ended meanwhile could not close its session.
         if !is_led && self.instances() == before {
             oracle.fail(&format!("nobody leads {limit:?} after the servers serve again"));
@@ -191,17 +202,32 @@ impl World {
         let oracle = &self.oracle;
         let many = oracle.leaders().len();
         self.wires.note(|| format!("host {leader} is asked to stop"));
+        let is_mute = self.script.leaders == 1 && self.script.seed % 3 == 0;
+        if is_mute {
+            self.mute_others(leader);
+        }
         self.terminate(leader);
         let by = time::elapsed() + self.script.stop_limit(leader);
         oracle.reaches(by, || oracle.leaders().len() < many).await;
         if oracle.leaders().len() >= many || self.script.hosts.len() <= many {
             return Duration::ZERO;
         }
-        let (ended, limit) = (oracle.ended_at(), self.soon(HANDOVER));
+        let mut limit = self.soon(HANDOVER);
+        if is_mute {
+            limit += silence_limit(self.script.session_timeout) + connection_timeout(self.script.session_timeout);
+        }
+        let ended = oracle.ended_at();
         if !oracle.reaches(ended + limit, || oracle.leaders().len() >= many).await {
             oracle.fail(&format!("nobody has taken over in {limit:?} after an orderly stop"));
         }
         oracle.started_at().saturating_sub(ended)
+    }
+
+    /// The open connections of the other hosts carry nothing but pings and events, as after a proxy that has lost a reply: a
+    /// request without an answer is given up, and another connection asked.
+    fn mute_others(&self, leader: usize) {
+        let others = (0..self.script.hosts.len()).filter(|host| *host != leader);
+        self.network(|network, now| others.for_each(|host| network.mute(host, now)));
     }
 
     /// `handover --wait` is done when a new term has begun. Each order ends one term, and does not stay.

@@ -38,13 +38,24 @@ pub struct Tree {
     over_at: Duration,
     /// No other tree has it.
     number: u64,
+    paused: Paused,
+}
+
+/// What became of a command while contact was lost, with `--on-pause freeze`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paused {
+    No,
+    Frozen,
+    /// It is told to stop, or killed, and not frozen any more.
+    Ends,
 }
 
 impl Tree {
     pub fn new(host: usize, clock: Arc<Clock>, grant: &Grant, kill_at: Timestamp, slack: Duration) -> Self {
         let (slot, token, never) = (grant.slot.0, grant.token, Duration::ZERO);
-        let (over_at, number) = (Duration::MAX, 0);
-        Self { host, slot, token, clock, kill_at, slack, unkillable_until: never, still_until: never, over_at, number }
+        let (over_at, number, paused) = (Duration::MAX, 0, Paused::No);
+        let (unkillable_until, still_until) = (never, never);
+        Self { host, slot, token, clock, kill_at, slack, unkillable_until, still_until, over_at, number, paused }
     }
 
     /// From now on, by a clock that is right by 1 %.
@@ -153,6 +164,19 @@ impl Oracle {
         let state = self.lock();
         let commands = state.trees.iter().filter(|((_, part), _)| *part == Part::Command);
         commands.map(|(_, tree)| (tree.host, tree.token, tree.number)).collect()
+    }
+
+    /// The hosts of commands that run on, of those with these numbers.
+    pub fn run_on(&self, numbers: &[u64]) -> Vec<usize> {
+        let state = self.lock();
+        let trees = state.trees.values().filter(|tree| numbers.contains(&tree.number) && tree.paused == Paused::No);
+        trees.map(|tree| tree.host).collect()
+    }
+
+    /// The guard has frozen, continued or stopped a command.
+    pub fn paused(&self, key: Key, paused: Paused) {
+        self.lock().trees.get_mut(&key).into_iter().for_each(|tree| tree.paused = paused);
+        self.changed.notify_waiters();
     }
 
     /// A process took so many steps in a second.

@@ -268,7 +268,7 @@ impl Script {
         machine::Settings {
             wishes: Wishes::NONE,
             guarantee: Guarantee::AtMostOne,
-            on_pause: OnPause::Run,
+            on_pause: if self.freezes() { OnPause::Freeze } else { OnPause::Run },
             on_exit: self.hosts[host].on_exit,
             on_loss: OnLoss::Rejoin,
             wait: None,
@@ -283,6 +283,11 @@ impl Script {
             steps: self.hosts[host].steps,
             instance,
         }
+    }
+
+    /// `--on-pause freeze`: a command without contact does not run.
+    pub fn freezes(&self) -> bool {
+        self.seed % 8 == 0
     }
 
     fn once(&self) -> Option<Once> {

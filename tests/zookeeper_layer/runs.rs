@@ -10,6 +10,7 @@ use zk_leader_run::zookeeper::Settings;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
 use crate::host::{ELECTION, FIRST, Host, No, settings};
+use crate::support::proxy::request;
 use crate::support::{Admin, Ensemble, Proxy, wait};
 
 const RUNS: &str = "/zk-leader-run/job/runs";
@@ -225,6 +226,25 @@ async fn a_candidate_of_a_later_session_joined_when_the_first_did() {
     admin.create(RUNS, "");
     admin.create(LAST, &format!(r#"{{"v":1,"run":{{"id":"x","ok":true,"started_ms":{}}}}}"#, joined - 299_999));
     assert!(!mark(&mut host, conditions).await.unwrap());
+}
+
+/// The reply to its create was lost. A run from long before it joined is none that counts.
+#[tokio::test]
+async fn a_candidate_that_was_found_again_joined_when_it_was_created() {
+    let ensemble = Ensemble::single();
+    let (admin, proxy) = (Admin::to(&ensemble.connect_string()), Proxy::to(ensemble.server(0).address()));
+    let once = every(Duration::from_secs(600));
+    let (mut first, _) = Host::entered(of(&ensemble.connect_string(), 1, &once)).await;
+    assert!(first.election.close(wait::LIMIT).await);
+    let mut host = Host::connected(of(&proxy.connect_string(), 2, &once)).await;
+    proxy.drop_next_reply_to(&[request::CREATE2]);
+    assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
+    let view = host.enter(FIRST).await.unwrap();
+    let joined = admin.stat(&format!("{ELECTION}/{}", view.candidate.as_str())).unwrap().ctime;
+    let (conditions, _) = host.take_over(&view, 1).await.unwrap();
+    admin.create(RUNS, "");
+    admin.create(LAST, &format!(r#"{{"v":1,"run":{{"id":"x","ok":true,"started_ms":{}}}}}"#, joined - 300_001));
+    assert!(mark(&mut host, conditions).await.unwrap());
 }
 
 #[tokio::test]

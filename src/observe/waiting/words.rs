@@ -77,10 +77,16 @@ fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
     }
 }
 
-/// The time of day, with the date if that was more than half a day ago: `03:12:45Z`, `2026-11-20 03:12:45Z`.
+/// The time of day, with the date if that was more than half a day ago: `03:12:45Z`, `2026-11-20 03:12:45Z`. Beyond the
+/// year 9999, where the formatter panics: `?`.
 fn moment(since: i64, now: SystemTime) -> String {
     const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
-    let since = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(since).unwrap_or_default());
+    const YEAR_10000: Duration = Duration::from_secs(253_402_300_800);
+    let since = Duration::from_millis(u64::try_from(since).unwrap_or_default());
+    if since >= YEAR_10000 {
+        return "?".to_owned();
+    }
+    let since = SystemTime::UNIX_EPOCH + since;
     let text = humantime::format_rfc3339_seconds(since).to_string();
     let is_recent = now.duration_since(since).unwrap_or_default() < HALF_A_DAY;
     match text.split_once('T') {
@@ -163,6 +169,10 @@ mod tests {
         assert_eq!(moment(SINCE, now() + Duration::from_secs(86_400)), "2026-11-21 03:12:45Z");
         assert_eq!(moment(SINCE, SystemTime::UNIX_EPOCH), "03:12:45Z", "our clock may be behind");
         assert_eq!(moment(-1, SystemTime::UNIX_EPOCH), "00:00:00Z");
+        assert_eq!(moment(253_402_300_799_999, now()), "23:59:59Z", "it is in the future");
+        for late in [253_402_300_800_000, i64::MAX] {
+            assert_eq!(moment(late, now()), "?");
+        }
     }
 
     #[test]

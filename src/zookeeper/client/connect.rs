@@ -223,7 +223,7 @@ mod tests {
     async fn who_shows_an_identity_tries_such_a_server_eight_times_and_others_try_it_once() {
         let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
         let known = Access { digests: vec![login], ..Access::default() };
-        assert!(Access::default().is_anonymous() && known.holds_secrets());
+        assert!(Access::default().is_anonymous() && known.holds_secrets() && !Access::default().holds_secrets());
         for (access, tries) in [(Access::default(), 1), (known, 8)] {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let server = listener.local_addr().unwrap().to_string();
