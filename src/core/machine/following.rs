@@ -10,7 +10,7 @@ use super::term::{HeldTerm, Sending};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
 use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
 use crate::core::guard_messages::{Grant, Slot, Takeover};
-use crate::core::lease::{Timing, wait_over_at};
+use crate::core::lease::Timing;
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// Our place in the queue.
@@ -75,10 +75,6 @@ impl Machine {
         if self.standing.retry_at.is_some_and(|at| now.lease >= at) || now.lease >= self.claim_due_at() {
             self.look_again();
         }
-    }
-
-    fn claim_due_at(&self) -> Timestamp {
-        self.standing.claim_at.filter(|_| self.pending.is_none() && self.timing().is_some()).unwrap_or(Timestamp::NEVER)
     }
 
     pub(super) fn reconnect_when_due(&mut self, now: Now) {
@@ -291,23 +287,6 @@ impl Machine {
         }
     }
 
-    /// Before this the command may not be started under this record.
-    fn not_before(&self, record: Record) -> Sighting {
-        let delay = self.settings.service.takeover_delay;
-        let inherited = self.inherited(record);
-        let over = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease).after(delay));
-        over.max(self.promised_until(record))
-    }
-
-    /// The lease that may still run under the record, and since when we know that it was not renewed. A holder that lives on
-    /// promises needs ours if its record names us; if not, it may live for its limit.
-    fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
-        let over = !record.held || self.finished == Some(record.nonce);
-        let unnamed = record.vouching.filter(|vouching| !vouching.roster.names(self.settings.instance));
-        let lease = unnamed.map_or(record.lease, |vouching| vouching.limit.max(record.lease));
-        self.sightings.of(record).filter(|_| !over).map(|seen| (lease, seen))
-    }
-
     /// When the command may start: at-least-once does not wait.
     pub(super) fn start_from(&self, not_before: Sighting) -> Sighting {
         if self.at_least_once() { Sighting::ZERO } else { not_before }
@@ -427,16 +406,6 @@ impl Machine {
             Phase::Following => self.go(now),
             Phase::Done => {}
             Phase::Releasing { after, .. } => self.leave(now, after, Why::ReleaseUnconfirmed),
-        }
-    }
-
-    pub(super) fn contact_restored(&mut self, now: Now) {
-        if self.held_term.is_some() {
-            return self.reassure(now);
-        }
-        // A watch event may have been lost with the connection.
-        if self.phase == Phase::Following {
-            self.look_again();
         }
     }
 }

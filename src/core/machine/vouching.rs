@@ -3,12 +3,14 @@
 //! Promises prolong a lease that `ZooKeeper` gave; they give none. A promise that comes after `kill_at` counts for nothing: from then on
 //! its giver may have sent a take-over before it promised.
 
+use std::time::Duration;
+
 use super::Machine;
 use super::phase::{Link, Phase};
 use crate::core::action::Action;
 use crate::core::event::{Place, Record, View};
 use crate::core::guard_messages::{Deadlines, Order};
-use crate::core::lease::Timing;
+use crate::core::lease::{Timing, wait_over_at};
 use crate::core::time::{Now, Sighting, Timestamp};
 use crate::core::vouching::{Question, Reply, Roster, Vouchers, Vouching};
 
@@ -69,6 +71,28 @@ impl Machine {
         record.held && record.vouching.is_some() || now.observer < self.promised_until(record)
     }
 
+    /// Before this the command may not be started under this record.
+    pub(super) fn not_before(&self, record: Record) -> Sighting {
+        let delay = self.settings.service.takeover_delay;
+        let inherited = self.inherited(record);
+        let over = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease).after(delay));
+        over.max(self.promised_until(record))
+    }
+
+    /// The lease that may still run under the record, and since when we know that it was not renewed. A holder that lives on
+    /// promises needs ours if its record names us; if not, it may live for its limit.
+    fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
+        let over = !record.held || self.finished == Some(record.nonce);
+        let unnamed = record.vouching.filter(|vouching| !vouching.roster.names(self.settings.instance));
+        let lease = unnamed.map_or(record.lease, |vouching| vouching.limit.max(record.lease));
+        self.sightings.of(record).filter(|_| !over).map(|seen| (lease, seen))
+    }
+
+    /// When a record is claimed that is not claimed before the wait is over.
+    pub(super) fn claim_due_at(&self) -> Timestamp {
+        self.standing.claim_at.filter(|_| self.pending.is_none() && self.timing().is_some()).unwrap_or(Timestamp::NEVER)
+    }
+
     /// First in line behind a holder that needs no promise of ours: whoever is in its roster waits for one lease, and we
     /// for its limit. So we go to the end of the line, once in each lease.
     pub(super) fn lets_others_go_first(&mut self, now: Now, record: Record) -> bool {
@@ -88,7 +112,7 @@ impl Machine {
     // As a leader.
 
     /// What the next write of a held record says; from its sending on, whoever it names is needed.
-    pub(super) fn vouching_of_write(&mut self, now: Now, lease: std::time::Duration) -> Option<Vouching> {
+    pub(super) fn vouching_of_write(&mut self, now: Now, lease: Duration) -> Option<Vouching> {
         let limit = self.settings.vouch?;
         let own = self.settings.instance;
         let line = self.line.iter().filter(|instance| *instance != own).collect();

@@ -41,6 +41,16 @@ impl Machine {
         }
     }
 
+    pub(in crate::core::machine) fn contact_restored(&mut self, now: Now) {
+        if self.held_term.is_some() {
+            return self.reassure(now);
+        }
+        // A watch event may have been lost with the connection.
+        if self.phase == Phase::Following {
+            self.look_again();
+        }
+    }
+
     pub(in crate::core::machine) fn pause(&mut self, now: Now, why: Why) {
         let Some(run) = self.run else { return };
         self.order(Order::Pause { run });
