@@ -1,4 +1,4 @@
-//! Contact with `ZooKeeper` while the command runs: leading, vouched for, or paused.
+//! Contact with `ZooKeeper`: what its loss and its return mean while the command runs, and when it does not.
 
 use crate::core::action::Why;
 use crate::core::guard_messages::Order;
