@@ -1,5 +1,7 @@
 //! Sessions and the queue: from no session to the take-over of the record.
 
+mod refusals;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,7 @@ use super::Machine;
 use super::phase::{After, Departure, Link, Phase};
 use super::term::{HeldTerm, Sending};
 use crate::core::action::{Action, Conditions, Entry, ExitReason, Why};
-use crate::core::event::{Denial, Nonce, Place, Record, Request, SessionNumber, View};
+use crate::core::event::{Nonce, Place, Record, Request, SessionNumber, View};
 use crate::core::guard_messages::{Grant, Slot, Takeover};
 use crate::core::lease::Timing;
 use crate::core::time::{Now, Sighting, Timestamp};
@@ -30,6 +32,9 @@ pub(super) struct Standing {
     pub(super) stale: bool,
     #[serde(skip)]
     pub(super) retry_at: Option<Timestamp>,
+    /// The versions of record and term on which a take-over was last refused.
+    #[serde(default)]
+    pub(super) refused_on: Option<(i32, i32)>,
     /// When the record may be claimed, which is not claimed before the wait is over.
     #[serde(default)]
     pub(super) claim_at: Option<Timestamp>,
@@ -281,7 +286,7 @@ impl Machine {
     }
 
     /// Ends the process, if it is to end; no pending request delays that any more.
-    fn go(&mut self, now: Now) {
+    pub(super) fn go(&mut self, now: Now) {
         if let Some(Departure { reason, why, .. }) = self.departure {
             self.leave(now, After::Exit(reason), why);
         }
@@ -357,37 +362,6 @@ impl Machine {
             self.prepare(now);
         } else {
             self.enter_phase(now, Phase::Waiting, Why::Confirming);
-        }
-    }
-
-    pub(super) fn denied(&mut self, now: Now, request: Request, denial: Denial) {
-        match (self.phase, denial) {
-            (Phase::Releasing { .. }, _) => self.release_denied(now, request, denial),
-            (_, Denial::Forbidden(grounds)) => self.forbidden(now, grounds),
-            (Phase::Following, _) if self.departure.is_some() => self.go(now),
-            (Phase::Following, Denial::Conflict) => self.look_again(),
-            (Phase::Following, Denial::CandidateGone) => self.enter_later(now),
-            (Phase::Done, _) => {}
-            _ => self.denied_as_holder(now, request, denial),
-        }
-    }
-
-    /// The outcome is unknown: read before the next write.
-    pub(super) fn unanswered(&mut self, now: Now, request: Request) {
-        match self.phase {
-            // Out of the queue there is nothing to look at.
-            Phase::Following if self.standing.is_out => {}
-            Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
-            Phase::Waiting
-            | Phase::Preparing { .. }
-            | Phase::Leading
-            | Phase::Vouched
-            | Phase::Paused { .. }
-            | Phase::Stopping { .. } => {
-                self.unanswered_as_holder(now, request);
-            }
-            Phase::Releasing { .. } => self.observe(),
-            Phase::Done => {}
         }
     }
 

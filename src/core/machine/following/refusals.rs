@@ -1,0 +1,51 @@
+//! Requests that were refused, or whose outcome is unknown.
+
+use crate::core::event::{Denial, Request};
+use crate::core::machine::Machine;
+use crate::core::machine::phase::Phase;
+use crate::core::time::Now;
+
+impl Machine {
+    pub(in crate::core::machine) fn denied(&mut self, now: Now, request: Request, denial: Denial) {
+        match (self.phase, denial) {
+            (Phase::Releasing { .. }, _) => self.release_denied(now, request, denial),
+            (_, Denial::Forbidden(grounds)) => self.forbidden(now, grounds),
+            (Phase::Following, _) if self.departure.is_some() => self.go(now),
+            (Phase::Following, Denial::Conflict) if request == Request::TakeOver => self.claim_refused(now),
+            (Phase::Following, Denial::Conflict) => self.look_again(),
+            (Phase::Following, Denial::CandidateGone) => self.enter_later(now),
+            (Phase::Done, _) => {}
+            _ => self.denied_as_holder(now, request, denial),
+        }
+    }
+
+    /// The record or the term has another version than we were shown: read again. A server that shows the refused versions once
+    /// more is behind the others, or has other data than they; it is asked again later.
+    fn claim_refused(&mut self, now: Now) {
+        let shown = self.standing.view.map(|view| (view.record.version, view.term_version));
+        if std::mem::replace(&mut self.standing.refused_on, shown) == shown {
+            self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
+        } else {
+            self.look_again();
+        }
+    }
+
+    /// The outcome is unknown: read before the next write.
+    pub(in crate::core::machine) fn unanswered(&mut self, now: Now, request: Request) {
+        match self.phase {
+            // Out of the queue there is nothing to look at.
+            Phase::Following if self.standing.is_out => {}
+            Phase::Following => self.standing.retry_at = Some(self.backoff.retry_at(now.lease)),
+            Phase::Waiting
+            | Phase::Preparing { .. }
+            | Phase::Leading
+            | Phase::Vouched
+            | Phase::Paused { .. }
+            | Phase::Stopping { .. } => {
+                self.unanswered_as_holder(now, request);
+            }
+            Phase::Releasing { .. } => self.observe(),
+            Phase::Done => {}
+        }
+    }
+}
