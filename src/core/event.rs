@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::guard_messages::{CandidateName, Report, Slot};
 use super::settings::StepKind;
 use super::time::Timestamp;
-use super::vouching::{Question, Reply, Roster, Vouching};
+use super::vouching::{Vouching, Word};
 
 /// One `ZooKeeper` session of this process: 1, 2, 3, … Not the server's session id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -213,14 +213,8 @@ pub enum Event {
     /// Another live participant has our id.
     IdTaken,
 
-    /// A leader asks for a promise.
-    Asked { question: Question },
-    /// A host answers a question of ours.
-    Answered { reply: Reply },
-    /// This instance has ended.
-    Left { instance: u64 },
-    /// The hosts that could take over and can be asked, the first in line first; ours may be among them.
-    LineKnown { line: Roster },
+    /// Of hosts that vouch for one another.
+    Vouching(Word),
 
     /// The fence command of the term with this token has ended. `is_fenced`: it succeeded in time.
     Fenced { token: i64, is_fenced: bool },

@@ -69,7 +69,7 @@ impl HookQueue {
         let term = self.term.or(grant);
         match to {
             PhaseName::Leading if matches!(from, PhaseName::Paused | PhaseName::Vouched) => {
-                self.push(HookEvent::Resumed, Some(why), term)
+                self.push(HookEvent::Resumed, Some(why), term);
             }
             PhaseName::Leading => self.elected(why, grant),
             PhaseName::Vouched => self.push(HookEvent::Vouched, Some(why), term),

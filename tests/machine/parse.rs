@@ -12,7 +12,7 @@ use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::restart::Rules;
 use zk_leader_run::core::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepKind, StepLimits};
 use zk_leader_run::core::time::Timestamp;
-use zk_leader_run::core::vouching::{Question, Reply, Roster, Vouching};
+use zk_leader_run::core::vouching::{Question, Reply, Roster, Vouching, Word};
 
 use crate::harness::Memory;
 
@@ -130,18 +130,17 @@ fn roster(text: &str) -> Roster {
 /// Another leader is instance 9, whose term has token 50; ours has the one that is said.
 fn of_vouching(said: &Phrase) -> Option<Event> {
     let (token, seq) = (said.number("token").unwrap_or(50), said.number("seq").unwrap_or(1));
-    Some(match said.name {
-        "asked" => Event::Asked {
-            question: Question { leader: 9, token, seq, lease: said.duration("lease").unwrap_or_default() },
-        },
-        "promised" | "refused" => {
-            let (member, promises) = (said.number("by").unwrap_or_default(), said.name == "promised");
-            Event::Answered { reply: Reply { member, leader: INSTANCE, token, seq, promises } }
-        }
-        "left" => Event::Left { instance: said.number("instance").unwrap_or_default() },
-        "line-known" => Event::LineKnown { line: roster(said.word(0)) },
+    let lease = said.duration("lease").unwrap_or_default();
+    let reply =
+        |promises| Reply { member: said.number("by").unwrap_or_default(), leader: INSTANCE, token, seq, promises };
+    Some(Event::Vouching(match said.name {
+        "asked" => Word::Asked(Question { leader: 9, token, seq, lease }),
+        "promised" => Word::Answered(reply(true)),
+        "refused" => Word::Answered(reply(false)),
+        "left" => Word::Left { instance: said.number("instance").unwrap_or_default() },
+        "line-known" => Word::Line(roster(said.word(0))),
         _ => return None,
-    })
+    }))
 }
 
 fn of_session(said: &Phrase, memory: &Memory) -> Option<Event> {

@@ -281,6 +281,7 @@ impl Script {
             },
             preparations: Preparations { fences: false, marks: self.is_cron },
             steps: self.hosts[host].steps,
+            vouch: None,
             instance,
         }
     }

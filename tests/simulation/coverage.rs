@@ -6,7 +6,7 @@ use zk_leader_run::core::action::PhaseName;
 use zk_leader_run::core::event::{Denial, Event, StepOutcome};
 use zk_leader_run::core::guard_messages::Report;
 use zk_leader_run::core::settings::StepKind;
-use zk_leader_run::core::vouching::Reply;
+use zk_leader_run::core::vouching::{Reply, Word};
 
 pub const PHASES: [PhaseName; 9] = [
     PhaseName::Following,
@@ -122,11 +122,11 @@ fn name_of(event: &Event) -> &'static str {
         Event::Ineligible { on: true, .. } => "barred",
         Event::Ineligible { on: false, .. } => "unbarred",
         Event::IdTaken => "id-taken",
-        Event::Asked { .. } => "asked",
-        Event::Answered { reply: Reply { promises: true, .. } } => "promised",
-        Event::Answered { .. } => "refused",
-        Event::Left { .. } => "left",
-        Event::LineKnown { .. } => "line-known",
+        Event::Vouching(Word::Asked(_)) => "asked",
+        Event::Vouching(Word::Answered(Reply { promises: true, .. })) => "promised",
+        Event::Vouching(Word::Answered(_)) => "refused",
+        Event::Vouching(Word::Left { .. }) => "left",
+        Event::Vouching(Word::Line(_)) => "line-known",
         Event::Denied { denial: Denial::Conflict, .. } => "denied-conflict",
         Event::Denied { denial: Denial::CandidateGone, .. } => "denied-candidate-gone",
         Event::Denied { denial: Denial::Forbidden(_), .. } => "denied-forbidden",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_leader_run::core::event::Event;
-use zk_leader_run::core::vouching::{Question, Reply};
+use zk_leader_run::core::vouching::{Question, Reply, Word};
 
 use crate::clock::{MILLI, Real, SECOND};
 use crate::host::Process;
@@ -37,17 +37,17 @@ pub fn draw(rng: &mut Rng, hosts: &mut [HostPlan], longest: Real) -> Vec<Step> {
 impl World {
     pub fn asks_directly(&mut self, from: usize, to: u64, question: Question) {
         let to = to as usize - 1;
-        self.carry(from, to, Event::Asked { question });
+        self.carry(from, to, Event::Vouching(Word::Asked(question)));
     }
 
     pub fn replies_directly(&mut self, from: usize, reply: Reply) {
-        self.carry(from, reply.leader as usize - 1, Event::Answered { reply });
+        self.carry(from, reply.leader as usize - 1, Event::Vouching(Word::Answered(reply)));
     }
 
     /// What follows an exit: three datagrams, of which any may be lost.
     pub fn says_gone(&mut self, from: usize) {
         for to in 0..self.instances.len() {
-            self.carry(from, to, Event::Left { instance: from as u64 + 1 });
+            self.carry(from, to, Event::Vouching(Word::Left { instance: from as u64 + 1 }));
         }
     }
 
@@ -91,6 +91,6 @@ impl World {
             }
         }
         let line = line.into_iter().collect();
-        self.tell(instance, Event::LineKnown { line }, 0);
+        self.tell(instance, Event::Vouching(Word::Line(line)), 0);
     }
 }

@@ -180,7 +180,7 @@ impl Machine {
         self.standing.entered = true;
         self.standing.view = Some(view);
         self.sightings.note(view.record, now.observer);
-        self.note_token(view.record);
+        self.note_token(view.record.token);
         self.note_first(now, view);
         if self.held_term.is_some() {
             return self.seen_as_holder(now, view);
@@ -209,7 +209,7 @@ impl Machine {
 
     pub(super) fn observed(&mut self, now: Now, record: Record, term_version: i32) {
         self.sightings.note(record, now.observer);
-        self.note_token(record);
+        self.note_token(record.token);
         if self.held_term.is_some() {
             self.observed_as_holder(now, record, term_version);
             if self.standing.stale && self.at_least_once() {
@@ -308,7 +308,6 @@ impl Machine {
     fn begin_term(&mut self, now: Now, sending: Sending, sent_at: Timestamp, conditions: Conditions, token: i64) {
         let (Some(timing), Some(view)) = (self.timing().copied(), self.standing.view) else { return };
         self.standing.sending = None;
-        self.written = sending.roster;
         // In a shared election the first renewal certifies the take-over.
         let starts_at_once = !sending.waits && !timing.needs_two_writes();
         let deadlines = starts_at_once.then(|| timing.deadlines(sent_at));
@@ -317,7 +316,7 @@ impl Machine {
             return self.look_again();
         }
         let takeover = sending.takeover(conditions.term);
-        self.newest_token = self.newest_token.max(token);
+        self.note_token(token);
         self.begin_vouching(sending.roster, timing);
         self.held_term = Some(HeldTerm {
             nonce: sending.nonce,

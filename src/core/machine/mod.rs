@@ -28,8 +28,7 @@ use super::guard_messages::{ChildStatus, Deadlines, Order, Report, RunId};
 use super::lease::{Timing, Wishes};
 use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
-use super::time::{Now, Sighting, Timestamp};
-use super::vouching::{Promise, Roster, Vouchers};
+use super::time::{Now, Timestamp};
 
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot};
@@ -135,30 +134,8 @@ pub struct Machine {
     backoff: Backoff,
     /// Between the tries to open a session.
     reconnect: Backoff,
-    #[serde(default = "upgrade::with_contact")]
-    in_contact: bool,
-    /// The newest token that any record has shown.
     #[serde(default)]
-    newest_token: i64,
-    #[serde(default)]
-    promise: Promise,
-    /// Since when we have been first behind this version of a held record.
-    #[serde(default)]
-    first_since: Option<(i64, Sighting)>,
-    /// When we last went to the end of the line in favour of others.
-    #[serde(default = "upgrade::long_ago")]
-    moved_at: Timestamp,
-    /// Who could take over, as the edge last told.
-    #[serde(default)]
-    line: Roster,
-    #[serde(default)]
-    vouchers: Vouchers,
-    /// The roster of the last write.
-    #[serde(default)]
-    written: Roster,
-    /// The timing of the session in which the last write was acknowledged; the session may be over.
-    #[serde(skip)]
-    tenure: Option<Timing>,
+    vouching: vouching::State,
     #[serde(skip)]
     actions: Vec<Action>,
 }
@@ -202,15 +179,7 @@ impl Machine {
             connect_by: by(settings.connect_timeout),
             backoff: Backoff::new(settings.instance, backoff::LONGEST),
             reconnect: Backoff::new(settings.instance, backoff::LONGEST_WITHOUT_SESSION),
-            in_contact: false,
-            newest_token: 0,
-            promise: Promise::default(),
-            first_since: None,
-            moved_at: upgrade::long_ago(),
-            line: Roster::EMPTY,
-            vouchers: Vouchers::default(),
-            written: Roster::EMPTY,
-            tenure: None,
+            vouching: vouching::State::default(),
             actions: Vec::new(),
         }
     }
@@ -219,7 +188,7 @@ impl Machine {
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         self.notice_standstill(now);
         self.let_time_pass(now);
-        self.note(now, event);
+        self.note(now, &event);
         self.let_time_pass(now);
         self.end_turn(now);
         std::mem::take(&mut self.actions)
@@ -244,8 +213,8 @@ impl Machine {
         self.phase.name()
     }
 
-    fn note(&mut self, now: Now, event: Event) {
-        match event {
+    fn note(&mut self, now: Now, event: &Event) {
+        match *event {
             Event::Ticked => self.end_silent_guard(now),
             _ if matches!(self.phase, Phase::Done) => {}
             Event::ClockJumped => self.clock_jumped(now),
@@ -277,10 +246,7 @@ impl Machine {
             Event::StepEnded { step, token, outcome } => self.step_ended(now, step, token, outcome),
             Event::Ineligible { reason, on } => self.ineligible(now, reason, on),
             Event::IdTaken => self.id_taken(now),
-            Event::Asked { question } => self.asked(now, question),
-            Event::Answered { reply } => self.answered(now, reply),
-            Event::Left { instance } => self.has_left(now, instance),
-            Event::LineKnown { line } => self.line = line,
+            Event::Vouching(word) => self.heard(now, word),
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
             Event::CheckGone { stood_still } => self.check_gone(now, stood_still),
@@ -299,14 +265,9 @@ impl Machine {
         }
     }
 
-    fn note_of_session(&mut self, now: Now, event: Event) {
-        self.in_contact = match event {
-            Event::Connected { .. } | Event::ContactRestored { .. } => true,
-            Event::ContactLost { .. } | Event::SessionOver { .. } => false,
-            _ => self.in_contact,
-        };
-        self.first_since = self.first_since.filter(|_| self.in_contact);
-        match event {
+    fn note_of_session(&mut self, now: Now, event: &Event) {
+        self.note_contact(event);
+        match *event {
             // A session opens once, and not after it was reported to be over.
             Event::Connected { negotiated, .. } if self.link == Link::Opening => self.connected(now, negotiated),
             Event::Unreachable { .. } if self.link == Link::Opening => {
@@ -321,8 +282,8 @@ impl Machine {
     }
 
     /// Handles events of the present candidacy; answers to an earlier one are void (T51).
-    fn note_of_election(&mut self, now: Now, event: Event) {
-        match event {
+    fn note_of_election(&mut self, now: Now, event: &Event) {
+        match *event {
             Event::LineChanged { .. } => self.line_changed(now),
             Event::RecordChanged { .. } => self.record_changed(now),
             Event::Seen { view, .. } if self.answers(&[Request::Enter, Request::Look]) => self.seen(now, view),

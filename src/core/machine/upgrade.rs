@@ -133,8 +133,8 @@ impl Machine {
         if leads != (machine.run.is_some() && machine.deadlines().is_some()) || leads != machine.held_term.is_some() {
             return Err(Misfit::Incomplete);
         }
-        let tenure = leads.then_some(timing);
-        Ok(Self { settings: Settings { instance, ..*settings }, link: Link::Open(timing), tenure, ..machine })
+        let vouching = machine.vouching.with(leads.then_some(timing));
+        Ok(Self { settings: Settings { instance, ..*settings }, link: Link::Open(timing), vouching, ..machine })
     }
 }
 
@@ -167,15 +167,6 @@ pub(super) fn no_link() -> Link {
 /// Outside of a stop.
 pub(super) fn no_stop() -> Why {
     Why::StopRequested
-}
-
-/// A machine is handed over in contact.
-pub(super) fn with_contact() -> bool {
-    true
-}
-
-pub(super) fn long_ago() -> Timestamp {
-    Timestamp::ZERO
 }
 
 pub(super) fn never() -> Timestamp {

@@ -5,14 +5,60 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Machine;
 use super::phase::{Link, Phase};
 use crate::core::action::Action;
-use crate::core::event::{Place, Record, View};
+use crate::core::event::{Event, Place, Record, View};
 use crate::core::guard_messages::{Deadlines, Order};
 use crate::core::lease::{Timing, wait_over_at};
 use crate::core::time::{Now, Sighting, Timestamp};
-use crate::core::vouching::{Question, Reply, Roster, Vouchers, Vouching};
+use crate::core::vouching::{Promise, Question, Reply, Roster, Vouchers, Vouching, Word};
+
+/// What a process knows as a member, and what a leader needs of its members.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    in_contact: bool,
+    /// The newest token that any record has shown.
+    newest_token: i64,
+    promise: Promise,
+    /// Since when we have been first behind this version of a held record.
+    first_since: Option<(i64, Sighting)>,
+    /// When we last went to the end of the line in favour of others.
+    moved_at: Timestamp,
+    /// Who could take over, as was last told.
+    line: Roster,
+    vouchers: Vouchers,
+    /// The roster of the last write.
+    written: Roster,
+    /// The timing of the session in which the last write was acknowledged; that session may be over.
+    #[serde(skip)]
+    tenure: Option<Timing>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            in_contact: false,
+            newest_token: 0,
+            promise: Promise::default(),
+            first_since: None,
+            moved_at: Timestamp::ZERO,
+            line: Roster::EMPTY,
+            vouchers: Vouchers::default(),
+            written: Roster::EMPTY,
+            tenure: None,
+        }
+    }
+}
+
+impl State {
+    pub fn with(self, tenure: Option<Timing>) -> Self {
+        Self { tenure, ..self }
+    }
+}
 
 impl Machine {
     /// Whether the command may live on promises.
@@ -20,16 +66,36 @@ impl Machine {
         self.settings.vouch.is_some()
     }
 
+    pub(super) fn heard(&mut self, now: Now, word: Word) {
+        match word {
+            Word::Asked(question) => self.asked(now, question),
+            Word::Answered(reply) => self.answered(now, reply),
+            Word::Left { instance } => self.has_left(now, instance),
+            Word::Line(line) => self.vouching.line = line,
+        }
+    }
+
+    pub(super) fn note_contact(&mut self, event: &Event) {
+        let state = &mut self.vouching;
+        match event {
+            Event::Connected { .. } | Event::ContactRestored { .. } => state.in_contact = true,
+            Event::ContactLost { .. } | Event::SessionOver { .. } => {
+                (state.in_contact, state.first_since) = (false, None);
+            }
+            _ => {}
+        }
+    }
+
     // As a member.
 
     /// A promise is given in any phase. The time is read after the question came.
-    pub(super) fn asked(&mut self, now: Now, question: Question) {
-        if !self.vouches() || !self.promise.is_news(question) {
+    fn asked(&mut self, now: Now, question: Question) {
+        if !self.vouches() || !self.vouching.promise.is_news(question) {
             return;
         }
         let leaves = self.stop_requested || self.departure.is_some() || matches!(self.phase, Phase::Done);
-        let refuses = self.newest_token > question.token || leaves || self.is_impatient(now);
-        let promises = !refuses && self.promise.give(now.observer, question);
+        let refuses = self.vouching.newest_token > question.token || leaves || self.is_impatient(now);
+        let promises = !refuses && self.vouching.promise.give(now.observer, question);
         let Question { leader, token, seq, .. } = question;
         let reply = Reply { member: self.settings.instance, leader, token, seq, promises };
         self.actions.push(Action::Reply { reply });
@@ -38,7 +104,7 @@ impl Machine {
     /// First in line, in contact, and nothing new from the holder for two leases, though its candidate is gone: it alone is cut
     /// off, and should hand over.
     fn is_impatient(&self, now: Now) -> bool {
-        let Some((_, since)) = self.first_since.filter(|_| self.in_contact) else { return false };
+        let Some((_, since)) = self.vouching.first_since.filter(|_| self.vouching.in_contact) else { return false };
         let lease = self.standing.view.map(|view| view.record.lease);
         self.phase == Phase::Following && lease.is_some_and(|lease| now.observer >= since.after(2 * lease))
     }
@@ -47,22 +113,27 @@ impl Machine {
     pub(super) fn note_first(&mut self, now: Now, view: View) {
         let version = view.record.mzxid;
         let is_first = view.place == Place::First && view.record.held && self.held_term.is_none();
-        self.first_since = match self.first_since {
+        self.vouching.first_since = match self.vouching.first_since {
             _ if !is_first => None,
             Some((of, since)) if of == version => Some((of, since)),
             _ => Some((version, now.observer)),
         };
     }
 
-    pub(super) fn note_token(&mut self, record: Record) {
-        self.newest_token = self.newest_token.max(record.token);
+    pub(super) fn note_token(&mut self, token: i64) {
+        self.vouching.newest_token = self.vouching.newest_token.max(token);
+    }
+
+    /// The timing of the present term, with or without a session.
+    pub(super) fn tenure(&self) -> Option<Timing> {
+        self.vouching.tenure
     }
 
     /// Before this no take-over of this record may be sent, for what we have promised. A record that the term to which we
     /// promised, or a later one, has freed is free.
     pub(super) fn promised_until(&self, record: Record) -> Sighting {
-        let is_freed = !record.held && !self.promise.is_newer_than(record.token);
-        if is_freed { Sighting::ZERO } else { self.promise.until() }
+        let is_freed = !record.held && !self.vouching.promise.is_newer_than(record.token);
+        if is_freed { Sighting::ZERO } else { self.vouching.promise.until() }
     }
 
     /// Whether a take-over of this record is sent only when the wait is over. Who claims such a record earlier deposes a
@@ -97,10 +168,10 @@ impl Machine {
     /// for its limit. So we go to the end of the line, once in each lease.
     pub(super) fn lets_others_go_first(&mut self, now: Now, record: Record) -> bool {
         let is_named = record.vouching.is_none_or(|vouching| vouching.roster.names(self.settings.instance));
-        if is_named || !record.held || now.lease < self.moved_at.after(record.lease) {
+        if is_named || !record.held || now.lease < self.vouching.moved_at.after(record.lease) {
             return false;
         }
-        self.moved_at = now.lease;
+        self.vouching.moved_at = now.lease;
         self.candidacy.0 += 1;
         self.pending = None;
         self.standing = super::Standing::default();
@@ -115,52 +186,53 @@ impl Machine {
     pub(super) fn vouching_of_write(&mut self, now: Now, lease: Duration) -> Option<Vouching> {
         let limit = self.settings.vouch?;
         let own = self.settings.instance;
-        let line = self.line.iter().filter(|instance| *instance != own).collect();
-        let roster = self.vouchers.roster(line, now.lease, lease);
-        self.vouchers.name(roster);
-        self.written = roster;
+        let line = self.vouching.line.iter().filter(|instance| *instance != own).collect();
+        let roster = self.vouching.vouchers.roster(line, now.lease, lease);
+        self.vouching.vouchers.name(roster);
+        self.vouching.written = roster;
         Some(Vouching { limit, roster })
     }
 
     /// The vouchers of a new term: those of its take-over.
     pub(super) fn begin_vouching(&mut self, roster: Roster, timing: Timing) {
-        self.vouchers = Vouchers::default();
-        self.vouchers.name(roster);
-        self.tenure = Some(timing);
+        self.vouching.written = roster;
+        self.vouching.vouchers = Vouchers::default();
+        self.vouching.vouchers.name(roster);
+        self.vouching.tenure = Some(timing);
     }
 
     pub(super) fn end_vouching(&mut self) {
-        (self.vouchers, self.tenure) = (Vouchers::default(), None);
+        (self.vouching.vouchers, self.vouching.tenure) = (Vouchers::default(), None);
     }
 
     /// Our last write was acknowledged; no earlier one can be applied any more. The lease that the promises are for is that of
     /// the session.
     pub(super) fn vouched_write_acknowledged(&mut self, timing: &Timing) {
-        self.vouchers.acknowledged(self.written);
-        if self.tenure.is_some_and(|tenure| tenure.lease != timing.lease) {
-            self.vouchers.forget_promises();
+        self.vouching.vouchers.acknowledged(self.vouching.written);
+        if self.vouching.tenure.is_some_and(|tenure| tenure.lease != timing.lease) {
+            self.vouching.vouchers.forget_promises();
         }
-        self.tenure = Some(*timing);
+        self.vouching.tenure = Some(*timing);
     }
 
     /// Our own record was read. Another write of ours may still be under way.
     pub(super) fn vouching_was_read(&mut self, record: Record) {
         if let Some(vouching) = record.vouching {
-            self.vouchers.name(vouching.roster);
+            self.vouching.vouchers.name(vouching.roster);
         }
     }
 
-    pub(super) fn answered(&mut self, now: Now, reply: Reply) {
+    fn answered(&mut self, now: Now, reply: Reply) {
         let is_ours = self.held_term.is_some_and(|held| held.grant.token == reply.token);
-        if let Some(tenure) = self.tenure.filter(|_| is_ours && reply.leader == self.settings.instance) {
-            self.vouchers.answered(&tenure, reply);
+        if let Some(tenure) = self.vouching.tenure.filter(|_| is_ours && reply.leader == self.settings.instance) {
+            self.vouching.vouchers.answered(&tenure, reply);
             self.live_on_promises(now);
         }
     }
 
     /// What this instance has promised, it keeps: it takes nothing over any more.
-    pub(super) fn has_left(&mut self, now: Now, instance: u64) {
-        self.vouchers.is_gone(instance);
+    fn has_left(&mut self, now: Now, instance: u64) {
+        self.vouching.vouchers.is_gone(instance);
         self.live_on_promises(now);
     }
 
@@ -169,23 +241,24 @@ impl Machine {
         if !self.is_prolonged(now) {
             return;
         }
-        if let (Some(held), Some(tenure)) = (self.held_term, self.tenure) {
-            let due = self.vouchers.ask(now.lease, &tenure, self.settings.instance, held.grant.token);
+        if let (Some(held), Some(tenure)) = (self.held_term, self.vouching.tenure) {
+            let due = self.vouching.vouchers.ask(now.lease, &tenure, self.settings.instance, held.grant.token);
             self.actions.extend(due.into_iter().map(|(to, question)| Action::Ask { to, question }));
         }
         self.live_on_promises(now);
     }
 
     pub(super) fn vouching_due_at(&self, now: Now) -> Timestamp {
-        let (Some(tenure), Some(held), Some(limit)) = (self.tenure, self.held_term, self.settings.vouch) else {
+        let (Some(tenure), Some(held), Some(limit)) = (self.vouching.tenure, self.held_term, self.settings.vouch)
+        else {
             return Timestamp::NEVER;
         };
         let Some(present) = held.deadlines.filter(|_| self.is_prolonged(now)) else { return Timestamp::NEVER };
         // With nobody to ask, time itself prolongs the lease, up to the limit.
         let last = tenure.vouched_deadlines(Timestamp::NEVER, held.acked_sent_at, limit).kill_at;
         let next = present.kill_at.before(tenure.usable()).after(tenure.renewal_interval);
-        let grows = self.vouchers.is_empty() && last >= worthwhile(present, &tenure);
-        self.vouchers.ask_at().min(if grows { next } else { Timestamp::NEVER })
+        let grows = self.vouching.vouchers.is_empty() && last >= worthwhile(present, &tenure);
+        self.vouching.vouchers.ask_at().min(if grows { next } else { Timestamp::NEVER })
     }
 
     /// Whether the lease may still be prolonged.
@@ -203,10 +276,11 @@ impl Machine {
 
     /// `kill_at` moves to what the promises and the limit allow, if it has not come.
     fn live_on_promises(&mut self, now: Now) {
-        let (Some(limit), Some(tenure), true) = (self.settings.vouch, self.tenure, self.is_prolonged(now)) else {
+        let (Some(limit), Some(tenure), true) = (self.settings.vouch, self.vouching.tenure, self.is_prolonged(now))
+        else {
             return;
         };
-        let Some(vouched_at) = self.vouchers.vouched_at(now.lease) else { return };
+        let Some(vouched_at) = self.vouching.vouchers.vouched_at(now.lease) else { return };
         let Some(held) = &mut self.held_term else { return };
         let Some(present) = held.deadlines else { return };
         let deadlines = tenure.vouched_deadlines(vouched_at, held.acked_sent_at, limit);
@@ -222,17 +296,17 @@ impl Machine {
 
     /// Whether everybody who is needed has promised within two intervals; within four, while that is so already.
     pub(super) fn is_vouched_for(&self, now: Now) -> bool {
-        let (Some(tenure), true) = (self.tenure, self.is_prolonged(now)) else { return false };
+        let (Some(tenure), true) = (self.vouching.tenure, self.is_prolonged(now)) else { return false };
         let until = |at| {
             if self.phase == Phase::Vouched { tenure.contact_lost_at(at) } else { tenure.quick_until(at) }
         };
-        self.vouchers.vouched_at(now.lease).is_some_and(|at| now.lease < until(at))
+        self.vouching.vouchers.vouched_at(now.lease).is_some_and(|at| now.lease < until(at))
     }
 
     /// When the oldest promise does not count as recent any more.
     pub(super) fn vouched_until(&self, now: Now) -> Timestamp {
-        match (self.tenure, self.vouchers.vouched_at(now.lease)) {
-            (Some(tenure), Some(at)) if !self.vouchers.is_empty() => tenure.contact_lost_at(at),
+        match (self.vouching.tenure, self.vouching.vouchers.vouched_at(now.lease)) {
+            (Some(tenure), Some(at)) if !self.vouching.vouchers.is_empty() => tenure.contact_lost_at(at),
             _ => Timestamp::NEVER,
         }
     }

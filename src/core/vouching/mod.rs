@@ -42,6 +42,19 @@ pub struct Reply {
     pub promises: bool,
 }
 
+/// What is heard of other hosts, directly or from their znodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// A leader asks for a promise.
+    Asked(Question),
+    /// A host answers a question of ours.
+    Answered(Reply),
+    /// This instance has ended, and takes nothing over.
+    Left { instance: u64 },
+    /// The hosts that could take over and can be asked, the first in line first; ours may be among them.
+    Line(Roster),
+}
+
 /// What a lease record says about vouching.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Vouching {

@@ -1,5 +1,7 @@
 //! What this host has promised to leaders: not to take over before an instant of its own clock.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 use super::Question;
@@ -9,6 +11,14 @@ use crate::core::time::Sighting;
 /// The leaders whose questions are remembered. One of an older term is answered with no.
 const LEADERS: usize = 8;
 
+/// The newest question of a leader in a term.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Heard {
+    leader: u64,
+    token: i64,
+    seq: u64,
+}
+
 /// All promises of this process. They outlive sessions, and are handed over in an upgrade in place. They end with the
 /// process: the next one is another instance, which nobody needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -16,13 +26,12 @@ pub struct Promise {
     until: Sighting,
     /// The newest token to which something was promised.
     token: i64,
-    /// The newest question of each (leader, token).
-    heard: Vec<(u64, i64, u64)>,
+    heard: VecDeque<Heard>,
 }
 
 impl Default for Promise {
     fn default() -> Self {
-        Self { until: Sighting::ZERO, token: 0, heard: Vec::new() }
+        Self { until: Sighting::ZERO, token: 0, heard: VecDeque::new() }
     }
 }
 
@@ -41,14 +50,15 @@ impl Promise {
     /// Whether this question is a new one. A repeated or an older one is worth nothing.
     pub fn is_news(&mut self, question: Question) -> bool {
         let Question { leader, token, seq, .. } = question;
-        let before = self.heard.iter().position(|(l, t, _)| (*l, *t) == (leader, token));
-        match before {
-            Some(index) if self.heard[index].2 >= seq => return false,
-            Some(index) => drop(self.heard.remove(index)),
-            None if self.heard.len() == LEADERS => drop(self.heard.remove(0)),
-            None => {}
+        let is_of = |heard: &Heard| (heard.leader, heard.token) == (leader, token);
+        if self.heard.iter().any(|heard| is_of(heard) && heard.seq >= seq) {
+            return false;
         }
-        self.heard.push((leader, token, seq));
+        self.heard.retain(|heard| !is_of(heard));
+        if self.heard.len() == LEADERS {
+            self.heard.pop_front();
+        }
+        self.heard.push_back(Heard { leader, token, seq });
         true
     }
 
