@@ -95,21 +95,23 @@ fn main() -> io::Result<ExitCode> {
             .status()?;
     }
 
-    let mut left = number("exit-after").map(Duration::from_millis);
+    // By the clock: on a busy machine a pause takes longer than it should.
+    let in_millis = |millis| Ok::<_, io::Error>(now()? + Duration::from_millis(millis));
+    let mut ends_at = number("exit-after").map(in_millis).transpose()?;
     loop {
         for signal in signals.pending() {
             diary.note(&format!("signal={signal}"))?;
             if matches!(signal, sig::SIGTERM | sig::SIGINT) && !has("ignore-term") {
-                left = Some(Duration::from_millis(number("linger").unwrap_or(0)));
+                ends_at = Some(in_millis(number("linger").unwrap_or(0))?);
             }
         }
+        let left = ends_at.map(|at| now().map(|now| at.saturating_sub(now))).transpose()?;
         if left.is_some_and(|left| left.is_zero()) {
             diary.note("end")?;
             return Ok(ExitCode::from(u8::try_from(number("status").unwrap_or(0)).unwrap_or(255)));
         }
         diary.note_life()?;
         pass(STEP.min(left.unwrap_or(STEP)));
-        left = left.map(|left| left.saturating_sub(STEP));
     }
 }
 

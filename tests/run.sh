@@ -36,16 +36,16 @@ waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
 
-# They take what the others leave.
+# They take what the others leave, and no more: nobody waits for them.
 computing() (
     seed_build target/computing
-    CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1 nice cargo test --no-fail-fast "${computing[@]/#/--test=}"
+    CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1 chrt --idle 0 cargo test --no-fail-fast "${computing[@]/#/--test=}"
 )
 
 checks() {
-    step "Clippy, warnings are errors" nice cargo clippy --all-targets --quiet -- -D warnings
-    step "Clippy with Kerberos" nice cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
-    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" nice cargo doc --no-deps --quiet
+    step "Clippy, warnings are errors" chrt --idle 0 cargo clippy --all-targets --quiet -- -D warnings
+    step "Clippy with Kerberos" chrt --idle 0 cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
+    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" chrt --idle 0 cargo doc --no-deps --quiet
     step "Examples in the documentation" cargo test --doc --quiet
     step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
     step "Kerberos" kerberos

@@ -133,6 +133,7 @@ fn a_standby_that_cannot_be_asked_any_more_ends() {
     let _leader = election.host("z").spawn();
     election.diary.until_started(1);
     let mut unasked = election.host("a").option("--eligible-cmd", "sleep 999").spawn();
+    unasked.until_logged("Session was opened");
     kill_guard_of_check(&unasked);
     assert_eq!(unasked.code(), 70);
     assert!(unasked.log().contains("The guard of --eligible-cmd died"), "{}", unasked.log());
