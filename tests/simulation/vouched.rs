@@ -7,6 +7,7 @@ use zk_leader_run::core::machine::Settings;
 use zk_leader_run::core::settings::{Guarantee, Recipe, StepLimits};
 
 use crate::clock::{MILLI, Real, SECOND};
+use crate::host::Instance;
 use crate::script::{Fault, HostPlan, Script, Step, Target, When, tame};
 use crate::world::World;
 
@@ -27,12 +28,12 @@ fn three_hosts(faults: &[(Real, Target, Fault)]) -> World {
     let (recipe, guarantee) = (Recipe::Sequential, Guarantee::AtMostOne);
     let hosts = vec![plan; 3];
     let healed_at = 1_000 * SECOND;
-    let script = Script { seed: 4, recipe, is_shared: false, guarantee, once: None, hosts, steps, healed_at };
+    let script = Script { seed: 1, recipe, is_shared: false, guarantee, once: None, hosts, steps, healed_at };
     World::new(&script, true)
 }
 
 fn leader(world: &World) -> Option<usize> {
-    world.instances.iter().position(|instance| instance.has_tree())
+    world.instances.iter().position(Instance::has_tree)
 }
 
 /// A follower's host.

@@ -33,7 +33,7 @@ impl Chain {
             .unwrap();
         let plan = HostPlan {
             drift_ppm: 0,
-            settings: Settings { steps: StepLimits::default(), ..tame(&plan) },
+            settings: Settings { steps: StepLimits::default(), vouch: None, ..tame(&plan) },
             restarted: false,
             priority: 0,
             preempt_after: None,

@@ -413,11 +413,6 @@ impl Machine {
         self.end_term();
     }
 
-    pub(super) fn end_term(&mut self) {
-        self.held_term = None;
-        self.end_vouching();
-    }
-
     /// Our term is over: if this process dies from now on, the guard has nothing to release.
     pub(super) fn retire(&mut self) {
         let has_led = self.held_term.is_some_and(|held| held.has_started);

@@ -201,7 +201,8 @@ impl Machine {
         self.vouching.tenure = Some(timing);
     }
 
-    pub(super) fn end_vouching(&mut self) {
+    pub(super) fn end_term(&mut self) {
+        self.held_term = None;
         (self.vouching.vouchers, self.vouching.tenure) = (Vouchers::default(), None);
     }
 
