@@ -101,7 +101,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::ContactLost => {
             "contact with ZooKeeper is lost; unless it is back before, the command is dead when the lease ends"
         }
-        Why::ContactRestored => "ZooKeeper answers again",
+        Why::ContactRestored => "ZooKeeper answers again, in the same session",
         Why::VouchedFor => "ZooKeeper is away; the command runs on, because every host that could take over holds back",
         Why::GraceOver => "contact with ZooKeeper was lost for longer than --grace; the command is stopped",
         Why::LeaseEnding => {
