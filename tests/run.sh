@@ -43,9 +43,9 @@ computing() (
 )
 
 checks() {
-    step "Clippy, warnings are errors" chrt --idle 0 cargo clippy --all-targets --quiet -- -D warnings
-    step "Clippy with Kerberos" chrt --idle 0 cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
-    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" chrt --idle 0 cargo doc --no-deps --quiet
+    step "Clippy, warnings are errors" nice cargo clippy --all-targets --quiet -- -D warnings
+    step "Clippy with Kerberos" nice cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
+    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" nice cargo doc --no-deps --quiet
     step "Examples in the documentation" cargo test --doc --quiet
     step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
     step "Kerberos" kerberos

@@ -26,6 +26,7 @@ pub fn words(name: &impl std::fmt::Debug) -> String {
     words
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each action")]
 pub fn action(action: &Action) -> String {
     match action {
         Action::Connect { session } => format!("connect session={}", session.0),
