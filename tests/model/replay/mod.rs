@@ -111,6 +111,20 @@ fn settings(host: usize) -> Settings {
     }
 }
 
+/// The record of a new base.
+const NEW: Read = Read {
+    slot: Slot(0),
+    version: 0,
+    mzxid: 1,
+    held: false,
+    waiting_on: None,
+    lease: UNIT,
+    nonce: Nonce::UNKNOWN,
+    token: 0,
+    vouching: None,
+    agrees: true,
+};
+
 impl Walk {
     fn new(rules: Rules, seed: u64) -> Self {
         let now = CLOCKS_BEGIN;
@@ -124,23 +138,11 @@ impl Walk {
             newest: 0,
             candidacy: Candidacy::default(),
         };
-        let record = Read {
-            slot: Slot(0),
-            version: 0,
-            mzxid: 1,
-            held: false,
-            waiting_on: None,
-            lease: UNIT,
-            nonce: Nonce::UNKNOWN,
-            token: 0,
-            vouching: None,
-            agrees: true,
-        };
         let mut walk = Self {
             rules,
             worlds: HashSet::from([World::new()]),
             sides: rules.hosts().map(side).collect(),
-            stored: Stored { record, term: 0 },
+            stored: Stored { record: NEW, term: 0 },
             former: None,
             late: Vec::new(),
             zxid: 1,
