@@ -210,6 +210,10 @@ impl Machine {
     pub(super) fn observed(&mut self, now: Now, record: Record, term_version: i32) {
         self.sightings.note(record, now.observer);
         self.note_token(record.token);
+        // A take-over of ours was applied after all: the look that follows recognises it.
+        if self.phase == Phase::Following && self.standing.sending.is_some_and(|sent| sent.nonce == record.nonce) {
+            return self.look_again();
+        }
         if self.held_term.is_some() {
             self.observed_as_holder(now, record, term_version);
             if self.standing.stale && self.at_least_once() {
