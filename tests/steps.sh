@@ -3,6 +3,10 @@
 
 steps=$(mktemp -d)
 trap 'rm -rf "$steps"' EXIT
+# What runs in the background ignores Ctrl-C.
+trap 'end_tree $$; exit 130' INT TERM
+
+longest=2400 # seconds; a step that takes longer has hung: what it does is shown, and it is ended
 
 printed_by() { echo "$steps/${1//[^A-Za-z]/-}"; }
 
@@ -10,7 +14,7 @@ step() { # step NAME COMMAND...
     local name=$1 begun=$SECONDS verdict=ok printed cpu TIMEFORMAT='%U %S'; shift
     printed=$(printed_by "$name")
     say "$name"
-    { time "$@" >"$printed" 2>&1; } 2>"$printed-cpu" || verdict=FAILED
+    { time limited "$@" >"$printed" 2>&1; } 2>"$printed-cpu" || verdict=FAILED
     cpu=$(awk '{ printf "%.0f", $1 + $2 }' "$printed-cpu")
     {
         flock 9
@@ -18,6 +22,35 @@ step() { # step NAME COMMAND...
         say "$name: $verdict, $((SECONDS - begun)) s"
         printf '%-70s %5d s %5d CPU s   %s\n' "$name" $((SECONDS - begun)) "$cpu" $verdict >>"$steps/table"
     } 9>"$steps/lock"
+}
+
+limited() ( # limited COMMAND...: fails if it has not ended in time; a shell of its own, which waits for nothing else
+    end=$((SECONDS + longest)) status=0
+    trap 'end_tree $BASHPID; exit 130' INT TERM
+    "$@" &
+    step=$!
+    while kill -0 "$step" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 1; done &
+    wait -n || status=$?
+    if kill -0 "$step" 2>/dev/null; then
+        printf '\nStill running after %s s, and ended:\n' "$longest"
+        # shellcheck disable=SC2046 # one argument each
+        ps -o pid,ppid,ni,stat,etime,time,wchan:24,args --forest -p "$(echo $(tree_of "$step") | tr ' ' ,)"
+        # shellcheck disable=SC2046
+        kill -KILL $(tree_of "$step")
+        wait "$step" || status=$?
+    fi
+    exit $status
+)
+
+tree_of() { # a process and all its descendants
+    local child
+    echo "$1"
+    for child in $(ps -o pid= --ppid "$1"); do tree_of "$child"; done
+}
+
+end_tree() { # all that this process has started
+    # shellcheck disable=SC2046
+    kill $(tree_of "$1" | tail -n +2) 2>/dev/null || true
 }
 
 # step, in the background; returns when cargo lets others build again: when it has built the tests, or cannot.
