@@ -290,6 +290,7 @@ fn config(settings: &zookeeper::Settings, host: &HostPlan, upgrade: upgrade::Pla
             after_stop: host.steps.after_stop.map(command),
         },
         preempt_after: None,
+        network: None,
         upgrade: Some(upgrade),
     }
 }

@@ -316,6 +316,7 @@ impl Script {
             pid: 1,
             pid_namespace: String::new(),
             instance,
+            vouch: None,
             once: self.once(),
             about: About::default(),
         }
