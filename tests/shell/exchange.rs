@@ -5,7 +5,8 @@ use std::time::Duration;
 use zk_leader_run::core::settings::{OnExit, Recipe, StepLimits};
 
 use crate::guard::Temper;
-use crate::script::{Fault, HostPlan, Script, Strike};
+use crate::script::{HostPlan, Script};
+use crate::strike::{Fault, Strike};
 use crate::upgrade::{Answer, Program, Start};
 use crate::wires::Log;
 use crate::world::{Verdict, judge};

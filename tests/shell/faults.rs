@@ -12,7 +12,8 @@ use crate::host::Running;
 use crate::memory::network::{Direction, Network};
 use crate::memory::{Ensemble, SessionId, Time};
 use crate::process::Process;
-use crate::script::{BASE, Fault};
+use crate::script::BASE;
+use crate::strike::Fault;
 use crate::world::World;
 
 /// Ends a fault.

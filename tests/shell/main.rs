@@ -58,6 +58,7 @@ mod operator;
 mod oracle;
 mod process;
 mod script;
+mod strike;
 mod time;
 mod translate;
 mod upgrade;

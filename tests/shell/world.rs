@@ -18,7 +18,8 @@ use crate::memory::Ensemble;
 use crate::memory::network::Network;
 use crate::oracle::{Instance, Oracle};
 use crate::process::{Clock, Process};
-use crate::script::{Fault, Script, Strike};
+use crate::script::Script;
+use crate::strike::{Fault, Strike};
 use crate::time::{self, Virtual};
 use crate::wires::{Log, Wires};
 
