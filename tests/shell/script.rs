@@ -12,6 +12,7 @@ use zk_leader_run::zookeeper::client::connect::Access;
 use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
+use crate::direct::{self, Weather};
 use crate::guard::Temper;
 use crate::memory::rng::Rng;
 use crate::oracle::Instance;
@@ -32,6 +33,8 @@ pub struct Script {
     pub latency: [Duration; 2],
     pub strikes: Vec<Strike>,
     pub healed_at: Duration,
+    /// Between the hosts; without those that vouch, nobody sends anything.
+    pub weather: Weather,
     /// Nothing else befalls anybody: each command lives on in its term, and each host keeps its place.
     pub has_upgrades_only: bool,
 }
@@ -45,6 +48,8 @@ pub struct HostPlan {
     pub has_hook: bool,
     pub has_health: bool,
     pub has_eligible: bool,
+    /// `--vouch-limit`, with `--vouch`.
+    pub vouch: Option<Duration>,
     /// From the end of a process to the next one.
     pub restarts_after: Duration,
     /// How much its clock runs fast, in millionths: up to the 1 % of docs/design.md.
@@ -99,9 +104,42 @@ impl Script {
             latency,
             strikes,
             healed_at,
+            weather: Weather::default(),
             has_upgrades_only: false,
         };
         if is_late { script } else { upgrade::draw(script) }
+    }
+
+    /// As [`Self::draw`], of hosts that vouch for one another.
+    pub fn draw_vouched(seed: u64) -> Self {
+        let mut script = Self::draw(seed);
+        let mut rng = Rng::new(seed, 0x5643);
+        if matches!(script.recipe, Recipe::Single) {
+            script.recipe = Recipe::Sequential;
+        }
+        script.leaders = 1;
+        let timeout = script.session_timeout;
+        let limit = |rng: &mut Rng| Some(timeout * rng.pick(&[2, 3, 4, 6, 8, 12]));
+        let (common, have_own) = (limit(&mut rng), rng.chance(15));
+        for host in &mut script.hosts {
+            let has_it = rng.chance(93);
+            host.vouch = if have_own { limit(&mut rng) } else { common }.filter(|_| has_it);
+        }
+        script.weather = Weather {
+            lost: rng.pick(&[0, 0, 10, 30]),
+            doubled: rng.pick(&[0, 0, 20]),
+            late: rng.pick(&[0, 0, 5, 20]),
+            late_most: timeout * rng.pick(&[1, 2, 10]),
+            forged: rng.pick(&[0, 0, 20]),
+        };
+        if !script.has_upgrades_only {
+            let (hosts, healed_at) = (script.hosts.len(), script.healed_at);
+            script
+                .strikes
+                .extend((0..rng.between(1, 6)).map(|_| Strike::draw_vouched(&mut rng, hosts, timeout, healed_at)));
+            script.strikes.sort_by_key(|strike| strike.at);
+        }
+        script
     }
 
     pub fn ensemble(&self) -> crate::memory::Settings {
@@ -115,7 +153,9 @@ impl Script {
     /// By then somebody leads after all faults are over: the sessions of the dead expire, and then their lease.
     pub fn heal_limit(&self) -> Duration {
         let steps = self.hosts.iter().map(HostPlan::last_steps).max().unwrap_or_default();
-        self.session_timeout * 4 + Duration::from_secs(10) + steps
+        // Who is not named in the record of the last leader waits for its limit.
+        let limit = self.hosts.iter().filter_map(|host| host.vouch).max().unwrap_or_default();
+        self.session_timeout * 4 + Duration::from_secs(10) + steps + limit * 21 / 10
     }
 
     /// A process that is asked to stop ends its command, and then frees the record or gives that up.
@@ -141,7 +181,7 @@ impl Script {
             },
             preparations: Preparations { fences: false, marks: self.is_cron },
             steps: self.hosts[host].steps,
-            vouch: None,
+            vouch: self.hosts[host].vouch,
             instance,
         }
     }
@@ -176,7 +216,7 @@ impl Script {
             pid: 1,
             pid_namespace: String::new(),
             instance,
-            vouch: None,
+            vouch: self.hosts[host].vouch.map(|_| direct::address(host, instance)),
             once: self.once(),
             about: About::default(),
         }
@@ -197,6 +237,7 @@ impl HostPlan {
             has_hook: rng.chance(20),
             has_health: rng.chance(10),
             has_eligible: rng.chance(10),
+            vouch: None,
             restarts_after: Duration::from_millis(rng.between(10, 3_000)),
             drift_ppm: rng.below(20_001) as i64 - 10_000,
             kernel_rate: rng.between(90, 110) as u32,

@@ -123,6 +123,25 @@ pub enum Fault {
         host: usize,
         length: Duration,
     },
+    /// All servers are down.
+    Outage {
+        length: Duration,
+    },
+    /// Nothing that `host` sends reaches the other one directly.
+    Silence {
+        host: usize,
+        other: usize,
+        length: Duration,
+    },
+    /// The host neither hears the others nor do they hear it, but for the servers.
+    Unheard {
+        host: usize,
+        length: Duration,
+    },
+    /// An operator deletes this znode below the base.
+    DeleteBelow {
+        name: &'static str,
+    },
     /// A contender of another library stands in line, and leaves without a word.
     Stranger {
         length: Duration,
@@ -153,6 +172,13 @@ impl Strike {
         let after = fault.fades(rng, session_timeout);
         let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
         Self { at, is_at_leader: rng.chance(40), faults }
+    }
+
+    /// What only those feel who vouch for one another.
+    pub fn draw_vouched(rng: &mut Rng, hosts: usize, session_timeout: Duration, healed_at: Duration) -> Self {
+        let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
+        let fault = Fault::draw_vouched(rng, hosts, session_timeout);
+        Self { at, is_at_leader: rng.chance(40), faults: vec![(Duration::ZERO, fault)] }
     }
 
     /// The last answers reach the leader late, then none, and its candidate is gone: only its deadlines and the wait of its
@@ -205,12 +231,16 @@ impl Fault {
             | Self::BothStop { host, .. }
             | Self::HostStops { host, .. }
             | Self::Suspend { host, .. }
-            | Self::Unkillable { host, .. } => Some(host),
+            | Self::Unkillable { host, .. }
+            | Self::Silence { host, .. }
+            | Self::Unheard { host, .. } => Some(host),
             Self::ServerDown { .. }
             | Self::ServerPaused { .. }
             | Self::ServerIsolated { .. }
             | Self::ServerLags { .. }
             | Self::NoQuorum { .. }
+            | Self::Outage { .. }
+            | Self::DeleteBelow { .. }
             | Self::Stranger { .. }
             | Self::Operator(_) => None,
         }
@@ -243,6 +273,19 @@ impl Fault {
             35 => Self::Delete { host },
             37 => Self::Mute { host },
             _ => Self::Operator(Act::draw(rng, hosts)),
+        }
+    }
+
+    /// Outages of a tenth of a lease to twelve leases, and what is said meanwhile.
+    fn draw_vouched(rng: &mut Rng, hosts: usize, session_timeout: Duration) -> Self {
+        let tenths = rng.pick(&[1, 5, 10, 20, 40, 80, 120]);
+        let length = session_timeout * rng.between(1, tenths) as u32 / 10;
+        let (host, other) = (rng.below(hosts as u64) as usize, rng.below(hosts as u64) as usize);
+        match rng.below(10) {
+            0..5 => Self::Outage { length },
+            5 | 6 => Self::Silence { host, other, length },
+            7 | 8 => Self::Unheard { host, length },
+            _ => Self::DeleteBelow { name: rng.pick(&["lease", "lease", "vouch"]) },
         }
     }
 
