@@ -8,9 +8,10 @@ FAULTS ?= 170
 UPGRADES ?= 0
 ELECTIONS ?= 30
 T ?= 10s
+OUTAGE ?= 540
 FUZZ_SECONDS ?= 120
 
-.PHONY: build check fix test-fast test ansible bench bench-fleet sim chaos chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
+.PHONY: build check fix test-fast test ansible bench bench-fleet sim chaos outage chaos-controls world mutants test-3.9 upgrades upgrade-test deny msrv sbom reproducible demo docs fuzz install deb rpm release
 
 export PREFIX DESTDIR
 
@@ -32,11 +33,16 @@ bench-fleet: build ## many elections on three hosts, a drain, the death of a hos
 	ELECTIONS=$(ELECTIONS) T=$(T) python3 benches/fleet.py
 sim:              ## N random fault scripts through the simulator, and a fortieth of N through that of the whole shell
 	SIM_SCRIPTS=$(N) cargo test --release --test simulation
-	SHELL_SCRIPTS=$$(($(N) / 40)) cargo test --release --test shell
+	SHELL_SCRIPTS=$$(($(N) / 40)) cargo test --release --test shell -- never_do_two
+	SHELL_SCRIPTS=$$(($(N) / 40)) cargo test --release --test shell -- commands_that_live_on
 chaos:            ## real servers and hosts in network namespaces, broken at random; as root; SEEDS=1-3 FAULTS=170 UPGRADES=0
 	bash -c '. tests/prerequisites.sh && need_zookeeper && need_packages libbyteman-java iproute2 iptables'
 	cargo build --example witness
 	CHAOS_SEEDS=$(SEEDS) CHAOS_FAULTS=$(FAULTS) CHAOS_UPGRADES=$(UPGRADES) cargo test --test chaos -- --nocapture no_two_commands
+outage:           ## hosts that vouch for one another live through an outage of so many seconds, in namespaces; as root; OUTAGE=540 T=4s
+	bash -c '. tests/prerequisites.sh && need_zookeeper && need_packages iproute2 iptables'
+	cargo build --example witness
+	OUTAGE=$(OUTAGE) OUTAGE_T=$(if $(filter file,$(origin T)),4s,$(T)) cargo test --test chaos -- --nocapture an_outage_is_not_noticed
 chaos-controls:   ## sabotaged builds must be caught by the same chaos
 	bash tests/chaos/controls.sh
 fuzz:             ## every parser, with coverage: FUZZ_SECONDS=120 each; rustup toolchain install nightly

@@ -26,6 +26,8 @@ pub mod guard;
 pub mod random;
 pub mod zookeeper;
 
+pub mod vouching;
+
 pub mod after_upgrade;
 pub mod observe;
 pub mod supervisor;

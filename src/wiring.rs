@@ -218,6 +218,7 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         pid: std::process::id(),
         pid_namespace: pid_namespace().unwrap_or_default(),
         instance,
+        vouch: None,
         once: config.once.clone(),
         about: About::default(),
     }

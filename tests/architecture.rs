@@ -68,10 +68,15 @@ const PLACES: &[Place] = &[
         &["core", "clock", "zookeeper::client", "zookeeper::schema"],
         &["tokio", "futures_util", "tracing", "serde", "serde_json", "thiserror"],
     ),
+    (
+        "vouching",
+        &["core::event", "core::time", "core::vouching", "clock", "background", "zookeeper::schema::vouching"],
+        &["tokio", "tracing", "futures_util", "serde", "hmac", "sha2", "nix"],
+    ),
     // L3: the loop, and its observers.
     (
         "observe",
-        &["core", "clock", "guard", "zookeeper"],
+        &["core", "clock", "guard", "zookeeper", "vouching"],
         &[
             "nix",
             "rustix",
@@ -90,12 +95,12 @@ const PLACES: &[Place] = &[
     ),
     (
         "supervisor",
-        &["core", "clock", "background", "guard", "zookeeper", "observe"],
+        &["core", "clock", "background", "guard", "zookeeper", "vouching", "observe"],
         &["nix", "libc", "tokio", "tracing", "futures_util", "signal_hook", "signal_hook_tokio", "serde"],
     ),
     (
         "supervisor::upgrade",
-        &["core", "clock", "guard", "zookeeper", "supervisor"],
+        &["core", "clock", "guard", "zookeeper", "vouching", "supervisor"],
         &["nix", "libc", "rustix", "tokio", "tracing", "serde", "serde_json"],
     ),
     // L4: what was typed, and what it means.
@@ -125,6 +130,7 @@ const ALL: &[&str] = &[
     "random",
     "guard",
     "zookeeper",
+    "vouching",
     "observe",
     "supervisor",
     "cli",
@@ -136,7 +142,7 @@ const ALL: &[&str] = &[
     "wiring",
 ];
 const BELOW_CONFIG: &[&str] =
-    &["core", "clock", "background", "guard", "zookeeper", "observe", "supervisor", "cli", "exit"];
+    &["core", "clock", "background", "guard", "zookeeper", "vouching", "observe", "supervisor", "cli", "exit"];
 /// Everything but `zookeeper_client`, which `zookeeper` alone uses.
 const CRATES_OF_L4: &[&str] = &[
     "clap",

@@ -98,7 +98,7 @@ fn supervise(config: &Config, guards: Guards, observers: Observers, upgrade: Pla
     let machine = wiring::machine(config, instance);
     let preempt_after = config.leaders.preempt_after;
     let auxiliary = wiring::auxiliary_commands(config);
-    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, upgrade: Some(upgrade) };
+    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, network: None, upgrade: Some(upgrade) };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.

@@ -98,6 +98,7 @@ mod tests {
             run: None,
             frozen: false,
             is_ending: false,
+            vouching: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Checks that the guard answers: one byte to it and back, bypassing its machine, so that probes do not keep a guard
 //! alive. One probe at a time.
 
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::sync::Weak;
 use std::time::Duration;
@@ -9,6 +10,15 @@ use nix::sys::socket::{MsgFlags, send};
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 use tokio::time::timeout;
+
+/// What this process does now, for a line in the log: its state, as one letter, and the function of the kernel that it waits in
+/// (`proc_pid_stat(5)`, `proc_pid_wchan(5)`).
+pub fn state_of(pid: i32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let state = stat.rsplit_once(") ")?.1.chars().next()?;
+    let waits_in = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    Some(format!("{state} {waits_in}").trim_end_matches([' ', '0']).to_owned())
+}
 
 /// Shorter than every order and every report.
 pub const PROBE: [u8; 1] = [0x3f];
@@ -52,5 +62,17 @@ impl Prober {
         let answered = timeout(limit, self.answers.changed()).await.is_ok_and(|changed| changed.is_ok());
         self.is_asked = !answered;
         answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_a_process_is_a_letter_and_where_it_waits() {
+        let state = state_of(i32::try_from(std::process::id()).unwrap()).unwrap();
+        assert!(state.starts_with(['R', 'S', 'D']), "{state}");
+        assert_eq!(state_of(i32::MAX), None);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::core::event::Event;
 use crate::core::guard_messages::{Order, Report};
 use crate::guard::handle::upgrade::HandedOver;
-use crate::guard::probe::Prober;
+use crate::guard::probe::{Prober, state_of};
 use crate::observe::words;
 use crate::supervisor::guard_interface::Guard;
 
@@ -94,7 +94,8 @@ impl CommandGuard {
     /// The guard's end is reported as usual.
     pub fn kill(&mut self, why: &str) {
         let present = self.next.as_ref().filter(|_| self.state == State::Replaced).unwrap_or(&self.guard);
-        tracing::error!(pid = present.pids().first(), "The guard {why} and was killed");
+        let pid = present.pids().first().copied();
+        tracing::error!(pid, state = pid.and_then(state_of), "The guard {why} and was killed");
         present.kill();
         self.orders.clear();
     }

@@ -5,10 +5,12 @@ use super::command_guard::CommandGuard;
 use crate::core::action::{Action, ExitReason};
 use crate::core::guard_messages::Order;
 use crate::observe::log;
+use crate::vouching::Direct;
 use crate::zookeeper::Election;
 
 pub(super) struct Effects {
     pub election: Election,
+    pub direct: Option<Direct>,
     pub guard: CommandGuard,
     pub auxiliary: AuxiliaryCommands,
 }
@@ -60,8 +62,8 @@ impl Effects {
                 log::transition(&transition);
                 self.auxiliary.transition(&transition);
             }
-            // No option asks for vouching yet, so nobody asks and nobody answers.
-            Action::Ask { .. } | Action::Reply { .. } => {}
+            Action::Ask { to, question } => self.direct.iter().for_each(|direct| direct.ask(to, question)),
+            Action::Reply { reply } => self.direct.iter().for_each(|direct| direct.reply(reply)),
             Action::Exit(reason) => return Some(reason),
         }
         None

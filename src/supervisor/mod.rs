@@ -12,6 +12,7 @@ pub mod upgrade;
 mod zombies;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -32,6 +33,7 @@ use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::waiting::{self, Manner};
 use crate::observe::words;
+use crate::vouching::{Direct, Network};
 use crate::zookeeper::{self, Election};
 
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
@@ -45,6 +47,9 @@ use upgrade::{Plan, Upgrade, exchange};
 
 /// How long closing the session may take at the end; then it is left to expiry.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
+
+/// How long those to whom we promised something may take to confirm that we are gone.
+const GONE_LIMIT: Duration = Duration::from_millis(300);
 
 /// A loop that wakes up so much later than it should is worth a line.
 const STANDSTILL: Duration = Duration::from_secs(1);
@@ -67,6 +72,8 @@ pub struct SupervisorConfig {
     pub auxiliary: auxiliary::Settings,
     /// `--preempt-after`.
     pub preempt_after: Option<Duration>,
+    /// How other hosts reach this one; `None`: without `--vouch`.
+    pub network: Option<Arc<dyn Network>>,
     /// `None`: this process cannot be upgraded.
     pub upgrade: Option<Plan>,
 }
@@ -133,7 +140,10 @@ impl Supervisor {
         let (sender, answers) = unbounded_channel();
         let (upgrade, before) = config.upgrade.map(Plan::split).unzip();
         let before = before.flatten();
+        let telling = sender.clone();
         let (machine, election) = Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref())).await?;
+        let direct =
+            config.network.map(|network| Direct::new(network, machine.instance(), election.neighbourhood(), telling));
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
         let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
         let guard = CommandGuard::new(guards, auxiliary.guards());
@@ -142,7 +152,7 @@ impl Supervisor {
             machine,
             answers,
             new_orders: election.orders(),
-            effects: Effects { election, guard, auxiliary },
+            effects: Effects { election, direct, guard, auxiliary },
             orders: OperatorOrders::default(),
             preemption: Preemption::new(config.preempt_after),
             publisher,
@@ -254,8 +264,11 @@ impl Supervisor {
     /// The record is already free, or left to run out. Only our own exit waits for the last hooks. Another stop request
     /// cuts them short and cancels a restart of this program.
     async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
-        let Effects { mut election, guard, mut auxiliary } = self.effects;
+        let Effects { mut election, direct, guard, mut auxiliary } = self.effects;
         let leave = async {
+            if let Some(direct) = direct {
+                direct.leave(GONE_LIMIT).await;
+            }
             if !election.close(CLOSE_LIMIT).await {
                 tracing::debug!("Closing the session was not confirmed; it is left to expiry");
             }

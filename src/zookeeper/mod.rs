@@ -48,6 +48,7 @@ use publish::leader_query::LeaderQuery;
 use publish::{DrainNotice, MemberStatus, Publisher};
 use schema::history::Term;
 use schema::lease::PendingFence;
+use schema::vouching::Neighbourhood;
 
 pub use schema::settings::Settings;
 
@@ -150,6 +151,11 @@ impl Election {
     pub fn write_down(&self, term: Term) {
         let settings = &self.shared.settings;
         self.publisher.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
+    }
+
+    /// What is known of the hosts that vouch for one another, as it changes. It outlives sessions.
+    pub fn neighbourhood(&self) -> watch::Receiver<Neighbourhood> {
+        self.shared.neighbourhood()
     }
 
     /// The operators' orders, as they change.

@@ -30,6 +30,7 @@ pub(super) fn settings() -> Settings {
         pid: 1,
         pid_namespace: String::new(),
         instance: 0xfeed_0000_0000_0001,
+        vouch: None,
         once: None,
         about: About::default(),
     }

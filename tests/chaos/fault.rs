@@ -17,6 +17,7 @@ pub enum Kind {
     LossyHost,
     ResetHost,
     LoseReplies,
+    CutNeighbours,
     CutItsServer,
     CutItsServerOneWay,
     Split,
@@ -27,6 +28,7 @@ pub enum Kind {
     KillItsServer,
     KillItsServerAndCut,
     KillAllServers,
+    Outage,
     PauseLeader,
     PauseItsServer,
     PauseAllServers,
@@ -54,15 +56,16 @@ pub enum Kind {
 
 use Kind::{
     CutBlindLeader, CutHost, CutHostFromItsServer, CutItsServer, CutItsServerOneWay, CutLeader, CutLeaderOneWay,
-    DeafHost, DeleteBase, DeleteCandidate, DeleteElection, DeleteLease, FreezeHost, KillAllServers, KillBoth,
-    KillGuard, KillItsServer, KillItsServerAndCut, KillLeader, KillSupervisor, KillTaker, LoseAnswers, LoseReplies,
-    LossyHost, LossyServers, MuteHost, PauseAllServers, PauseBoth, PauseGuard, PauseHost, PauseItsServer, PauseLeader,
-    PauseSupervisor, ResetHost, SlowCommits, SlowHost, SlowLogs, Split, Terminate, TerminateTwice, Upgrade,
+    CutNeighbours, DeafHost, DeleteBase, DeleteCandidate, DeleteElection, DeleteLease, FreezeHost, KillAllServers,
+    KillBoth, KillGuard, KillItsServer, KillItsServerAndCut, KillLeader, KillSupervisor, KillTaker, LoseAnswers,
+    LoseReplies, LossyHost, LossyServers, MuteHost, Outage, PauseAllServers, PauseBoth, PauseGuard, PauseHost,
+    PauseItsServer, PauseLeader, PauseSupervisor, ResetHost, SlowCommits, SlowHost, SlowLogs, Split, Terminate,
+    TerminateTwice, Upgrade,
 };
 
 /// One deck of faults, each as often as it is written here. Those that take a holder by surprise while another may take
 /// over come first in number.
-const DECK: [(Kind, u8); 41] = [
+const DECK: [(Kind, u8); 43] = [
     (CutHost, 3),
     (CutHostFromItsServer, 2),
     (DeafHost, 2),
@@ -71,6 +74,7 @@ const DECK: [(Kind, u8); 41] = [
     (LossyHost, 1),
     (ResetHost, 1),
     (LoseReplies, 3),
+    (CutNeighbours, 1),
     (CutItsServer, 3),
     (CutItsServerOneWay, 2),
     (Split, 2),
@@ -81,6 +85,7 @@ const DECK: [(Kind, u8); 41] = [
     (KillItsServer, 2),
     (KillItsServerAndCut, 2),
     (KillAllServers, 1),
+    (Outage, 1),
     (PauseLeader, 3),
     (PauseItsServer, 2),
     (PauseAllServers, 1),
@@ -123,6 +128,7 @@ impl Kind {
             LossyHost => "lossy link",
             ResetHost => "reset connections",
             LoseReplies => "lose replies, reset",
+            CutNeighbours => "cut host from other hosts",
             CutItsServer => "cut its server off",
             CutItsServerOneWay => "its server hears no peer",
             Split => "minority: host + its server",
@@ -133,6 +139,7 @@ impl Kind {
             KillItsServer => "kill its server",
             KillItsServerAndCut => "kill its server, cut host",
             KillAllServers => "kill all servers",
+            Outage => "outage of servers for leases",
             PauseLeader => "stop ZK leader",
             PauseItsServer => "stop its server",
             PauseAllServers => "stop all servers",
@@ -241,7 +248,13 @@ fn throw(dice: &mut Dice, kind: Kind, session_timeout: Duration) -> Fault {
     let stops = matches!(kind, PauseBoth | PauseHost | FreezeHost | PauseSupervisor);
     let (shortest, longest) = if stops { (11, 20) } else { (8, 17) };
     let long = session_timeout * shortest / 10..=session_timeout * longest / 10;
-    let range = if kind.is_a_blow() || dice.percent(if stops { 15 } else { 35 }) { short } else { long };
+    let range = if kind == Outage {
+        session_timeout..=session_timeout * 4
+    } else if kind.is_a_blow() || dice.percent(if stops { 15 } else { 35 }) {
+        short
+    } else {
+        long
+    };
     Fault {
         kind,
         also,

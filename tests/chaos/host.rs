@@ -105,6 +105,10 @@ impl Shape {
         self.witness.iter().any(|option| option == "daemonise")
     }
 
+    fn calm() -> Self {
+        Self { witness: Vec::new(), contain: "subreaper", on_pause: "run" }
+    }
+
     /// `ends`: a job has to, or none but the first would ever run.
     fn throw(dice: &mut Dice, ends: bool) -> Self {
         let ending = match dice.below(8) {
@@ -159,6 +163,18 @@ impl Host {
     pub fn retire(&self) {
         self.state.lock().unwrap().start_at = None;
         self.signal_supervisor(Signal::SIGTERM);
+    }
+
+    /// The power fails, for good: no further start, and nothing of it is left.
+    pub fn kill_for_good(&self) {
+        self.state.lock().unwrap().start_at = None;
+        self.signal_guard(Signal::SIGKILL);
+        self.signal_supervisor(Signal::SIGKILL);
+    }
+
+    /// After [`Self::retire`] or [`Self::kill_for_good`].
+    pub fn comes_back(&self) {
+        self.state.lock().unwrap().start_at = Some(now());
     }
 
     pub fn is_retired(&self) -> bool {
@@ -257,7 +273,9 @@ impl Host {
 
     fn start(&self, state: &mut State) {
         state.runs += 1;
-        let mut shape = Shape::throw(&mut state.dice, self.setup.election.runs_once);
+        let election = &self.setup.election;
+        let mut shape =
+            if election.is_calm { Shape::calm() } else { Shape::throw(&mut state.dice, election.runs_once) };
         // So that most hosts can be struck by every fault.
         if shape.needs_one_keeper() && state.dice.percent(60) {
             shape.contain = "pid-namespace";
@@ -293,6 +311,9 @@ impl Host {
             .args(["--leaders", &election.leaders.to_string(), "--stop-timeout", "1s", "--log-level", "debug"]);
         if setup.priority != 0 {
             command.args(["--priority", &setup.priority.to_string()]);
+        }
+        if let Some(limit) = election.vouch {
+            command.args(["--vouch", "--vouch-limit", &format!("{}ms", limit.as_millis())]);
         }
         if election.preempts {
             command.args(["--preempt-after", "1s"]);

@@ -10,9 +10,13 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, setns};
 use nix::unistd::Uid;
+
+/// Of this process.
+static LABS: AtomicU32 = AtomicU32::new(0);
 
 const HELP: &str = "chaos needs network namespaces: run it as root on Linux, with `apt-get install --no-install-recommends iproute2 iptables`";
 
@@ -39,7 +43,7 @@ pub struct Lab {
 impl Lab {
     pub fn build(names: &[String]) -> Self {
         assert!(Uid::effective().is_root(), "{HELP}");
-        let prefix = format!("zkc{}", std::process::id());
+        let prefix = format!("zkc{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
         let directory = tempfile::Builder::new().prefix("zk-leader-run-chaos-").tempdir().unwrap().keep();
         let hierarchies = hierarchies();
         let roots: Vec<PathBuf> = hierarchies.iter().map(|hierarchy| hierarchy.join(&prefix)).collect();

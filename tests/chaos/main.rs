@@ -16,6 +16,7 @@ mod lab;
 mod nemesis;
 mod network;
 mod operator;
+mod outage;
 mod record;
 mod report;
 mod settings;

@@ -144,6 +144,10 @@ impl<'a> Nemesis<'a> {
             Kind::FreezeHost if host.node.freezer().is_none() || !self.is_in_touch(aim.host) => {
                 self.possible_kind(Kind::PauseHost, aim)
             }
+            // Without promises it would not be noticed.
+            Kind::CutNeighbours if self.world.limit.is_none() => Kind::CutHost,
+            // A stated limit: hosts that never promised take over in a base that was made anew.
+            Kind::DeleteBase if self.world.limit.is_some() => Kind::DeleteElection,
             Kind::CutBlindLeader if !inside::is_possible() => Kind::CutLeader,
             kind if kind.inside().is_some() && !inside::is_possible() => Kind::PauseItsServer,
             kind => kind,
@@ -169,7 +173,8 @@ impl<'a> Nemesis<'a> {
             | Kind::SlowHost
             | Kind::LossyHost
             | Kind::ResetHost
-            | Kind::LoseReplies => return self.break_link(kind, aim, length),
+            | Kind::LoseReplies
+            | Kind::CutNeighbours => return self.break_link(kind, aim, length),
             Kind::CutItsServer
             | Kind::CutItsServerOneWay
             | Kind::Split
@@ -180,6 +185,7 @@ impl<'a> Nemesis<'a> {
             | Kind::KillItsServer
             | Kind::KillItsServerAndCut
             | Kind::KillAllServers
+            | Kind::Outage
             | Kind::PauseLeader
             | Kind::PauseItsServer
             | Kind::PauseAllServers => self.break_servers(kind, aim),
@@ -199,6 +205,7 @@ impl<'a> Nemesis<'a> {
         let servers: Vec<usize> = (0..SERVERS).collect();
         match kind {
             Kind::CutHost => network.cut(&[host], &servers),
+            Kind::CutNeighbours => network.cut(&[host], &self.world.neighbours_of(aim.host)),
             Kind::CutHostFromItsServer => network.cut(&[host], &[aim.server]),
             Kind::DeafHost => network.cut_one_way(&servers, &[host]),
             Kind::MuteHost => servers.iter().for_each(|&server| network.cut_one_way(&[host], &[server])),
@@ -243,7 +250,7 @@ impl<'a> Nemesis<'a> {
                 ensemble.kill(aim.server);
                 self.world.network.cut(&[World::node_of(aim.host)], &[0, 1, 2]);
             }
-            Kind::KillAllServers => (0..SERVERS).for_each(|server| ensemble.kill(server)),
+            Kind::KillAllServers | Kind::Outage => (0..SERVERS).for_each(|server| ensemble.kill(server)),
             Kind::PauseLeader => ensemble.pause(aim.leader),
             Kind::PauseItsServer => ensemble.pause(aim.server),
             _ => (0..SERVERS).for_each(|server| ensemble.pause(server)),
@@ -337,7 +344,7 @@ impl<'a> Nemesis<'a> {
             Kind::CutLeader | Kind::CutLeaderOneWay | Kind::KillLeader | Kind::PauseLeader | Kind::CutBlindLeader => {
                 vec![aim.leader]
             }
-            Kind::LossyServers | Kind::KillAllServers | Kind::PauseAllServers | Kind::SlowLogs => {
+            Kind::LossyServers | Kind::KillAllServers | Kind::Outage | Kind::PauseAllServers | Kind::SlowLogs => {
                 (0..SERVERS).collect()
             }
             Kind::Split | Kind::KillItsServerAndCut => vec![World::node_of(aim.host), aim.server],
@@ -361,6 +368,7 @@ impl<'a> Nemesis<'a> {
             kind,
             Kind::LossyServers
                 | Kind::KillAllServers
+                | Kind::Outage
                 | Kind::PauseAllServers
                 | Kind::SlowLogs
                 | Kind::DeleteElection

@@ -111,6 +111,15 @@ impl Operator {
         (record["state"] == "held").then(|| record["holder"]["id"].as_str().map(str::to_owned))?
     }
 
+    /// The ids that the lease record names as those whose promises the holder needs.
+    pub fn roster(&self) -> Option<Vec<String>> {
+        let lease = self.lease(0);
+        let (data, _) = self.errand(|client| async move { client.get_data(&lease).await })?;
+        let record: serde_json::Value = serde_json::from_slice(&data).ok()?;
+        let named = record["roster"].as_array().into_iter().flatten();
+        Some(named.filter_map(|host| host["id"].as_str().map(str::to_owned)).collect())
+    }
+
     pub fn leftovers(&self) -> Option<Leftovers> {
         let base = self.base.clone();
         self.errand(|client| async move {

@@ -34,6 +34,10 @@ pub struct Election {
     pub preempts: bool,
     /// Each call is for a job, as from cron.
     pub runs_once: bool,
+    /// `--vouch-limit`, with `--vouch`.
+    pub vouch: Option<Duration>,
+    /// Every command runs until it is told to stop, and then ends.
+    pub is_calm: bool,
     pub hosts: Vec<HostDraw>,
 }
 
@@ -44,9 +48,17 @@ pub struct HostDraw {
 }
 
 impl Election {
-    fn plain(hosts: usize, session_timeout: Duration) -> Self {
+    pub fn plain(hosts: usize, session_timeout: Duration) -> Self {
         let host = HostDraw { session_timeout, priority: 0 };
-        Self { recipe: "sequential", leaders: 1, preempts: false, runs_once: false, hosts: vec![host; hosts] }
+        Self {
+            recipe: "sequential",
+            leaders: 1,
+            preempts: false,
+            runs_once: false,
+            vouch: None,
+            is_calm: false,
+            hosts: vec![host; hosts],
+        }
     }
 
     /// Only what may be combined: a single seat has one leader and no ranks, a job has one leader.
@@ -59,6 +71,8 @@ impl Election {
         drawn.runs_once = dice.percent(25);
         drawn.leaders = if dice.percent(35) && !is_single && !drawn.runs_once { 2 } else { 1 };
         drawn.preempts = dice.percent(70) && is_ranked && drawn.leaders == 1;
+        let limit = session_timeout * dice.pick(&[3, 6, 20]).unwrap();
+        drawn.vouch = (dice.percent(40) && !is_single && drawn.leaders == 1).then_some(limit);
         let timeouts = if dice.percent(40) { [2, 3, 4] } else { [2; 3] };
         for host in &mut drawn.hosts {
             host.session_timeout = session_timeout * dice.pick(&timeouts).unwrap() / 2;
@@ -86,6 +100,9 @@ impl Election {
         let preempting = if self.preempts { ", preempting" } else { "" };
         say(self.hosts.iter().any(|host| host.priority != 0), format!("priorities {ranks}{preempting}"));
         say(self.runs_once, "jobs that run once".to_owned());
+        if let Some(limit) = self.vouch {
+            say(true, format!("vouched for up to {} ms", limit.as_millis()));
+        }
         let timeouts = distinct(|host| host.session_timeout.as_millis().to_string());
         let is_mixed = self.hosts.iter().any(|host| host.session_timeout != self.hosts[0].session_timeout);
         say(is_mixed, format!("T = {timeouts} ms"));
@@ -94,6 +111,14 @@ impl Election {
 }
 
 impl Settings {
+    /// A scene of its own, without a plan.
+    pub fn scene(name: &str, election: Election) -> Self {
+        let template = Self::of_this_run().remove(0);
+        let session_timeout = election.hosts[0].session_timeout;
+        let report = template.report.with_file_name(name);
+        Self { seed: 1, upgrades: 0, hosts: election.hosts.len(), session_timeout, election, report, ..template }
+    }
+
     /// One for each seed of `CHAOS_SEEDS` (numbers and ranges such as `1-3`, with commas); `CHAOS_FAULTS` in each.
     pub fn of_this_run() -> Vec<Self> {
         let text = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
@@ -157,6 +182,7 @@ mod tests {
         assert!(share(&|one| one.leaders == 2) >= 10);
         assert!(share(&|one| one.runs_once) >= 10);
         assert!(share(&|one| one.preempts) >= 5);
+        assert!(share(&|one| one.vouch.is_some()) >= 10);
         assert!(share(&|one| one.leaders == 2 && one.hosts.iter().any(|host| host.priority > 0)) >= 3);
         assert!(share(&|one| one.hosts.iter().any(|host| host.session_timeout > Duration::from_secs(3))) >= 10);
         assert!(share(&|one| *one == Election::plain(5, Duration::from_secs(2))) >= 5);

@@ -40,6 +40,8 @@ pub struct World {
     pub tails: Vec<Tail>,
     pub history: Mutex<History>,
     pub upgrades: Mutex<Vec<Upgrade>>,
+    /// How long commands live on promises, if they do.
+    pub limit: Option<Duration>,
     /// When the ensemble last took a write of ours.
     last_write: Mutex<Duration>,
     finished: AtomicBool,
@@ -106,6 +108,7 @@ impl World {
             tails: (0..settings.election.leaders).map(|slot| Tail::of(setup.diary(slot))).collect(),
             history: Mutex::default(),
             upgrades: Mutex::default(),
+            limit: settings.election.vouch,
             last_write: Mutex::new(now()),
             finished: AtomicBool::new(false),
             lab,
@@ -158,6 +161,11 @@ impl World {
 
     pub fn nodes_of_all_hosts(&self) -> Vec<usize> {
         (0..self.hosts.len()).map(Self::node_of).collect()
+    }
+
+    /// The other hosts.
+    pub fn neighbours_of(&self, host: usize) -> Vec<usize> {
+        self.nodes_of_all_hosts().into_iter().filter(|node| *node != Self::node_of(host)).collect()
     }
 
     /// All faults end.

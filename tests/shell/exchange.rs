@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use zk_leader_run::core::settings::{OnExit, Recipe, StepLimits};
 
+use crate::direct::Weather;
 use crate::guard::Temper;
-use crate::script::{Fault, HostPlan, Script, Strike};
+use crate::script::{HostPlan, Script};
+use crate::strike::{Fault, Strike};
 use crate::upgrade::{Answer, Program, Start};
 use crate::wires::Log;
 use crate::world::{Verdict, judge};
@@ -21,6 +23,7 @@ const HOST: HostPlan = HostPlan {
     has_hook: false,
     has_health: false,
     has_eligible: false,
+    vouch: None,
     restarts_after: Duration::from_millis(500),
     drift_ppm: 0,
     kernel_rate: 100,
@@ -44,6 +47,7 @@ fn script(faults: Vec<(Duration, Fault)>, has_upgrades_only: bool) -> Script {
         latency: [Duration::from_micros(200), millis(5)],
         strikes: vec![Strike { at: BEGIN, is_at_leader: true, faults }],
         healed_at: BEGIN + last + SESSION * 2,
+        weather: Weather::default(),
         has_upgrades_only,
     }
 }

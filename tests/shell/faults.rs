@@ -12,7 +12,8 @@ use crate::host::Running;
 use crate::memory::network::{Direction, Network};
 use crate::memory::{Ensemble, SessionId, Time};
 use crate::process::Process;
-use crate::script::{BASE, Fault};
+use crate::script::BASE;
+use crate::strike::Fault;
 use crate::world::World;
 
 /// Ends a fault.
@@ -29,6 +30,21 @@ impl World {
                     join_all(candidates.into_iter().map(|(path, _)| world.delete(path))).await;
                 });
                 None
+            }
+            Fault::DeleteBelow { name } => {
+                let world = Rc::clone(self);
+                tokio::task::spawn_local(async move { world.delete(format!("{BASE}/{name}")).await });
+                None
+            }
+            Fault::Silence { host, other, length } => {
+                self.air.silence(host, other);
+                Some((length, Box::new(move |world| world.air.heal(host, other))))
+            }
+            Fault::Unheard { host, length } => {
+                let others = 0..self.script.hosts.len();
+                let ways = others.flat_map(move |other| [(host, other), (other, host)]);
+                ways.clone().for_each(|(from, to)| self.air.silence(from, to));
+                Some((length, Box::new(move |world| ways.for_each(|(from, to)| world.air.heal(from, to)))))
             }
             Fault::Stranger { length } => {
                 let world = Rc::clone(self);
@@ -187,6 +203,12 @@ impl World {
             Fault::ServerLags { server, lag, length } => {
                 network.ensemble.lag(server, lag, now);
                 lasting(length, move |network, now| network.ensemble.lag(server, Duration::ZERO, now))
+            }
+            Fault::Outage { length } => {
+                (0..servers).for_each(|server| network.ensemble.kill(server, now));
+                lasting(length, move |network, now| {
+                    (0..servers).for_each(|server| network.ensemble.start(server, now));
+                })
             }
             Fault::NoQuorum { length } => {
                 (0..=servers / 2).for_each(|server| network.ensemble.kill(server, now));

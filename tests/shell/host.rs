@@ -19,6 +19,7 @@ use zk_leader_run::observe::http;
 use zk_leader_run::observe::waiting::Manner;
 use zk_leader_run::supervisor::auxiliary::{self, AuxiliaryCommand, Handles};
 use zk_leader_run::supervisor::{self, Observers, SignalStream, SupervisorConfig, upgrade};
+use zk_leader_run::vouching::Network;
 use zk_leader_run::zookeeper;
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned};
 use zk_leader_run::zookeeper::schema::member::About;
@@ -45,6 +46,8 @@ pub enum End {
 /// What one process of a host is made of.
 pub struct Plan {
     pub process: Arc<Process>,
+    /// With `--vouch`.
+    pub network: Option<Arc<dyn Network>>,
     pub machine: machine::Settings,
     pub ensemble: zookeeper::Settings,
     pub host: HostPlan,
@@ -134,6 +137,7 @@ impl Running {
 /// One process, whichever program it executes.
 struct Host {
     running: Rc<Running>,
+    network: Option<Arc<dyn Network>>,
     machine: machine::Settings,
     ensemble: zookeeper::Settings,
     plan: HostPlan,
@@ -149,7 +153,7 @@ enum Ended {
 
 /// Starts a process. The future is its life.
 pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Running>, impl Future<Output = End> + use<>) {
-    let Plan { process, machine, ensemble, host } = plan;
+    let Plan { process, network, machine, ensemble, host } = plan;
     let life = Life::new(wires, &process);
     let ensemble = zookeeper::Settings { access: life.access(), ..ensemble };
     let (signals, raised) = unbounded_channel();
@@ -166,7 +170,7 @@ pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Runnin
         crashed: Notify::new(),
     });
     let (wires, oracle) = (Arc::clone(wires), Arc::clone(oracle));
-    let this = Host { running: Rc::clone(&running), machine, ensemble, plan: host, wires, oracle };
+    let this = Host { running: Rc::clone(&running), network, machine, ensemble, plan: host, wires, oracle };
     (running, this.live())
 }
 
@@ -203,7 +207,10 @@ impl Host {
         let (machine, ensemble) = (machine::Settings { instance, ..self.machine }, self.ensemble.clone());
         let ensemble = zookeeper::Settings { instance, ..ensemble };
         let installed = Installed::new(&self.running, &self.oracle, &machine, ensemble.session_timeout, guards);
-        let config = config(&ensemble, &self.plan, upgrade::Plan::new(installed.settings(), before));
+        let config = SupervisorConfig {
+            network: self.network.clone(),
+            ..config(&ensemble, &self.plan, upgrade::Plan::new(installed.settings(), before))
+        };
         let supervised = supervisor::supervise(machine, ensemble, handles, signals, config);
         match AssertUnwindSafe(Box::pin(supervised)).catch_unwind().await {
             Ok(reason) => Ended::End(End::Exit(reason.expect("no sockets"))),
@@ -290,6 +297,7 @@ fn config(settings: &zookeeper::Settings, host: &HostPlan, upgrade: upgrade::Pla
             after_stop: host.steps.after_stop.map(command),
         },
         preempt_after: None,
+        network: None,
         upgrade: Some(upgrade),
     }
 }

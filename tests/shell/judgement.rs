@@ -115,7 +115,7 @@ impl World {
     /// `--on-pause freeze` no command runs meanwhile.
     async fn outage(&self) -> Duration {
         let (oracle, servers) = (&self.oracle, self.script.servers);
-        let length = self.script.session_timeout * (1 + (self.script.seed / 4 % 6) as u32) / 2;
+        let length = self.outage_length();
         self.wires.note(|| format!("all servers are down for {length:?}"));
         let (before, down_at) = (self.instances(), time::elapsed());
         let numbers: Vec<_> = oracle.commands().into_iter().map(|(.., number)| number).collect();
@@ -126,6 +126,9 @@ impl World {
             oracle.fail(&format!("commands of {run_on:?} run on without contact"));
         }
         oracle.watches(down_at + length).await;
+        if self.instances() == before {
+            self.check_that_promises_keep(&numbers);
+        }
         self.network(|network, now| (0..servers).for_each(|server| network.ensemble.start(server, now)));
         let have_leader = || self.network(|network, _| network.ensemble.leader().is_some());
         oracle.reaches(time::elapsed() + self.script.heal_limit(), have_leader).await;
@@ -139,6 +142,28 @@ impl World {
             oracle.fail(&format!("nobody leads {limit:?} after the servers serve again"));
         }
         time::elapsed().saturating_sub(since)
+    }
+
+    /// With promises, of up to twelve leases.
+    fn outage_length(&self) -> Duration {
+        let Script { seed, session_timeout, .. } = self.script;
+        match self.script.hosts.iter().filter_map(|host| host.vouch).min() {
+            None => session_timeout * (1 + (seed / 4 % 6) as u32) / 2,
+            // The last write may be some renewals old, and the limit counts from it.
+            Some(limit) => {
+                let drawn = session_timeout * (1 + (seed / 4 % 120) as u32) / 10;
+                drawn.min(limit.saturating_sub(session_timeout))
+            }
+        }
+    }
+
+    /// Nothing but the servers is away: of hosts that vouch for one another, every command runs on.
+    fn check_that_promises_keep(&self, numbers: &[u64]) {
+        let alive: Vec<_> = self.oracle.commands().into_iter().map(|(.., number)| number).collect();
+        let is_kept = |number: &&u64| alive.contains(number);
+        if self.script.hosts.iter().all(|host| host.vouch.is_some()) && !numbers.iter().all(|number| is_kept(&number)) {
+            self.oracle.fail("nothing but the servers was away, and a command that lives on promises has ended");
+        }
     }
 
     fn instances(&self) -> Vec<Option<Instance>> {

@@ -15,7 +15,8 @@ use zk_leader_run::zookeeper::client::requests::{Ensemble as _, Request};
 
 use crate::link::Life;
 use crate::process::{Clock, Process};
-use crate::script::{Act, BASE};
+use crate::script::BASE;
+use crate::strike::Act;
 use crate::world::World;
 
 /// Of strangers.

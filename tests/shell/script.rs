@@ -12,12 +12,13 @@ use zk_leader_run::zookeeper::client::connect::Access;
 use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
+use crate::direct::{self, Weather};
 use crate::guard::Temper;
-use crate::memory::network::Direction;
 use crate::memory::rng::Rng;
 use crate::oracle::Instance;
+use crate::strike::{Fault, Strike};
 use crate::time;
-use crate::upgrade::{self, Program};
+use crate::upgrade;
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -32,6 +33,8 @@ pub struct Script {
     pub latency: [Duration; 2],
     pub strikes: Vec<Strike>,
     pub healed_at: Duration,
+    /// Between the hosts; without those that vouch, nobody sends anything.
+    pub weather: Weather,
     /// Nothing else befalls anybody: each command lives on in its term, and each host keeps its place.
     pub has_upgrades_only: bool,
 }
@@ -45,152 +48,14 @@ pub struct HostPlan {
     pub has_hook: bool,
     pub has_health: bool,
     pub has_eligible: bool,
+    /// `--vouch-limit`, with `--vouch`.
+    pub vouch: Option<Duration>,
     /// From the end of a process to the next one.
     pub restarts_after: Duration,
     /// How much its clock runs fast, in millionths: up to the 1 % of docs/design.md.
     pub drift_ppm: i64,
     /// The kernel's timer runs at this percentage of the real rate: it may be slewed by a tenth.
     pub kernel_rate: u32,
-}
-
-/// What happens at an instant, and after it, to one host.
-#[derive(Clone, Debug)]
-pub struct Strike {
-    pub at: Duration,
-    /// Whoever leads then, instead of the host that the faults name.
-    pub is_at_leader: bool,
-    /// Each so long after the first.
-    pub faults: Vec<(Duration, Fault)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum Fault {
-    /// `server` `None`: all of them. `way` `None`: both.
-    Cut {
-        host: usize,
-        server: Option<usize>,
-        way: Option<Direction>,
-        length: Duration,
-    },
-    Reset {
-        host: usize,
-    },
-    /// The servers end its sessions, as after a pause of their leader.
-    Expire {
-        host: usize,
-    },
-    /// An operator deletes its candidates.
-    Delete {
-        host: usize,
-    },
-    Lose {
-        host: usize,
-        way: Direction,
-    },
-    /// The next reply is lost, and all later ones of its connection, which stays.
-    Mute {
-        host: usize,
-    },
-    Slow {
-        host: usize,
-        latency: Duration,
-        length: Duration,
-    },
-    ServerDown {
-        server: usize,
-        length: Duration,
-    },
-    ServerPaused {
-        server: usize,
-        length: Duration,
-    },
-    ServerIsolated {
-        server: usize,
-        length: Duration,
-    },
-    ServerLags {
-        server: usize,
-        lag: Duration,
-        length: Duration,
-    },
-    /// As many servers that no quorum is left.
-    NoQuorum {
-        length: Duration,
-    },
-    Sigterm {
-        host: usize,
-    },
-    /// This program is installed, and the supervisor is asked to execute it.
-    Upgrade {
-        host: usize,
-        program: Program,
-    },
-    /// The supervisor dies; its guard does not.
-    Crash {
-        host: usize,
-    },
-    /// `guard`: which of them.
-    GuardDies {
-        host: usize,
-        guard: usize,
-    },
-    /// Supervisor and guard die; the sentinel does not.
-    BothDie {
-        host: usize,
-    },
-    /// Nothing of it is left, and nobody is told.
-    PowerLoss {
-        host: usize,
-    },
-    SupervisorStops {
-        host: usize,
-        length: Duration,
-    },
-    GuardStops {
-        host: usize,
-        guard: usize,
-        length: Duration,
-    },
-    BothStop {
-        host: usize,
-        length: Duration,
-    },
-    /// Every process of the host stands still.
-    HostStops {
-        host: usize,
-        length: Duration,
-    },
-    /// The same, and its clocks say so.
-    Suspend {
-        host: usize,
-        length: Duration,
-    },
-    /// SIGKILL has no effect on its command.
-    Unkillable {
-        host: usize,
-        length: Duration,
-    },
-    /// A contender of another library stands in line, and leaves without a word.
-    Stranger {
-        length: Duration,
-    },
-    Operator(Act),
-}
-
-/// What an operator types.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Act {
-    Disable {
-        lasts: Option<Duration>,
-        wait: Option<Duration>,
-    },
-    Enable,
-    /// `to`: a host, if its participant is known.
-    Handover {
-        to: Option<usize>,
-        wait: bool,
-        within: Duration,
-    },
 }
 
 /// How long a host with a crash loop stays out of the queue.
@@ -239,9 +104,42 @@ impl Script {
             latency,
             strikes,
             healed_at,
+            weather: Weather::default(),
             has_upgrades_only: false,
         };
         if is_late { script } else { upgrade::draw(script) }
+    }
+
+    /// As [`Self::draw`], of hosts that vouch for one another.
+    pub fn draw_vouched(seed: u64) -> Self {
+        let mut script = Self::draw(seed);
+        let mut rng = Rng::new(seed, 0x5643);
+        if matches!(script.recipe, Recipe::Single) {
+            script.recipe = Recipe::Sequential;
+        }
+        script.leaders = 1;
+        let timeout = script.session_timeout;
+        let limit = |rng: &mut Rng| Some(timeout * rng.pick(&[2, 3, 4, 6, 8, 12]));
+        let (common, have_own) = (limit(&mut rng), rng.chance(15));
+        for host in &mut script.hosts {
+            let has_it = rng.chance(93);
+            host.vouch = if have_own { limit(&mut rng) } else { common }.filter(|_| has_it);
+        }
+        script.weather = Weather {
+            lost: rng.pick(&[0, 0, 10, 30]),
+            doubled: rng.pick(&[0, 0, 20]),
+            late: rng.pick(&[0, 0, 5, 20]),
+            late_most: timeout * rng.pick(&[1, 2, 10]),
+            forged: rng.pick(&[0, 0, 20]),
+        };
+        if !script.has_upgrades_only {
+            let (hosts, healed_at) = (script.hosts.len(), script.healed_at);
+            script
+                .strikes
+                .extend((0..rng.between(1, 6)).map(|_| Strike::draw_vouched(&mut rng, hosts, timeout, healed_at)));
+            script.strikes.sort_by_key(|strike| strike.at);
+        }
+        script
     }
 
     pub fn ensemble(&self) -> crate::memory::Settings {
@@ -255,7 +153,9 @@ impl Script {
     /// By then somebody leads after all faults are over: the sessions of the dead expire, and then their lease.
     pub fn heal_limit(&self) -> Duration {
         let steps = self.hosts.iter().map(HostPlan::last_steps).max().unwrap_or_default();
-        self.session_timeout * 4 + Duration::from_secs(10) + steps
+        // Who is not named in the record of the last leader waits for its limit.
+        let limit = self.hosts.iter().filter_map(|host| host.vouch).max().unwrap_or_default();
+        self.session_timeout * 4 + Duration::from_secs(10) + steps + limit * 21 / 10
     }
 
     /// A process that is asked to stop ends its command, and then frees the record or gives that up.
@@ -281,7 +181,7 @@ impl Script {
             },
             preparations: Preparations { fences: false, marks: self.is_cron },
             steps: self.hosts[host].steps,
-            vouch: None,
+            vouch: self.hosts[host].vouch,
             instance,
         }
     }
@@ -316,32 +216,10 @@ impl Script {
             pid: 1,
             pid_namespace: String::new(),
             instance,
+            vouch: self.hosts[host].vouch.map(|_| direct::address(host, instance)),
             once: self.once(),
             about: About::default(),
         }
-    }
-}
-
-impl Strike {
-    fn draw(rng: &mut Rng, hosts: usize, servers: usize, session_timeout: Duration, healed_at: Duration) -> Self {
-        let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
-        let fault = Fault::draw(rng, hosts, servers, session_timeout);
-        let after = fault.fades(rng, session_timeout);
-        let faults = std::iter::once((Duration::ZERO, fault)).chain(after).collect();
-        Self { at, is_at_leader: rng.chance(40), faults }
-    }
-
-    /// The last answers reach the leader late, then none, and its candidate is gone: only its deadlines and the wait of its
-    /// successor keep their trees apart.
-    fn late(rng: &mut Rng, session_timeout: Duration) -> Self {
-        let latency = session_timeout * rng.pick(&[15, 20, 25, 30]) / 100;
-        let slow = Fault::Slow { host: 0, latency, length: session_timeout * 10 };
-        let cut = Fault::Cut { host: 0, server: None, way: None, length: session_timeout * 10 };
-        let cut_at = session_timeout + session_timeout * rng.below(100) as u32 / 100;
-        let gone_at = cut_at + session_timeout * rng.below(100) as u32 / 100;
-        let gone = rng.pick(&[Fault::Expire { host: 0 }, Fault::Delete { host: 0 }]);
-        let faults = vec![(Duration::ZERO, slow), (cut_at, cut), (gone_at, gone)];
-        Self { at: Duration::from_secs(4), is_at_leader: true, faults }
     }
 }
 
@@ -359,6 +237,7 @@ impl HostPlan {
             has_hook: rng.chance(20),
             has_health: rng.chance(10),
             has_eligible: rng.chance(10),
+            vouch: None,
             restarts_after: Duration::from_millis(rng.between(10, 3_000)),
             drift_ppm: rng.below(20_001) as i64 - 10_000,
             kernel_rate: rng.between(90, 110) as u32,
@@ -374,121 +253,5 @@ impl HostPlan {
     fn last_steps(&self) -> Duration {
         let steps = self.steps.before_start.unwrap_or_default().max(self.steps.after_stop.unwrap_or_default());
         if self.has_hook { steps + ASIDE_LIMIT } else { steps }
-    }
-}
-
-impl Fault {
-    /// A link that has become slow may be cut before it is fast again: the last renewals were answered late. Its
-    /// candidate may be gone before its lease is over.
-    fn fades(&self, rng: &mut Rng, session_timeout: Duration) -> Vec<(Duration, Self)> {
-        let Self::Slow { host, latency, length } = *self else { return Vec::new() };
-        if rng.chance(40) {
-            return Vec::new();
-        }
-        let cut = Self::Cut { host, server: None, way: None, length: length + session_timeout };
-        let cut_at = Duration::from_micros(rng.below(length.as_micros() as u64)).max(latency * 4);
-        let gone_at = cut_at + session_timeout * rng.below(100) as u32 / 100;
-        let gone = rng.pick(&[None, Some(Self::Expire { host }), Some(Self::Delete { host })]);
-        std::iter::once((cut_at, cut)).chain(gone.map(|gone| (gone_at, gone))).collect()
-    }
-
-    /// The host that it strikes.
-    pub fn host(&mut self) -> Option<&mut usize> {
-        match self {
-            Self::Cut { host, .. }
-            | Self::Reset { host }
-            | Self::Expire { host }
-            | Self::Delete { host }
-            | Self::Lose { host, .. }
-            | Self::Mute { host }
-            | Self::Slow { host, .. }
-            | Self::Sigterm { host }
-            | Self::Upgrade { host, .. }
-            | Self::Crash { host }
-            | Self::GuardDies { host, .. }
-            | Self::BothDie { host }
-            | Self::PowerLoss { host }
-            | Self::SupervisorStops { host, .. }
-            | Self::GuardStops { host, .. }
-            | Self::BothStop { host, .. }
-            | Self::HostStops { host, .. }
-            | Self::Suspend { host, .. }
-            | Self::Unkillable { host, .. } => Some(host),
-            Self::ServerDown { .. }
-            | Self::ServerPaused { .. }
-            | Self::ServerIsolated { .. }
-            | Self::ServerLags { .. }
-            | Self::NoQuorum { .. }
-            | Self::Stranger { .. }
-            | Self::Operator(_) => None,
-        }
-    }
-
-    pub fn draw(rng: &mut Rng, hosts: usize, servers: usize, session_timeout: Duration) -> Self {
-        let (host, server) = (rng.below(hosts as u64) as usize, rng.below(servers as u64) as usize);
-        let timeout = session_timeout.as_millis() as u64;
-        let length = if rng.chance(50) { rng.below(timeout) } else { rng.below(3 * timeout) };
-        let length = Duration::from_millis(length);
-        let way = rng.pick(&[Direction::Up, Direction::Down]);
-        match rng.below(44) {
-            0..4 => {
-                let (way, server) = (rng.pick(&[None, Some(way)]), rng.pick(&[None, Some(server)]));
-                Self::Cut { host, server, way, length }
-            }
-            4..7 => Self::Reset { host },
-            7..11 => Self::Lose { host, way },
-            11 => Self::Slow { host, latency: session_timeout / rng.pick(&[2, 4, 10]), length },
-            12 | 13 => Self::ServerDown { server, length },
-            14 => Self::ServerPaused { server, length },
-            15 => Self::ServerIsolated { server, length },
-            16 => Self::ServerLags { server, lag: Duration::from_millis(rng.below(1_000)), length },
-            17 => Self::NoQuorum { length },
-            18 | 19 => Self::Slow { host, latency: session_timeout * rng.pick(&[10, 20, 30]) / 100, length },
-            20..28 => Self::of_process(rng, host, length),
-            28..34 => Self::of_host(rng, host, length),
-            34 => Self::Expire { host },
-            36 => Self::Stranger { length },
-            35 => Self::Delete { host },
-            37 => Self::Mute { host },
-            _ => Self::Operator(Act::draw(rng, hosts)),
-        }
-    }
-
-    fn of_process(rng: &mut Rng, host: usize, length: Duration) -> Self {
-        let any = rng.below(6) as usize;
-        let guard = rng.pick(&[0, 0, any]);
-        match rng.below(8) {
-            0 | 1 => Self::Sigterm { host },
-            2 => Self::Crash { host },
-            3 => Self::GuardDies { host, guard },
-            4 => Self::BothDie { host },
-            5 => Self::SupervisorStops { host, length },
-            6 => Self::GuardStops { host, guard, length },
-            _ => Self::BothStop { host, length },
-        }
-    }
-
-    fn of_host(rng: &mut Rng, host: usize, length: Duration) -> Self {
-        match rng.below(4) {
-            0 => Self::PowerLoss { host },
-            1 => Self::HostStops { host, length },
-            2 => Self::Suspend { host, length },
-            _ => Self::Unkillable { host, length },
-        }
-    }
-}
-
-impl Act {
-    fn draw(rng: &mut Rng, hosts: usize) -> Self {
-        let seconds = |rng: &mut Rng, most| Duration::from_secs(rng.between(1, most));
-        match rng.below(6) {
-            0 => Self::Disable { lasts: None, wait: rng.chance(50).then(|| seconds(rng, 30)) },
-            1 => Self::Disable { lasts: Some(seconds(rng, 20)), wait: None },
-            2 => Self::Enable,
-            _ => {
-                let to = rng.chance(50).then(|| rng.below(hosts as u64) as usize);
-                Self::Handover { to, wait: rng.chance(50), within: seconds(rng, 10) }
-            }
-        }
     }
 }

@@ -25,7 +25,8 @@ use crate::host::Running;
 use crate::memory::SessionId;
 use crate::memory::rng::Rng;
 use crate::oracle::Oracle;
-use crate::script::{Fault, Script, Strike};
+use crate::script::Script;
+use crate::strike::{Fault, Strike};
 use crate::world::World;
 
 /// By then everybody stands in line, if nothing befalls anybody.

@@ -11,6 +11,7 @@ use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until};
 use zk_leader_run::core::action::ExitReason;
 
+use crate::direct::Air;
 use crate::faults::Undo;
 use crate::host::{self, End, Plan, Running};
 use crate::judgement::Measured;
@@ -18,7 +19,8 @@ use crate::memory::Ensemble;
 use crate::memory::network::Network;
 use crate::oracle::{Instance, Oracle};
 use crate::process::{Clock, Process};
-use crate::script::{Fault, Script, Strike};
+use crate::script::Script;
+use crate::strike::{Fault, Strike};
 use crate::time::{self, Virtual};
 use crate::wires::{Log, Wires};
 
@@ -32,6 +34,8 @@ pub struct Verdict {
     /// The most requests of one host in one second, beyond what its starts explain.
     pub busiest: u64,
     pub requests: u64,
+    /// Between the hosts.
+    pub datagrams: u64,
     /// The most steps of one process in one second.
     pub wakings: u32,
     pub measured: Measured,
@@ -47,6 +51,7 @@ pub struct World {
     this: Weak<Self>,
     pub script: Script,
     pub wires: Arc<Wires>,
+    pub air: Arc<Air>,
     pub oracle: Arc<Oracle>,
     clocks: Vec<Arc<Clock>>,
     /// By host.
@@ -76,6 +81,7 @@ impl World {
         let world = Rc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             wires,
+            air: Air::new(script.latency, script.weather, script.seed),
             oracle: Oracle::new(),
             clocks: script.hosts.iter().map(|host| Clock::new(host.drift_ppm)).collect(),
             running: RefCell::new(script.hosts.iter().map(|_| None).collect()),
@@ -104,7 +110,8 @@ impl World {
         }
         let (violation, starts, wakings) = (self.oracle.violation(), self.oracle.starts(), self.oracle.wakings());
         let (exchanges, lasted, hash) = (self.oracle.exchanges(), time::elapsed(), self.wires.hash());
-        Verdict { violation, starts, exchanges, busiest, requests, wakings, measured, lasted, hash }
+        let datagrams = self.air.sent();
+        Verdict { violation, starts, exchanges, busiest, requests, datagrams, wakings, measured, lasted, hash }
     }
 
     pub fn this(&self) -> Rc<Self> {
@@ -125,8 +132,10 @@ impl World {
                 self.wires.with(|inner, now| inner.start(host, now));
             }
             let (instance, plan) = (self.next_instance(), self.script.hosts[host]);
+            let process = Process::new(host, instance, &self.clocks[host], &self.oracle);
             let plan = Plan {
-                process: Process::new(host, instance, &self.clocks[host], &self.oracle),
+                network: plan.vouch.map(|_| self.air.socket(&process)),
+                process,
                 machine: self.script.machine(host, instance),
                 ensemble: self.script.zookeeper(host, instance),
                 host: plan,
@@ -135,6 +144,7 @@ impl World {
             self.running.borrow_mut()[host] = Some(running);
             let end = life.await;
             self.running.borrow_mut()[host] = None;
+            self.air.close(host, instance);
             self.wires.note(|| format!("host {host}: {end:?}"));
             self.oracle.ended(instance);
             let after = self.script.hosts[host].restarts_after;

@@ -47,6 +47,7 @@ pub fn settings(servers: &str, instance: u64) -> Settings {
         pid: 1,
         pid_namespace: String::new(),
         instance,
+        vouch: None,
         once: None,
         about: About::default(),
     }

@@ -1,11 +1,15 @@
 //! The machine's state at one moment, for observers. Whether a lease still runs is judged when the snapshot is *read*.
 
+use std::time::Duration;
+
 use super::{After, Machine, Phase};
 use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::event::{SessionNumber, View};
 use crate::core::guard_messages::{Deadlines, Grant, RunId};
 use crate::core::lease::Timing;
 use crate::core::settings::OnPause;
+use crate::core::time::{Sighting, Timestamp};
+use crate::core::vouching::Needed;
 
 /// See the module page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +30,43 @@ pub struct Snapshot {
     pub frozen: bool,
     /// The process will exit when nothing runs any more.
     pub is_ending: bool,
+    /// `None`: without `--vouch`.
+    pub vouching: Option<Vouched>,
+}
+
+/// Vouching, as it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Vouched {
+    /// F, `--vouch-limit`.
+    pub limit: Duration,
+    /// What this host has promised: no take-over before this.
+    pub promised_until: Sighting,
+    /// While this host leads under a lease of its own.
+    pub leads: Option<Vouchees>,
+}
+
+/// On whose promises a leader can live, and how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Vouchees {
+    /// Everybody who is needed, in the order of the roster; the first eight.
+    pub needed: [Option<Needed>; 8],
+    /// The sending of the last acknowledged write.
+    pub written_at: Timestamp,
+    /// The end of F, whatever anybody promises.
+    pub limit_at: Timestamp,
+    /// A promise is recent for so long: two intervals.
+    pub recent: Duration,
+}
+
+impl Vouchees {
+    pub fn needed(&self) -> impl Iterator<Item = Needed> {
+        self.needed.into_iter().flatten()
+    }
+
+    /// Whether an outage that begins now would be lived through: everybody who is needed has promised recently.
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        self.needed().all(|host| host.promised_at.is_some_and(|at| now < at.after(self.recent)))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +89,7 @@ impl Machine {
             run: self.run,
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
+            vouching: self.vouched(),
         }
     }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Machine;
 use super::phase::{Link, Phase};
+use super::snapshot::{Vouched, Vouchees};
 use crate::core::action::Action;
 use crate::core::event::{Event, Place, Record, View};
 use crate::core::guard_messages::{Deadlines, Order};
@@ -84,6 +85,22 @@ impl Machine {
             }
             _ => {}
         }
+    }
+
+    pub(super) fn vouched(&self) -> Option<Vouched> {
+        let limit = self.settings.vouch?;
+        let acked_sent_at = self.held_term.filter(|held| held.deadlines.is_some()).map(|held| held.acked_sent_at);
+        let leads = acked_sent_at.zip(self.vouching.tenure).map(|(written_at, tenure)| {
+            let vouchers = &self.vouching.vouchers;
+            let mut all = vouchers.needed();
+            Vouchees {
+                needed: std::array::from_fn(|_| all.next()),
+                written_at,
+                limit_at: tenure.vouched_deadlines(Timestamp::NEVER, written_at, limit).kill_at,
+                recent: 2 * tenure.renewal_interval,
+            }
+        });
+        Some(Vouched { limit, promised_until: self.vouching.promise.until(), leads })
     }
 
     // As a member.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use promise::Promise;
 pub use roster::Roster;
-pub use vouchers::Vouchers;
+pub use vouchers::{Needed, Vouchers};
 
 /// The longest F, `--vouch-limit`; also that of a record that says more.
 pub const LIMIT_LONGEST: Duration = Duration::from_secs(24 * 3600);

@@ -17,12 +17,24 @@ const REPEATS_PER_INTERVAL: u32 = 4;
 /// cannot be reached is.
 const GONE: usize = 32;
 
+/// What a leader knows of one host that it needs. Times are those of sendings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Needed {
+    pub instance: u64,
+    /// The newest question to which it said yes.
+    pub promised_at: Option<Timestamp>,
+    /// The oldest question of those that it has not answered since its newest answer. `None`: it owes none.
+    pub silent_since: Option<Timestamp>,
+}
+
 /// One host that is needed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Voucher {
     instance: u64,
     /// The sending of the newest question to which it said yes.
     promised_at: Option<Timestamp>,
+    /// The sending of the newest question that it answered, with yes or no.
+    answered_at: Option<Timestamp>,
     /// Number and sending of each question.
     asked: VecDeque<(u64, Timestamp)>,
     ask_at: Timestamp,
@@ -30,7 +42,7 @@ struct Voucher {
 
 impl Voucher {
     fn new(instance: u64) -> Self {
-        Self { instance, promised_at: None, asked: VecDeque::new(), ask_at: Timestamp::ZERO }
+        Self { instance, promised_at: None, answered_at: None, asked: VecDeque::new(), ask_at: Timestamp::ZERO }
     }
 }
 
@@ -104,6 +116,7 @@ impl Vouchers {
         let Some(host) = self.needed.iter_mut().find(|host| host.instance == reply.member) else { return };
         let Some((_, sent_at)) = host.asked.iter().find(|(seq, _)| *seq == reply.seq).copied() else { return };
         host.ask_at = host.ask_at.max(sent_at.after(timing.renewal_interval));
+        host.answered_at = host.answered_at.max(Some(sent_at));
         if reply.promises {
             host.promised_at = host.promised_at.max(Some(sent_at));
         }
@@ -113,6 +126,15 @@ impl Vouchers {
     /// if nobody is needed; `None` if somebody has promised nothing yet.
     pub fn vouched_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.needed.iter().try_fold(now, |oldest, host| Some(oldest.min(host.promised_at?)))
+    }
+
+    /// Everybody who is needed, for display.
+    pub fn needed(&self) -> impl Iterator<Item = Needed> {
+        self.needed.iter().map(|host| Needed {
+            instance: host.instance,
+            promised_at: host.promised_at,
+            silent_since: host.asked.iter().map(|(_, sent_at)| *sent_at).find(|at| Some(*at) > host.answered_at),
+        })
     }
 
     /// Whether nobody is needed.

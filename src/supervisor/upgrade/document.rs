@@ -17,7 +17,7 @@ use crate::supervisor::reporter;
 use crate::zookeeper::upgrade as zookeeper;
 
 /// Increase it with every change of the layout, or of the meaning of a field.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Longer ones are not ours.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -36,6 +36,8 @@ pub struct Document {
     pub machine: machine::HandedOver,
     pub election: zookeeper::HandedOver,
     pub guard: guard::HandedOver,
+    /// The open socket at which other hosts reach this one, if they vouch for one another.
+    pub socket: Option<i32>,
     pub orders: OperatorOrders,
     pub reporter: reporter::HandedOver,
     /// The command, as the guard's child.
@@ -61,11 +63,29 @@ struct Head {
 impl Document {
     pub fn new(
         (path, fixed): (PathBuf, BTreeMap<String, String>),
-        (machine, election, guard): (machine::HandedOver, zookeeper::HandedOver, guard::HandedOver),
+        (machine, election, guard, socket): (
+            machine::HandedOver,
+            zookeeper::HandedOver,
+            guard::HandedOver,
+            Option<i32>,
+        ),
         (orders, reporter, command, has_led): (OperatorOrders, reporter::HandedOver, Option<i32>, bool),
     ) -> Self {
         let program = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version: VERSION, program, path, fixed, machine, election, guard, orders, reporter, command, has_led }
+        Self {
+            version: VERSION,
+            program,
+            path,
+            fixed,
+            machine,
+            election,
+            guard,
+            socket,
+            orders,
+            reporter,
+            command,
+            has_led,
+        }
     }
 
     /// A sealed memory file, at its beginning.

@@ -1,6 +1,7 @@
 //! The parts of the supervisor that an upgrade hands over, and those that go on after one.
 
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -13,6 +14,7 @@ use crate::core::machine::{Machine, NotNow, Settings};
 use crate::core::time::{Now, Timestamp};
 use crate::supervisor::Supervisor;
 use crate::supervisor::reporter::Reporter;
+use crate::vouching::Direct;
 use crate::zookeeper::client::session_key::SessionKey;
 use crate::zookeeper::{self, Election};
 
@@ -62,9 +64,15 @@ impl Supervisor {
             return Err("a hook or a check runs".to_owned());
         }
         let election = self.effects.election.hand_over(key)?;
-        let (guard, descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
+        let (guard, mut descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
+        let socket = self.effects.direct.as_ref().and_then(Direct::descriptor);
+        descriptors.extend(socket);
         let rest = (self.orders, self.reporter.hand_over(), self.publisher.command(), self.publisher.has_led());
-        let document = Document::new(upgrade.constants(), (machine, election, guard), rest);
+        let document = Document::new(
+            upgrade.constants(),
+            (machine, election, guard, socket.map(|socket| socket.as_raw_fd())),
+            rest,
+        );
         upgrade.go_on(&document, &descriptors);
         Ok(())
     }

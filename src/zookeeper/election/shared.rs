@@ -27,6 +27,7 @@ use crate::zookeeper::schema::lease::{self, Holder, Parsed};
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
+use crate::zookeeper::schema::vouching::Neighbourhood;
 
 pub use upgrade::Kept;
 
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     /// The operators' orders, and the request of a candidate of higher priority.
     orders: watch::Sender<Orders>,
     pub pending_fences: PendingFences,
+    neighbourhood: watch::Sender<Neighbourhood>,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
     /// The ctime of our first candidate in any session: when this process joined, by `ZooKeeper`'s clock.
@@ -97,6 +99,7 @@ impl Shared {
             paths: Paths::new(&settings),
             orders: watch::Sender::new(Orders::default()),
             pending_fences: PendingFences::default(),
+            neighbourhood: watch::Sender::default(),
             settings,
             events,
             candidate: Mutex::default(),
@@ -151,6 +154,11 @@ impl Shared {
 
     pub fn orders(&self) -> watch::Receiver<Orders> {
         self.orders.subscribe()
+    }
+
+    /// What we know of the hosts that vouch for one another, as it changes.
+    pub fn neighbourhood(&self) -> watch::Receiver<Neighbourhood> {
+        self.neighbourhood.subscribe()
     }
 
     /// The operators' orders were read.

@@ -13,3 +13,4 @@ pub(crate) mod queue;
 pub mod recipe;
 pub(crate) mod run_marker;
 pub mod settings;
+pub mod vouching;

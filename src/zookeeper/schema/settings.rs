@@ -1,5 +1,6 @@
 //! The validated settings that this folder needs. Defaults are set in `config`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::core::lease::lease_for;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub pid_namespace: String,
     /// Drawn at random when the process starts; never zero.
     pub instance: u64,
+    /// Where other hosts can ask this one for a promise. `None`: without `--vouch`.
+    pub vouch: Option<SocketAddr>,
     /// `None`: the command runs whenever we lead.
     pub once: Option<Once>,
     /// For display.

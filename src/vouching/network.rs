@@ -1,0 +1,26 @@
+//! What carries the datagrams: a UDP socket, or a simulation.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::pin::Pin;
+
+/// Something that takes time.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Carries datagrams, and may lose, double, delay and reorder them.
+pub trait Network: fmt::Debug + Send + Sync {
+    /// Where others reach us.
+    fn address(&self) -> SocketAddr;
+
+    /// Sends without waiting. What cannot be sent at once is lost.
+    fn send(&self, to: SocketAddr, datagram: &[u8]);
+
+    /// The next datagram that has come, cut at the buffer's length; its length, and where it came from. May be cancelled.
+    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>>;
+
+    /// The open socket, which an upgrade in place hands over. `None` in a simulation.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
