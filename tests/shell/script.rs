@@ -11,6 +11,7 @@ use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
 use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
+use zk_leader_run::zookeeper::schema::settings::Vouch;
 
 use crate::direct::{self, Weather};
 use crate::guard::Temper;
@@ -216,7 +217,7 @@ impl Script {
             pid: 1,
             pid_namespace: String::new(),
             instance,
-            vouch: self.hosts[host].vouch.map(|_| direct::address(host, instance)),
+            vouch: self.hosts[host].vouch.map(|limit| Vouch { address: direct::address(host, instance), limit }),
             once: self.once(),
             about: About::default(),
         }
