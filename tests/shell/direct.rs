@@ -144,7 +144,7 @@ impl Air {
     fn fly(self: &Arc<Self>, inner: &mut Inner, from: SocketAddr, to: SocketAddr, datagram: Vec<u8>) {
         let delay = inner.delay();
         let air = Arc::clone(self);
-        tokio::task::spawn_local(async move {
+        tokio::spawn(async move {
             sleep(delay).await;
             air.arrive(from, to, datagram);
         });
