@@ -193,7 +193,7 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
             before_start: config.auxiliary.before_start.as_ref().map(|step| step.timeout),
             after_stop: config.auxiliary.after_stop.as_ref().map(|step| step.timeout),
         },
-        vouch: None,
+        vouch: config.vouch.map(|vouch| vouch.limit),
         instance,
     }
 }
