@@ -31,6 +31,7 @@ use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
+use crate::observe::vouching;
 use crate::observe::waiting::{self, Manner};
 use crate::observe::words;
 use crate::vouching::{Direct, Network};
@@ -315,13 +316,15 @@ fn start_observers(
 ) -> io::Result<()> {
     let Observers { identity, manner, http, systemd } = observers;
     background::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
+    background::spawn(vouching::report(publisher.feed(), election.neighbourhood()));
     if let Some((settings, prober)) = systemd.zip(prober) {
         background::spawn(systemd::tell(settings, publisher.feed(), prober));
     }
     match http {
         Some(listener) => {
             let (feed, metrics, drain) = (publisher.feed(), publisher.metrics(), election.drain());
-            http::serve(listener, http::HttpState { identity, feed, metrics, drain })
+            let neighbourhood = election.neighbourhood();
+            http::serve(listener, http::HttpState { identity, feed, metrics, drain, neighbourhood })
         }
         None => Ok(()),
     }

@@ -31,6 +31,7 @@ use crate::observe::liveness::Feed;
 use crate::observe::metrics::Metrics;
 use crate::observe::status::Status;
 use crate::zookeeper::publish::DrainNotice;
+use crate::zookeeper::schema::vouching::Neighbourhood;
 
 const MOST_CONNECTIONS: usize = 64;
 /// For the head of a request, and between two of them.
@@ -52,6 +53,8 @@ pub struct HttpState {
     pub metrics: Arc<Metrics>,
     /// The drain of our host.
     pub drain: watch::Receiver<Option<DrainNotice>>,
+    /// Those who vouch for one another.
+    pub neighbourhood: watch::Receiver<Neighbourhood>,
 }
 
 /// Serves until the runtime ends.
@@ -156,7 +159,8 @@ async fn answer(path: &str, state: &HttpState) -> Answer {
         "/readyz" => asked_of_the_loop(state, |status| answers::ready(status, clock::now())).await,
         "/livez" => asked_of_the_loop(state, |_| answers::alive()).await,
         "/status" => {
-            answers::status(&state.identity, &state.feed.status(), state.drain.borrow().as_ref(), clock::now())
+            let known = (&*state.drain.borrow(), &*state.neighbourhood.borrow());
+            answers::status(&state.identity, &state.feed.status(), (known.0.as_ref(), known.1), clock::now())
         }
         "/metrics" => answers::metrics(&state.metrics, &state.feed.status(), clock::now()),
         "/" => Answer { code: 200, kind: TEXT, body: answers::INDEX.to_owned() },
@@ -212,7 +216,8 @@ mod tests {
         let address = listener.address().unwrap();
         let feed = Feed::new(Liveness::default(), statuses);
         let drain = watch::channel(None).1;
-        serve(listener, HttpState { identity, feed, metrics, drain }).unwrap();
+        let neighbourhood = watch::channel(Neighbourhood::default()).1;
+        serve(listener, HttpState { identity, feed, metrics, drain, neighbourhood }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

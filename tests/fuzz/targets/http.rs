@@ -38,7 +38,7 @@ fn served() -> (Runtime, String) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let listener = Listener::bind(&Address::Unix(path.clone().into())).unwrap();
     runtime
-        .block_on(async { serve(listener, HttpState { identity, feed, metrics, drain: watch::channel(None).1 }) })
+        .block_on(async { serve(listener, HttpState { identity, feed, metrics, drain: watch::channel(None).1, neighbourhood: watch::channel(Neighbourhood::default()).1 }) })
         .unwrap();
     (runtime, path)
 }
