@@ -159,6 +159,13 @@ impl Acl {
         Self::of(entries.map(closed).collect())
     }
 
+    /// For what only those may read that may write; where everyone may do everything, it is as open.
+    pub(crate) fn for_writers(&self) -> Create {
+        let writers = self.own.iter().cloned().map(Entry).filter(|entry| entry.rights().0.has(Permission::WRITE));
+        let acl = writers.map(|Entry(line)| Line::new(line.permission() | Permission::READ, line.auth_id().clone()));
+        Create { mode: CreateMode::Persistent, acl: acl.collect() }
+    }
+
     pub fn is_open(&self) -> bool {
         *self == Self::open()
     }

@@ -14,10 +14,11 @@ use futures_util::future::join_all;
 
 use crate::core::guard_messages::Slot;
 use crate::core::lease::LEASE_LONGEST;
+use crate::core::vouching::LIMIT_LONGEST;
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
-use crate::zookeeper::schema::lease;
+use crate::zookeeper::schema::lease::{self, Longest};
 use crate::zookeeper::schema::paths::{Paths, SlotPaths};
 use crate::zookeeper::schema::settings::Settings;
 
@@ -32,13 +33,15 @@ enum Base {
 enum Term {
     Missing,
     Unreadable,
-    Of(Duration),
+    Of(Longest),
 }
 
 /// The state of our znodes.
 struct Found {
     base: Base,
     election: bool,
+    /// There is a secret of hosts that vouch for one another: commands may live on promises.
+    has_secret: bool,
     /// `<base>/slots`, which exists if the base is for several leaders.
     home_of_slots: Option<(Vec<u8>, Stat)>,
     /// What stands in the base itself: the only slot, or the placeholder of a base for several leaders.
@@ -62,8 +65,8 @@ enum Creation {
     /// The record of a new base.
     FreeRecord(Duration),
     /// Replaces a lost record, whose holder may run for this long.
-    HeldRecord(Duration),
-    Term(Duration),
+    HeldRecord(Longest),
+    Term(Longest),
     Slots,
     Election,
 }
@@ -73,8 +76,9 @@ impl fmt::Display for Creation {
         match self {
             Self::Home => f.write_str("home of a record"),
             Self::FreeRecord(_) => f.write_str("free lease record"),
-            Self::HeldRecord(lease) => {
-                write!(f, "lease record, held for {}", humantime::format_duration(*lease))
+            Self::HeldRecord(Longest { lease, vouched }) => {
+                let longest = vouched.map_or(*lease, |limit| limit.max(*lease));
+                write!(f, "lease record, held for {}", humantime::format_duration(longest))
             }
             Self::Term(_) => f.write_str("term"),
             Self::Slots => f.write_str("directory of the slots"),
@@ -87,20 +91,38 @@ impl fmt::Display for Creation {
 type New = (Creation, String, Vec<u8>);
 
 /// What a slot lacks.
-fn missing(base: Base, slot: &FoundSlot, own_lease: Duration) -> Vec<Creation> {
+fn missing(base: Base, slot: &FoundSlot, own_lease: Duration, has_secret: bool) -> Vec<Creation> {
     // A free record is only created together with the term: the multi fails if a peer created that base meanwhile.
     let new = base == Base::New && slot.term == Term::Missing;
-    // A slot without its term does not say how long to wait.
+    // A slot without its term does not say how long to wait. Our own limit would say nothing about its holder.
     let longest = match slot.term {
-        Term::Of(lease) => lease.max(own_lease),
-        Term::Missing | Term::Unreadable => LEASE_LONGEST,
+        Term::Of(longest) => Longest { lease: longest.lease.max(own_lease), ..longest },
+        Term::Missing | Term::Unreadable => longest_of_all(has_secret),
     };
+    let own = Longest { lease: own_lease, vouched: None };
     let record = if new { Creation::FreeRecord(own_lease) } else { Creation::HeldRecord(longest) };
-    let term = Creation::Term(if new { own_lease } else { longest });
+    let term = Creation::Term(if new { own } else { longest });
     [(slot.home.is_some(), Creation::Home), (slot.lease.is_some(), record), (slot.term != Term::Missing, term)]
         .into_iter()
         .filter_map(|(exists, creation)| (!exists).then_some(creation))
         .collect()
+}
+
+/// What may run, where neither a record nor a term says it. Whoever lives on promises has made the secret before.
+fn longest_of_all(has_secret: bool) -> Longest {
+    Longest { lease: LEASE_LONGEST, vouched: has_secret.then_some(LIMIT_LONGEST) }
+}
+
+/// How long the command of a record that cannot be read may live on promises, by what its term says.
+pub(crate) async fn vouched_under(
+    client: &Connection,
+    paths: &Paths,
+    term: Option<&[u8]>,
+) -> Result<Option<Duration>, RequestError> {
+    match term.and_then(lease::longest_of_term) {
+        Some(longest) => Ok(longest.vouched),
+        None => Ok(longest_of_all(client.check_stat(&paths.vouch).await?.is_some()).vouched),
+    }
 }
 
 /// Reads our znodes and creates the missing ones. A peer may be faster, so the caller reads again.
@@ -127,14 +149,16 @@ pub(crate) async fn repair(
 
 async fn look(client: &Connection, paths: &Paths) -> Result<Found, RequestError> {
     let election = client.check_stat(&paths.election);
-    let home_of_slots = client.get_data(&paths.home_of_slots());
+    let (home_of_slots, secret) = (client.get_data(&paths.home_of_slots()), client.check_stat(&paths.vouch));
     let plain = look_at(client, paths.plain());
     let slots = paths.slots().filter(|_| paths.is_for_several()).map(|slot| look_at(client, paths.of(slot)));
-    let (election, home_of_slots, plain, slots) = tokio::join!(election, home_of_slots, plain, join_all(slots));
+    let (election, home_of_slots, secret, plain, slots) =
+        tokio::join!(election, home_of_slots, secret, plain, join_all(slots));
     let (election, home_of_slots, plain) = (election?.is_some(), if_there(home_of_slots)?, plain?);
     Ok(Found {
         base: judge(plain.home.as_ref()),
         election,
+        has_secret: secret?.is_some(),
         home_of_slots,
         plain,
         slots: slots.into_iter().collect::<Result<_, _>>()?,
@@ -148,7 +172,7 @@ async fn look_at(client: &Connection, paths: SlotPaths) -> Result<FoundSlot, Req
     let read = |read, path| if_there(read).map_err(|error| error.without(Right::Read, path));
     let (home, term, lease) = (home?, read(term, &paths.term)?, read(lease, &paths.lease)?);
     let term_version = term.as_ref().map(|(_, stat)| stat.version);
-    let term = term.map_or(Term::Missing, |(data, _)| lease::lease_of_term(&data).map_or(Term::Unreadable, Term::Of));
+    let term = term.map_or(Term::Missing, |(data, _)| lease::longest_of_term(&data).map_or(Term::Unreadable, Term::Of));
     Ok(FoundSlot { paths, home, lease, term, term_version })
 }
 
@@ -175,18 +199,20 @@ impl Found {
     }
 
     fn creations(&self, paths: &Paths, settings: &Settings, own_lease: Duration) -> Vec<New> {
-        let held = |lease| lease::held_by_unknown(lease, settings);
+        let held = |longest| lease::held_by_unknown(longest, settings);
         let mut all;
         if paths.is_for_several() {
-            all = self.plain.creations(Base::Used, LEASE_LONGEST, held, settings);
+            all = self.plain.creations(Base::Used, (LEASE_LONGEST, false), held, settings);
             if self.home_of_slots.is_none() {
-                all.push((Creation::Slots, paths.home_of_slots(), held(LEASE_LONGEST)));
+                all.push((Creation::Slots, paths.home_of_slots(), held(longest_of_all(false))));
             }
-            all.extend(self.slots.iter().flat_map(|slot| slot.creations(self.base, own_lease, held, settings)));
+            all.extend(
+                self.slots.iter().flat_map(|slot| slot.creations(self.base, (own_lease, false), held, settings)),
+            );
         } else {
             let number = self.home_of_slots.as_ref().map(|(number, _)| number.clone());
-            let held = |lease| number.clone().unwrap_or_else(|| held(lease));
-            all = self.plain.creations(self.base, own_lease, held, settings);
+            let held = |longest| number.clone().unwrap_or_else(|| held(longest));
+            all = self.plain.creations(self.base, (own_lease, self.has_secret), held, settings);
         }
         if !self.election && paths.election_is_inside() {
             all.push((Creation::Election, paths.election.clone(), Vec::new()));
@@ -199,21 +225,21 @@ impl FoundSlot {
     fn creations(
         &self,
         base: Base,
-        lease: Duration,
-        held: impl Fn(Duration) -> Vec<u8>,
+        (own_lease, has_secret): (Duration, bool),
+        held: impl Fn(Longest) -> Vec<u8>,
         settings: &Settings,
     ) -> Vec<New> {
         let of = &self.paths;
         let new = |creation| {
             let (path, data) = match creation {
                 Creation::FreeRecord(lease) => (&of.lease, lease::never_held(lease, settings)),
-                Creation::HeldRecord(lease) => (&of.lease, held(lease)),
-                Creation::Term(lease) => (&of.term, lease::term_of_nobody(lease)),
+                Creation::HeldRecord(longest) => (&of.lease, held(longest)),
+                Creation::Term(longest) => (&of.term, lease::term_of_nobody(longest)),
                 Creation::Home | Creation::Slots | Creation::Election => (&of.home, Vec::new()),
             };
             (creation, path.clone(), data)
         };
-        missing(base, self, lease).into_iter().map(new).collect()
+        missing(base, self, own_lease, has_secret).into_iter().map(new).collect()
     }
 }
 
@@ -227,7 +253,14 @@ pub(crate) fn create_whole<'a>(
     own_lease: Duration,
 ) -> impl Future<Output = ()> + Send + use<'a> {
     let nothing = FoundSlot { paths: paths.plain(), home: None, lease: None, term: Term::Missing, term_version: None };
-    let found = Found { base: Base::New, election: false, home_of_slots: None, plain: nothing, slots: Vec::new() };
+    let found = Found {
+        base: Base::New,
+        election: false,
+        has_secret: false,
+        home_of_slots: None,
+        plain: nothing,
+        slots: Vec::new(),
+    };
     let is_simple = !paths.is_for_several() && paths.election_is_inside();
     let all = if is_simple { found.creations(paths, settings, own_lease) } else { Vec::new() };
     let created = create(client, settings, &found, &all);
@@ -287,6 +320,11 @@ mod tests {
     use crate::zookeeper::testing::{settings, stat};
 
     const OWN: Duration = Duration::from_secs(15);
+    const F: Duration = Duration::from_secs(600);
+
+    fn of(lease: Duration) -> Longest {
+        Longest { lease, vouched: None }
+    }
 
     fn whole() -> FoundSlot {
         let paths = Paths::new(&settings()).of(Slot(0));
@@ -294,7 +332,7 @@ mod tests {
             paths,
             home: Some(stat()),
             lease: Some((Vec::new(), stat())),
-            term: Term::Of(OWN),
+            term: Term::Of(of(OWN)),
             term_version: Some(3),
         }
     }
@@ -305,42 +343,59 @@ mod tests {
 
     #[test]
     fn nothing_is_created_where_nothing_is_missing() {
-        assert_eq!(missing(Base::Used, &whole(), OWN), []);
-        assert_eq!(missing(Base::Used, &FoundSlot { term: Term::Unreadable, ..whole() }, OWN), []);
+        assert_eq!(missing(Base::Used, &whole(), OWN, false), []);
+        assert_eq!(missing(Base::Used, &FoundSlot { term: Term::Unreadable, ..whole() }, OWN, false), []);
     }
 
     #[test]
     fn a_new_base_is_created_whole_and_free() {
-        let content = [Creation::FreeRecord(OWN), Creation::Term(OWN)];
-        assert_eq!(missing(Base::New, &lost(Term::Missing), OWN), content);
+        let content = [Creation::FreeRecord(OWN), Creation::Term(of(OWN))];
+        assert_eq!(missing(Base::New, &lost(Term::Missing), OWN, false), content);
         let none = FoundSlot { home: None, ..lost(Term::Missing) };
-        assert_eq!(missing(Base::New, &none, OWN), [&[Creation::Home], &content[..]].concat());
+        assert_eq!(missing(Base::New, &none, OWN, false), [&[Creation::Home], &content[..]].concat());
     }
 
     #[test]
     fn a_lost_record_costs_the_longer_of_the_two_leases() {
-        let lost = |term| missing(Base::Used, &lost(term), OWN);
-        assert_eq!(lost(Term::Of(OWN / 2)), [Creation::HeldRecord(OWN)]);
-        assert_eq!(lost(Term::Of(OWN * 2)), [Creation::HeldRecord(OWN * 2)]);
-        assert_eq!(lost(Term::Unreadable), [Creation::HeldRecord(LEASE_LONGEST)]);
+        let lost = |term| missing(Base::Used, &lost(term), OWN, false);
+        assert_eq!(lost(Term::Of(of(OWN / 2))), [Creation::HeldRecord(of(OWN))]);
+        assert_eq!(lost(Term::Of(of(OWN * 2))), [Creation::HeldRecord(of(OWN * 2))]);
+        assert_eq!(lost(Term::Unreadable), [Creation::HeldRecord(of(LEASE_LONGEST))]);
+    }
+
+    #[test]
+    fn a_lost_record_of_a_term_on_promises_costs_its_limit_and_one_without_a_term_the_longest() {
+        let vouched = Longest { lease: OWN, vouched: Some(F) };
+        for has_secret in [true, false] {
+            let lost = |term| missing(Base::Used, &lost(term), OWN, has_secret);
+            assert_eq!(lost(Term::Of(vouched)), [Creation::HeldRecord(vouched)]);
+            assert_eq!(
+                lost(Term::Of(of(OWN))),
+                [Creation::HeldRecord(of(OWN))],
+                "the term says that nobody lives on promises"
+            );
+            let longest = Longest { lease: LEASE_LONGEST, vouched: has_secret.then_some(LIMIT_LONGEST) };
+            assert_eq!(lost(Term::Unreadable), [Creation::HeldRecord(longest)]);
+            assert_eq!(lost(Term::Missing), [Creation::HeldRecord(longest), Creation::Term(longest)]);
+        }
     }
 
     #[test]
     fn a_lost_term_is_the_loss_of_the_base() {
         let term = FoundSlot { term: Term::Missing, ..whole() };
-        assert_eq!(missing(Base::Used, &term, OWN), [Creation::Term(LEASE_LONGEST)]);
-        let both = [Creation::HeldRecord(LEASE_LONGEST), Creation::Term(LEASE_LONGEST)];
-        assert_eq!(missing(Base::Used, &lost(Term::Missing), OWN), both);
+        assert_eq!(missing(Base::Used, &term, OWN, false), [Creation::Term(of(LEASE_LONGEST))]);
+        let both = [Creation::HeldRecord(of(LEASE_LONGEST)), Creation::Term(of(LEASE_LONGEST))];
+        assert_eq!(missing(Base::Used, &lost(Term::Missing), OWN, false), both);
     }
 
     #[test]
     fn a_free_record_is_only_for_a_new_base_and_only_together_with_its_term() {
         for base in [Base::New, Base::Used] {
-            for term in [Term::Missing, Term::Unreadable, Term::Of(OWN)] {
-                let creations = missing(base, &lost(term), OWN);
+            for term in [Term::Missing, Term::Unreadable, Term::Of(of(OWN))] {
+                let creations = missing(base, &lost(term), OWN, false);
                 let free = creations.contains(&Creation::FreeRecord(OWN));
                 assert_eq!(free, base == Base::New && term == Term::Missing);
-                assert!(!free || creations.contains(&Creation::Term(OWN)));
+                assert!(!free || creations.contains(&Creation::Term(of(OWN))));
             }
         }
     }
@@ -349,15 +404,19 @@ mod tests {
         let settings = Settings { leaders, ..settings() };
         let (paths, none) = (Paths::new(&settings), |paths| FoundSlot { paths, home: None, ..lost(Term::Missing) });
         let slots = paths.slots().filter(|_| leaders > 1).map(|slot| none(paths.of(slot))).collect();
-        (Found { base, election: false, home_of_slots: None, plain: none(paths.plain()), slots }, paths, settings)
+        (
+            Found { base, election: false, has_secret: false, home_of_slots: None, plain: none(paths.plain()), slots },
+            paths,
+            settings,
+        )
     }
 
     #[test]
     fn a_base_for_several_states_their_number_in_two_places_and_has_a_free_record_for_each() {
         let (found, paths, settings) = found(2, Base::New);
         let created: Vec<_> = found.creations(&paths, &settings, OWN).into_iter().map(|(one, ..)| one).collect();
-        let placeholder = [Creation::Home, Creation::HeldRecord(LEASE_LONGEST), Creation::Term(LEASE_LONGEST)];
-        let slot = [Creation::Home, Creation::FreeRecord(OWN), Creation::Term(OWN)];
+        let placeholder = [Creation::Home, Creation::HeldRecord(of(LEASE_LONGEST)), Creation::Term(of(LEASE_LONGEST))];
+        let slot = [Creation::Home, Creation::FreeRecord(OWN), Creation::Term(of(OWN))];
         let all = [&placeholder[..], &[Creation::Slots], &slot, &slot, &[Creation::Election]].concat();
         assert_eq!(created, all);
     }
@@ -365,7 +424,7 @@ mod tests {
     #[test]
     fn one_leader_restores_the_record_that_states_another_number() {
         let (found, paths, settings) = found(1, Base::Used);
-        let of_two = lease::held_by_unknown(LEASE_LONGEST, &Settings { leaders: 2, ..settings.clone() });
+        let of_two = lease::held_by_unknown(of(LEASE_LONGEST), &Settings { leaders: 2, ..settings.clone() });
         let found = Found { home_of_slots: Some((of_two.clone(), stat())), ..found };
         assert!(
             found
@@ -388,8 +447,8 @@ mod tests {
 
     #[test]
     fn creations_are_told_in_words() {
-        let all =
-            [Creation::FreeRecord(OWN), Creation::HeldRecord(OWN), Creation::Term(OWN)].map(|one| one.to_string());
+        let all = [Creation::FreeRecord(OWN), Creation::HeldRecord(of(OWN)), Creation::Term(of(OWN))]
+            .map(|one| one.to_string());
         assert_eq!(all, ["free lease record", "lease record, held for 15s", "term"]);
     }
 

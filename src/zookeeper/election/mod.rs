@@ -7,6 +7,7 @@ pub(crate) mod read;
 pub(crate) mod recipe;
 pub mod release_orphaned;
 pub(crate) mod run_once;
+pub(crate) mod secret;
 pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod transactions;

@@ -69,7 +69,7 @@ async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)
     let children = contact.client.get_children(&contact.shared.paths.election);
     let (children, books) = tokio::join!(children, books);
     let (children, _) = children?;
-    let Some(books) = read::judge(contact, books)? else { return Ok(None) };
+    let Some(books) = read::judge(contact, books).await? else { return Ok(None) };
     let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
     let standing = queue::standing(contact.shared.settings.names(), &children, &name, &[uuid], &holders);
     let is_lower = standing.is_some_and(|Standing { outranks, .. }| outranks);

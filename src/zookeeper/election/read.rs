@@ -72,7 +72,16 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
     };
     match (read, term_version) {
         (Ok((data, stat, watches)), Some(term_version)) => {
-            let Parsed { record, disagreement, .. } = contact.shared.parse(slot, &data, &stat);
+            let mut parsed = contact.shared.parse(slot, &data, &stat);
+            if parsed.lease.is_err() {
+                let term = match contact.client.get_data(&of_slot.term).await {
+                    Ok((said, _)) => Some(said),
+                    Err(Error::NoNode) => None,
+                    Err(error) => return Err(RequestError::from(error).without(Right::Read, &of_slot.term)),
+                };
+                count_as_lost(contact.as_ref(), &mut parsed, term.as_deref()).await?;
+            }
+            let Parsed { record, disagreement, .. } = parsed;
             if let Some(disagreement) = disagreement.filter(|_| record.held) {
                 contact.shared.report_disagreement(&disagreement);
             }
@@ -134,7 +143,7 @@ pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + u
 
 /// One state for each slot; `None` if a znode is missing. If the base is for another number of leaders: only the
 /// placeholder that says so.
-pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, RequestError> {
+pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, RequestError> {
     match round.marker {
         None => {}
         Some(Ok((data, stat))) => {
@@ -150,7 +159,8 @@ pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotSt
     for (slot, of_slot) in contact.shared.paths.slots().zip(round.slots) {
         match of_slot {
             (Ok((said, term)), Ok((data, stat))) => {
-                let parsed = contact.shared.parse(slot, &data, &stat);
+                let mut parsed = contact.shared.parse(slot, &data, &stat);
+                count_as_lost(contact, &mut parsed, Some(&said)).await?;
                 let lease = parsed.lease.as_ref().ok();
                 let unfenced = to_fence(lease, &said, &term, contact.shared.settings.instance);
                 books.push(SlotState { unfenced, ..SlotState::of(&term, &parsed) });
@@ -165,6 +175,14 @@ pub(crate) fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotSt
         }
     }
     Ok(Some(books))
+}
+
+/// A record that cannot be read says not for how long its command may live on promises; its term may.
+async fn count_as_lost(contact: &Contact, parsed: &mut Parsed, term: Option<&[u8]>) -> Result<(), RequestError> {
+    if parsed.lease.is_err() {
+        parsed.count_as_lost(bootstrap::vouched_under(&contact.client, &contact.shared.paths, term).await?);
+    }
+    Ok(())
 }
 
 impl SlotState {

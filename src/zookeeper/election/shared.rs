@@ -14,20 +14,22 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock;
+use crate::core::action::Entry;
 use crate::core::event::{Candidacy, Event, Record, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::{Drain, Orders};
 use crate::core::settings::Recipe;
+use crate::core::vouching::{Roster, Word};
 use crate::random;
 use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
 use crate::zookeeper::election::fencing::PendingFences;
-use crate::zookeeper::schema::lease::{self, Holder, Parsed};
+use crate::zookeeper::schema::lease::{self, Holder, Parsed, PendingFence};
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
 use crate::zookeeper::schema::settings::Settings;
-use crate::zookeeper::schema::vouching::Neighbourhood;
+use crate::zookeeper::schema::vouching::{Neighbour, Neighbourhood};
 
 pub use upgrade::Kept;
 
@@ -39,6 +41,8 @@ pub(crate) struct Shared {
     orders: watch::Sender<Orders>,
     pub pending_fences: PendingFences,
     neighbourhood: watch::Sender<Neighbourhood>,
+    /// Who could take over, as was last told.
+    line: Mutex<Option<Roster>>,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
     /// The ctime of our first candidate in any session: when this process joined, by `ZooKeeper`'s clock.
@@ -100,6 +104,7 @@ impl Shared {
             orders: watch::Sender::new(Orders::default()),
             pending_fences: PendingFences::default(),
             neighbourhood: watch::Sender::default(),
+            line: Mutex::default(),
             settings,
             events,
             candidate: Mutex::default(),
@@ -159,6 +164,38 @@ impl Shared {
     /// What we know of the hosts that vouch for one another, as it changes.
     pub fn neighbourhood(&self) -> watch::Receiver<Neighbourhood> {
         self.neighbourhood.subscribe()
+    }
+
+    /// Changes what we know of them.
+    pub fn learn(&self, change: impl FnOnce(&mut Neighbourhood)) {
+        self.neighbourhood.send_if_modified(|known| {
+            let before = known.clone();
+            change(known);
+            *known != before
+        });
+    }
+
+    /// These hosts were seen in line or in a roster.
+    pub fn met(&self, seen: impl Iterator<Item = Neighbour>) {
+        let own = self.settings.instance;
+        if self.settings.vouch.is_some() {
+            self.learn(|known| known.note(seen.filter(|host| host.instance != own)));
+        }
+    }
+
+    /// The hosts in line that can be asked were read, the first first.
+    pub fn lined_up(&self, line: Vec<Neighbour>) {
+        let roster: Roster = line.iter().map(|host| host.instance).collect();
+        self.met(line.into_iter());
+        let mut told = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.replace(roster) != Some(roster) {
+            self.tell(Event::Vouching(Word::Line(roster)));
+        }
+    }
+
+    /// The record that a take-over or a renewal of this candidate writes.
+    pub fn held(&self, entry: &Entry, candidate: &str, unfenced: Vec<PendingFence>) -> Vec<u8> {
+        lease::held(entry, candidate, unfenced, &self.neighbourhood.borrow(), &self.settings)
     }
 
     /// The operators' orders were read.
@@ -245,6 +282,7 @@ impl Shared {
             tracing::warn!(path, %complaint, "Lease record could not be read; it counts as held for the longest lease");
         }
         parsed.holder().into_iter().for_each(|holder| self.report_program(holder));
+        parsed.lease.iter().for_each(|lease| self.met(lease.neighbours()));
         parsed
     }
 

@@ -18,8 +18,9 @@ use crate::core::time::Timestamp;
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
+use crate::zookeeper::election::secret;
 use crate::zookeeper::election::session::contact::Contact;
-use crate::zookeeper::schema::lease;
+use crate::zookeeper::schema::lease::{self, Longest};
 
 /// In a check, any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
 pub(crate) const ANY_VERSION: i32 = -1;
@@ -35,6 +36,11 @@ pub(crate) async fn take_over(
     let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
     let name = contact.shared.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
+    // The first write after a wait may name a limit too, and leaves the term as it is.
+    let longest = Longest { lease: longest, vouched: settings.vouch.map(|vouch| vouch.limit) };
+    if settings.vouch.is_some() {
+        secret::ensure(&contact).await?;
+    }
     let unfenced = contact.shared.pending_fences.take_over(entry.nonce, conditions);
     let of_slot = paths.of(conditions.slot);
     let mut multi = contact.client.multi();
@@ -45,7 +51,7 @@ pub(crate) async fn take_over(
         multi.check(&candidate, ANY_VERSION);
     }
     multi.set(&of_slot.term, &lease::term(entry.nonce, longest, settings), Some(conditions.term));
-    let record = lease::held(&entry, &name, unfenced, settings);
+    let record = contact.shared.held(&entry, &name, unfenced);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         PathAccess(Part::Candidate, Right::Read, &candidate),
@@ -69,7 +75,7 @@ pub(crate) async fn renew(
     conditions: Conditions,
     entry: Entry,
 ) -> Result<Answer, RequestError> {
-    let (paths, settings) = (&contact.shared.paths, &contact.shared.settings);
+    let paths = &contact.shared.paths;
     let name = contact.shared.znode(contact.number, candidacy)?.name;
     let candidate = paths.candidate(&name);
     let of_slot = paths.of(conditions.slot);
@@ -77,7 +83,7 @@ pub(crate) async fn renew(
     multi.check(&candidate, ANY_VERSION);
     multi.check(&of_slot.term, conditions.term);
     let unfenced = contact.shared.pending_fences.carried(entry.nonce);
-    let record = lease::held(&entry, &name, unfenced, settings);
+    let record = contact.shared.held(&entry, &name, unfenced);
     multi.set(&of_slot.lease, &record, Some(conditions.record));
     let steps = [
         PathAccess(Part::Candidate, Right::Read, &candidate),

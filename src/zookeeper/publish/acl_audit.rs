@@ -8,6 +8,7 @@ use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::CONTROL;
 use crate::zookeeper::schema::member::MEMBERS;
+use crate::zookeeper::schema::vouching::VOUCH;
 
 /// Compares each znode that matters for safety with our member znode, which must exist.
 pub(crate) async fn report(contact: &Contact) -> Result<(), RequestError> {
@@ -20,7 +21,7 @@ pub(crate) async fn report(contact: &Contact) -> Result<(), RequestError> {
     let slots = shared.paths.slots().map(|slot| shared.paths.of(slot));
     let mut paths = vec![base.clone(), shared.paths.election.clone()];
     paths.extend(slots.flat_map(|of| [of.lease, of.term]));
-    paths.extend([MEMBERS, CONTROL].map(|below| format!("{base}/{below}")));
+    paths.extend([MEMBERS, CONTROL, VOUCH].map(|below| format!("{base}/{below}")));
     for path in paths {
         match contact.client.get_acl(&path).await {
             Ok(found) => compare(&path, &found, &own),

@@ -71,7 +71,7 @@ async fn read(contact: &Contact) -> Result<LeaderReport, RequestError> {
     let children = contact.client.get_children(&contact.shared.paths.election);
     let (round, children) = tokio::join!(round, children);
     let (children, _) = children?;
-    let Some(books) = read::judge(contact, round)? else { return Ok(LeaderReport { place: None, leader: None }) };
+    let Some(books) = read::judge(contact, round).await? else { return Ok(LeaderReport { place: None, leader: None }) };
     // With several leaders: all of them, since the start of the earliest term.
     let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
     let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();

@@ -21,6 +21,7 @@ use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
+use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::settings::Settings;
 
@@ -166,11 +167,12 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         token: status.token,
         session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),
         instance: instance(contact),
+        vouch: settings.vouch.map(|vouch| vouch.address.to_string()).unwrap_or_default(),
     }
 }
 
 fn instance(contact: &Contact) -> String {
-    format!("{:016x}", contact.shared.settings.instance)
+    lease::instance_text(contact.shared.settings.instance)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(crate) mod acl_audit;
 pub mod drain_watch;
 pub(crate) mod history_writer;
 pub mod leader_query;
+mod line_survey;
 pub(crate) mod member_znode;
 mod order_clock;
 
@@ -131,6 +132,7 @@ pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
     tokio::join!(
         follow_orders(&publisher, contact.clone()),
         drain_watch::follow(&publisher.drains, changed, contact.clone()),
+        line_survey::follow(contact.clone()),
         write(&publisher, contact),
     );
 }

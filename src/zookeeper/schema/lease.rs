@@ -15,6 +15,7 @@ use crate::core::vouching::{LIMIT_LONGEST, Roster, Vouching};
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::recipe;
 use crate::zookeeper::schema::settings::Settings;
+use crate::zookeeper::schema::vouching::{Neighbour, Neighbourhood};
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "lowercase")]
@@ -100,15 +101,31 @@ pub struct Lease {
 pub struct Voucher {
     /// 16 hexadecimal digits.
     pub instance: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// Where it can be asked: `ip:port`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
 }
 
-/// The leader of a term, and the longest lease that may run during it.
+/// The leader of a term, and how long a command may run after a write during it.
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct Term {
     v: u32,
     #[serde(default)]
     pub leader: Option<Holder>,
     lease_ms: u64,
+    /// F of the leader. `None`: it does not live on promises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vouch_ms: Option<u64>,
+}
+
+/// For how long a command may run after a write that nobody can read any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Longest {
+    pub lease: Duration,
+    /// On promises, of whomever. `None`: not at all.
+    pub vouched: Option<Duration>,
 }
 
 /// A record as it was read.
@@ -125,6 +142,11 @@ impl Parsed {
     /// The holder of a held record, as far as it is known.
     pub fn holder(&self) -> Option<&Holder> {
         self.lease.as_ref().ok().filter(|lease| lease.is_held())?.holder.as_ref()
+    }
+
+    /// It cannot be read. So it counts as a lost one: its command may live on promises for this long, and nobody knows whose.
+    pub fn count_as_lost(&mut self, vouched: Option<Duration>) {
+        self.record.vouching = vouched.map(|limit| Vouching { limit, roster: Roster::EMPTY });
     }
 }
 
@@ -161,22 +183,29 @@ pub(crate) fn parse(slot: Slot, data: &[u8], stat: &Stat, settings: &Settings) -
     Parsed { record, lease, disagreement }
 }
 
-/// The lease in a term; `None` if it cannot be read.
-pub(crate) fn lease_of_term(data: &[u8]) -> Option<Duration> {
+/// What a term says; `None` if it cannot be read.
+pub(crate) fn longest_of_term(data: &[u8]) -> Option<Longest> {
     let term = Term::read(data).ok().filter(|term| term.lease_ms > 0)?;
-    Some(Duration::from_millis(term.lease_ms).min(LEASE_LONGEST))
+    Some(Longest { lease: Duration::from_millis(term.lease_ms).min(LEASE_LONGEST), vouched: term.vouch_ms.map(limit) })
 }
 
-/// The record that a take-over or a renewal of this candidate writes.
-pub(crate) fn held(entry: &Entry, candidate: &str, unfenced: Vec<PendingFence>, settings: &Settings) -> Vec<u8> {
+/// The record that a take-over or a renewal of this candidate writes. Only one that does not wait names a roster.
+pub(crate) fn held(
+    entry: &Entry,
+    candidate: &str,
+    unfenced: Vec<PendingFence>,
+    known: &Neighbourhood,
+    settings: &Settings,
+) -> Vec<u8> {
+    let vouching = entry.vouching.filter(|_| entry.waiting_on.is_none());
     let holder = Holder { candidate: Some(candidate.to_owned()), ..holder(entry.nonce, settings) };
     json::written(&Lease {
         waiting_on: entry.waiting_on.map(|last_run| last_run.mzxid),
         waiting_for: entry.waiting_on.map(|last_run| nonce_text(last_run.nonce)),
         unfenced,
-        vouch_ms: entry.vouching.map(|vouching| milliseconds(vouching.limit)),
-        roster: entry.vouching.map(|vouching| roster(vouching.roster)).unwrap_or_default(),
+        roster: vouching.map(|vouching| roster(vouching.roster, known)).unwrap_or_default(),
         ..Lease::new(State::Held, Some(holder), entry.lease, entry.token, settings)
+            .vouched(vouching.map(|vouching| vouching.limit))
     })
 }
 
@@ -192,23 +221,28 @@ pub(crate) fn never_held(own_lease: Duration, settings: &Settings) -> Vec<u8> {
 }
 
 /// The record that replaces a lost one: its holder may still run.
-pub(crate) fn held_by_unknown(lease: Duration, settings: &Settings) -> Vec<u8> {
-    json::written(&Lease::new(State::Held, None, lease, None, settings))
+pub(crate) fn held_by_unknown(longest: Longest, settings: &Settings) -> Vec<u8> {
+    json::written(&Lease::new(State::Held, None, longest.lease, None, settings).vouched(longest.vouched))
 }
 
-/// The term that a take-over writes, with the longest lease that may run during it.
-pub(crate) fn term(nonce: Nonce, longest: Duration, settings: &Settings) -> Vec<u8> {
-    json::written(&Term { v: VERSION, leader: Some(holder(nonce, settings)), lease_ms: milliseconds(longest) })
+/// The term that a take-over writes, with how long a command may run after any write of it.
+pub(crate) fn term(nonce: Nonce, longest: Longest, settings: &Settings) -> Vec<u8> {
+    json::written(&Term { leader: Some(holder(nonce, settings)), ..Term::new(longest) })
 }
 
 /// The term of a new base, or the replacement of a lost one.
-pub(crate) fn term_of_nobody(lease: Duration) -> Vec<u8> {
-    json::written(&Term { v: VERSION, leader: None, lease_ms: milliseconds(lease) })
+pub(crate) fn term_of_nobody(longest: Longest) -> Vec<u8> {
+    json::written(&Term::new(longest))
 }
 
 /// `<instance hex16>-<sending>`.
 pub(crate) fn nonce_text(nonce: Nonce) -> String {
-    format!("{:016x}-{}", nonce.instance, nonce.sending)
+    format!("{}-{}", instance_text(nonce.instance), nonce.sending)
+}
+
+/// 16 hexadecimal digits.
+pub(crate) fn instance_text(instance: u64) -> String {
+    format!("{instance:016x}")
 }
 
 fn parse_nonce(text: &str) -> Option<Nonce> {
@@ -216,7 +250,7 @@ fn parse_nonce(text: &str) -> Option<Nonce> {
     Some(Nonce { instance: parse_instance(instance)?, sending: sending.parse().ok()? })
 }
 
-fn parse_instance(text: &str) -> Option<u64> {
+pub(crate) fn parse_instance(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
 }
 
@@ -230,6 +264,20 @@ impl Lease {
 
     pub fn is_held(&self) -> bool {
         self.state == State::Held
+    }
+
+    /// For how long after this write its command may run: the lease, or F of a holder that lives on promises.
+    pub fn longest(&self) -> Duration {
+        let lease = Duration::from_millis(self.lease_ms).min(LEASE_LONGEST);
+        self.vouching().map_or(lease, |vouching| vouching.limit.max(lease))
+    }
+
+    /// The hosts of the roster that can be reached.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
+        self.roster.iter().take(Roster::LONGEST).filter_map(|voucher| {
+            let (instance, address) = (parse_instance(&voucher.instance)?, voucher.address.parse().ok()?);
+            Some(Neighbour { instance, id: voucher.id.clone(), address })
+        })
     }
 
     fn new(state: State, holder: Option<Holder>, lease: Duration, token: Option<i64>, settings: &Settings) -> Self {
@@ -251,6 +299,12 @@ impl Lease {
         }
     }
 
+    /// Whose command may live on promises for this long. Versions that know of no rosters refuse it.
+    fn vouched(self, limit: Option<Duration>) -> Self {
+        let guarantee = if limit.is_some() { Some(VOUCHED.to_owned()) } else { self.guarantee };
+        Self { guarantee, vouch_ms: limit.map(milliseconds), ..self }
+    }
+
     /// A take-over cannot name its own zxid, which is the token of the term that it begins.
     fn token_of(&self, stat: &Stat) -> i64 {
         let of_a_take_over = || self.holder.as_ref().filter(|_| self.is_held()).map(|_| stat.mzxid);
@@ -259,17 +313,31 @@ impl Lease {
 
     /// A roster that cannot be read names nobody, so that whoever reads it waits for the limit.
     fn vouching(&self) -> Option<Vouching> {
-        let limit = self.vouch_ms.filter(|_| self.is_held() && self.waiting_on.is_none())?;
+        let written = self.vouch_ms.filter(|_| self.is_held() && self.waiting_on.is_none())?;
         let instances: Option<Roster> = self.roster.iter().map(|voucher| parse_instance(&voucher.instance)).collect();
-        Some(Vouching { limit: Duration::from_millis(limit).min(LIMIT_LONGEST), roster: instances.unwrap_or_default() })
+        Some(Vouching { limit: limit(written), roster: instances.unwrap_or_default() })
     }
 }
 
-fn roster(roster: Roster) -> Vec<Voucher> {
-    roster.iter().map(|instance| Voucher { instance: format!("{instance:016x}") }).collect()
+fn roster(roster: Roster, known: &Neighbourhood) -> Vec<Voucher> {
+    let voucher = |instance| {
+        let (id, address) =
+            known.of(instance).map(|host| (host.id.clone(), host.address.to_string())).unwrap_or_default();
+        Voucher { instance: instance_text(instance), id, address }
+    };
+    roster.iter().map(voucher).collect()
+}
+
+fn limit(written_ms: u64) -> Duration {
+    Duration::from_millis(written_ms).min(LIMIT_LONGEST)
 }
 
 impl Term {
+    fn new(longest: Longest) -> Self {
+        let Longest { lease, vouched } = longest;
+        Self { v: VERSION, leader: None, lease_ms: milliseconds(lease), vouch_ms: vouched.map(milliseconds) }
+    }
+
     pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
         json::read(data, |term: &Self| term.v)
     }
@@ -282,7 +350,7 @@ fn disagreement(json: &Lease, settings: &Settings) -> Option<String> {
     let recipe = json.recipe.as_deref().map(|name| recipe::meaning(name).map_or(name, |recipe| recipe::text(recipe)));
     let choices = [
         ("--leaders", leaders.as_deref(), settings.leaders.to_string().as_str()),
-        ("--guarantee", json.guarantee.as_deref(), guarantee_text(settings.guarantee)),
+        ("--guarantee", json.guarantee.as_deref().map(meaning_of_guarantee), guarantee_text(settings.guarantee)),
         ("--election-path", json.election.as_deref().or(Some(OWN)), election(settings).unwrap_or(OWN)),
         ("--recipe", recipe, recipe::text(settings.recipe)),
     ]
@@ -310,6 +378,13 @@ const OWN: &str = "not given";
 
 fn election(settings: &Settings) -> Option<&str> {
     settings.is_shared.then_some(settings.election.as_str())
+}
+
+/// The guarantee of a record with a roster: at-most-one. Versions before rosters compare texts, and refuse it.
+const VOUCHED: &str = "at-most-one, vouched";
+
+fn meaning_of_guarantee(text: &str) -> &str {
+    if text == VOUCHED { guarantee_text(Guarantee::AtMostOne) } else { text }
 }
 
 fn guarantee_text(guarantee: Guarantee) -> &'static str {

@@ -1,11 +1,13 @@
-//! What a participant says about itself in `<base>/members/<id>`. It is for display; the only decision that rests
-//! on it is whether a drained host gives way.
+//! What a participant says about itself in `<base>/members/<id>`. It is for display; the only decisions that rest
+//! on it are whether a drained host gives way, and whom a leader asks to vouch for it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
+use crate::zookeeper::schema::lease;
+use crate::zookeeper::schema::vouching::Neighbour;
 
 /// The name of the directory below the base.
 pub const MEMBERS: &str = "members";
@@ -68,6 +70,9 @@ pub struct Member {
     pub session_ms: u64,
     /// Drawn at random by each process.
     pub instance: String,
+    /// Where other hosts can ask it for a promise: `ip:port`. Empty: it does not vouch.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub vouch: String,
 }
 
 impl Member {
@@ -80,6 +85,12 @@ impl Member {
     /// Whether it could lead in the place of a participant on this host that is drained.
     pub fn can_replace(&self, host: &str) -> bool {
         !self.host.is_empty() && self.host != host && self.eligible && !self.drained
+    }
+
+    /// How other hosts reach it, if it vouches.
+    pub fn neighbour(&self) -> Option<Neighbour> {
+        let (instance, address) = (lease::parse_instance(&self.instance)?, self.vouch.parse().ok()?);
+        Some(Neighbour { instance, id: self.id.clone(), address })
     }
 
     pub fn written(&self) -> Vec<u8> {

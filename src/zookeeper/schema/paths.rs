@@ -4,6 +4,7 @@ use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::settings::Settings;
+use crate::zookeeper::schema::vouching::VOUCH;
 
 const LEASE: &str = "lease";
 const TERM: &str = "term";
@@ -18,6 +19,8 @@ pub(crate) struct Paths {
     /// With several leaders: a placeholder that is never free and holds their number.
     pub lease: String,
     pub term: String,
+    /// The secret of the hosts that vouch for one another.
+    pub vouch: String,
     /// The directory of the run markers.
     pub runs: String,
     pub last_run: String,
@@ -46,10 +49,11 @@ impl Paths {
         let base = format!("{}{}", settings.chroot, settings.base);
         let election = format!("{}{}", settings.chroot, settings.election);
         let SlotPaths { home: base, lease, term } = SlotPaths::under(base);
+        let vouch = format!("{base}/{VOUCH}");
         let runs = format!("{base}/{RUNS}");
         let leaders = settings.leaders;
         let drain = format!("{}/{DRAINS}/{}", parent(&base), settings.host);
-        Self { drain, lease, term, last_run: format!("{runs}/last"), runs, base, election, leaders }
+        Self { drain, lease, term, last_run: format!("{runs}/last"), runs, base, election, vouch, leaders }
     }
 
     pub fn is_for_several(&self) -> bool {

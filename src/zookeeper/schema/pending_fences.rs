@@ -86,6 +86,7 @@ mod tests {
     use crate::core::event::LastRun;
     use crate::core::lease::LEASE_LONGEST;
     use crate::zookeeper::schema::lease;
+    use crate::zookeeper::schema::vouching::Neighbourhood;
     use crate::zookeeper::testing::{settings, stat};
 
     const US: u64 = 0xabc;
@@ -161,7 +162,9 @@ mod tests {
             waiting_on,
             vouching: None,
         };
-        let said = |unfenced| String::from_utf8(lease::held(&entry, "c", unfenced, &settings())).unwrap();
+        let said = |unfenced| {
+            String::from_utf8(lease::held(&entry, "c", unfenced, &Neighbourhood::default(), &settings())).unwrap()
+        };
         let (carried, without) = (said(list(&held(HOLDER))), said(Vec::new()));
         assert_eq!(ids(&carried), ["b"]);
         let (before, _) = carried.split_once(r#","unfenced":[{"id":"b","#).unwrap();

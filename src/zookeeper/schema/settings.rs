@@ -44,12 +44,21 @@ pub struct Settings {
     pub pid_namespace: String,
     /// Drawn at random when the process starts; never zero.
     pub instance: u64,
-    /// Where other hosts can ask this one for a promise. `None`: without `--vouch`.
-    pub vouch: Option<SocketAddr>,
+    /// `None`: without `--vouch`.
+    pub vouch: Option<Vouch>,
     /// `None`: the command runs whenever we lead.
     pub once: Option<Once>,
     /// For display.
     pub about: About,
+}
+
+/// `--vouch`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Vouch {
+    /// Where other hosts can ask this one for a promise.
+    pub address: SocketAddr,
+    /// F, `--vouch-limit`: the same as the machine's.
+    pub limit: Duration,
 }
 
 impl Settings {

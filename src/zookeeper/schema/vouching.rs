@@ -3,15 +3,25 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// The name of the znode below the base that holds the secret.
 pub const VOUCH: &str = "vouch";
 
+/// Several times as many as two rosters and a line name.
+const MOST: usize = 64;
+
 /// The key of all messages of one election: `<base>/vouch`, for those entries of `--acl` that may write.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub [u8; Self::LENGTH]);
 
 impl Secret {
     pub const LENGTH: usize = 32;
+
+    /// `None`: not of this length.
+    pub fn read(data: &[u8]) -> Option<Self> {
+        data.try_into().ok().map(Self)
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -21,7 +31,7 @@ impl fmt::Debug for Secret {
 }
 
 /// A process that can be asked directly.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Neighbour {
     pub instance: u64,
     pub id: String,
@@ -29,7 +39,7 @@ pub struct Neighbour {
 }
 
 /// What is known, from the newest session on. It outlives the session.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Neighbourhood {
     /// The czxid of the base, which tells this election from another of the same name.
     pub election: Option<i64>,
@@ -42,5 +52,18 @@ pub struct Neighbourhood {
 impl Neighbourhood {
     pub fn of(&self, instance: u64) -> Option<&Neighbour> {
         self.neighbours.iter().find(|neighbour| neighbour.instance == instance)
+    }
+
+    /// These were just seen. Those that were seen longest ago are forgotten first.
+    pub(crate) fn note(&mut self, seen: impl Iterator<Item = Neighbour>) {
+        for neighbour in seen {
+            match self.neighbours.iter_mut().find(|known| known.instance == neighbour.instance) {
+                Some(known) if *known == neighbour => {}
+                Some(known) => *known = neighbour,
+                None => self.neighbours.push(neighbour),
+            }
+        }
+        let too_many = self.neighbours.len().saturating_sub(MOST);
+        self.neighbours.drain(..too_many);
     }
 }

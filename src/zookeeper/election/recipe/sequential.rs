@@ -64,7 +64,7 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
             Err(Error::NoNode) => return Err(RequestError::CANDIDATE_GONE),
             Err(error) => return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.election)),
         };
-        match read::judge(&contact, books)? {
+        match read::judge(&contact, books).await? {
             Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
             None => read::repair(&contact).await?,
         }
@@ -140,7 +140,7 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Entered, 
         Err(Error::NoNode) => return Ok(Entered::Incomplete),
         Err(error) => return Err(RequestError::from(error).without(Right::Read, &paths.election)),
     };
-    let Some(books) = read::judge(contact, books)? else { return Ok(Entered::Incomplete) };
+    let Some(books) = read::judge(contact, books).await? else { return Ok(Entered::Incomplete) };
     let answer = seen(contact, &candidate, &znode, &children, &books, Told::default())?;
     Ok(Entered::Seen(Box::new(answer)))
 }

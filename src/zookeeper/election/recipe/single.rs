@@ -68,7 +68,7 @@ async fn keep(contact: &Contact, candidate: &Candidate, own: &Znode) -> Result<O
     if found?.is_none_or(|stat| stat.czxid != own.czxid) {
         return Err(RequestError::CANDIDATE_GONE);
     }
-    let books = read::judge(contact, books)?;
+    let books = read::judge(contact, books).await?;
     let books = books.and_then(|books| read::shown(contact, Place::First, Some(0), &books));
     Ok(books.map(|books| seen(contact, candidate, Place::First, Some(own.czxid), books)))
 }
@@ -103,7 +103,7 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     candidate.znode = czxid.map(|czxid| Znode { name: SINGLE.to_owned(), czxid });
     contact.shared.remember(&candidate);
     let place = if czxid.is_some() { Place::First } else { Place::Next };
-    let books = read::judge(contact, books)?.and_then(|books| read::shown(contact, place, Some(0), &books));
+    let books = read::judge(contact, books).await?.and_then(|books| read::shown(contact, place, Some(0), &books));
     Ok(books.map(|books| seen(contact, &candidate, place, czxid, books)))
 }
 

@@ -11,6 +11,7 @@ use crate::core::operator_orders::Orders;
 use crate::core::settings::Recipe;
 use crate::zookeeper::schema::lease::PendingFence;
 use crate::zookeeper::schema::run_marker::OpenRun;
+use crate::zookeeper::schema::vouching::Neighbourhood;
 
 /// See the module page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub struct Kept {
     run: Option<OpenRun>,
     carried: Option<(Nonce, Vec<PendingFence>)>,
     orders: Orders,
+    /// An outage may follow at once. Holds the secret.
+    neighbourhood: Neighbourhood,
 }
 
 impl Shared {
@@ -46,13 +49,14 @@ impl Shared {
             run: self.lock_run().clone(),
             carried: self.pending_fences.hand_over(),
             orders: *self.orders.borrow(),
+            neighbourhood: self.neighbourhood.borrow().clone(),
         })
     }
 
     /// # Errors
     /// If a name is none.
     pub fn take_up(&self, kept: Kept) -> Result<(), uuid::Error> {
-        let Kept { session, candidacy, uuid, znode, former, joined_ms, run, carried, orders } = kept;
+        let Kept { session, candidacy, uuid, znode, former, joined_ms, run, carried, orders, neighbourhood } = kept;
         let former = former.iter().map(|uuid| uuid.parse()).collect::<Result<Vec<Uuid>, _>>()?;
         let uuid = uuid.parse()?;
         *self.lock() = Some(Candidate { candidacy, session, uuid, tried: true, znode, former });
@@ -62,6 +66,7 @@ impl Shared {
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
         self.pending_fences.take_up(carried);
         self.orders.send_replace(orders);
+        self.neighbourhood.send_replace(neighbourhood);
         self.reached();
         Ok(())
     }

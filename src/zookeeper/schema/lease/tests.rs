@@ -15,15 +15,20 @@ const ENTRY: Entry = Entry {
 
 const CANDIDATE: &str = "_c_1-latch-0000000003";
 
+fn of(lease: Duration) -> Longest {
+    Longest { lease, vouched: None }
+}
+
 fn read(data: &[u8]) -> Parsed {
     parse(Slot(0), data, &stat(), &settings())
 }
 
 #[test]
 fn what_a_holder_writes_is_what_its_peers_read() {
-    for (data, is_held) in
-        [(held(&ENTRY, CANDIDATE, Vec::new(), &settings()), true), (released(&ENTRY, &settings()), false)]
-    {
+    for (data, is_held) in [
+        (held(&ENTRY, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings()), true),
+        (released(&ENTRY, &settings()), false),
+    ] {
         let parsed = read(&data);
         assert_eq!(parsed.lease.as_ref().err(), None);
         assert_eq!((parsed.record.held, parsed.record.nonce), (is_held, ENTRY.nonce));
@@ -35,14 +40,14 @@ fn what_a_holder_writes_is_what_its_peers_read() {
 
 #[test]
 fn the_json_is_the_documented_one() {
-    let text = String::from_utf8(held(&ENTRY, CANDIDATE, Vec::new(), &settings())).unwrap();
+    let text = String::from_utf8(held(&ENTRY, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings())).unwrap();
     let expected = concat!(
         r#"{"v":1,"state":"held","holder":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7","#,
         r#""candidate":"_c_1-latch-0000000003"},"#,
         r#""lease_ms":15000,"token":9007199254740993,"guarantee":"at-most-one","recipe":"sequential","leaders":1}"#
     );
     assert_eq!(text, expected);
-    let text = String::from_utf8(term(ENTRY.nonce, ENTRY.lease, &settings())).unwrap();
+    let text = String::from_utf8(term(ENTRY.nonce, of(ENTRY.lease), &settings())).unwrap();
     let expected =
         r#"{"v":1,"leader":{"id":"host:1","host":"host","pid":1,"nonce":"feed000000000001-7"},"lease_ms":15000}"#;
     assert_eq!(text, expected);
@@ -51,14 +56,20 @@ fn the_json_is_the_documented_one() {
 #[test]
 fn a_holder_that_waits_says_on_which_version_and_is_held_for_whoever_does_not_know_that() {
     let last_run = LastRun { mzxid: stat().mzxid - 1, nonce: Nonce { instance: 0xfeed_0000_0000_0002, sending: 3 } };
-    let waiting = held(&Entry { waiting_on: Some(last_run), ..ENTRY }, CANDIDATE, Vec::new(), &settings());
+    let waiting = held(
+        &Entry { waiting_on: Some(last_run), ..ENTRY },
+        CANDIDATE,
+        Vec::new(),
+        &Neighbourhood::default(),
+        &settings(),
+    );
     let text = String::from_utf8(waiting.clone()).unwrap();
     assert!(text.contains(r#""state":"held""#) && text.contains(r#""lease_ms":15000,"waiting_on":76,"#), "{text}");
     assert!(text.contains(r#""waiting_for":"feed000000000002-3","#), "{text}");
     let record = read(&waiting).record;
     assert!(record.held);
     assert_eq!((record.waiting_on, record.last_run_under()), (Some(last_run), stat().mzxid - 1));
-    let record = read(&held(&ENTRY, CANDIDATE, Vec::new(), &settings())).record;
+    let record = read(&held(&ENTRY, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings())).record;
     assert_eq!((record.waiting_on, record.last_run_under()), (None, stat().mzxid));
 }
 
@@ -117,22 +128,25 @@ fn what_cannot_be_read_is_held_for_as_long_as_any_lease_may_be() {
 fn no_lease_is_longer_than_any_that_is_allowed() {
     let parsed = read(br#"{"v":1,"state":"held","lease_ms":18446744073709551615}"#);
     assert_eq!(parsed.record.lease, LEASE_LONGEST);
-    assert_eq!(lease_of_term(br#"{"v":1,"lease_ms":18446744073709551615}"#), Some(LEASE_LONGEST));
+    assert_eq!(longest_of_term(br#"{"v":1,"lease_ms":18446744073709551615}"#), Some(of(LEASE_LONGEST)));
 }
 
 #[test]
 fn a_fraction_of_a_millisecond_makes_a_lease_longer_and_never_shorter() {
     let entry = Entry { lease: Duration::from_micros(1_500), ..ENTRY };
-    assert_eq!(read(&held(&entry, CANDIDATE, Vec::new(), &settings())).record.lease, Duration::from_millis(2));
-    assert_eq!(lease_of_term(&term(entry.nonce, entry.lease, &settings())), Some(Duration::from_millis(2)));
+    assert_eq!(
+        read(&held(&entry, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings())).record.lease,
+        Duration::from_millis(2)
+    );
+    assert_eq!(longest_of_term(&term(entry.nonce, of(entry.lease), &settings())), Some(of(Duration::from_millis(2))));
 }
 
 #[test]
 fn a_term_that_cannot_be_read_has_no_lease() {
     for text in ["", "{}", r#"{"v":1,"lease_ms":0}"#, r#"{"v":9,"lease_ms":5}"#] {
-        assert_eq!(lease_of_term(text.as_bytes()), None, "{text}");
+        assert_eq!(longest_of_term(text.as_bytes()), None, "{text}");
     }
-    assert_eq!(lease_of_term(&term_of_nobody(ENTRY.lease)), Some(ENTRY.lease));
+    assert_eq!(longest_of_term(&term_of_nobody(of(ENTRY.lease))), Some(of(ENTRY.lease)));
 }
 
 #[test]
@@ -185,6 +199,8 @@ fn likenesses() -> impl Strategy<Value = String> {
         "guarantee",
         "recipe",
         "leaders",
+        "vouch_ms",
+        "roster",
         "colour",
     ]);
     let good = r#""v":1,"state":"free","lease_ms":5"#;
@@ -219,7 +235,9 @@ proptest! {
         prop_assert!(lease.is_ok() || (record.held && record.lease == LEASE_LONGEST));
         prop_assert!(record.held || data.contains(r#""state":"free""#));
         prop_assert!(!record.held || record.lease > Duration::ZERO);
-        prop_assert!(lease_of_term(data.as_bytes()).is_none_or(|lease| !lease.is_zero() && lease <= LEASE_LONGEST));
+        prop_assert!(longest_of_term(data.as_bytes()).is_none_or(|longest| !longest.lease.is_zero()
+            && longest.lease <= LEASE_LONGEST
+            && longest.vouched.is_none_or(|limit| limit <= LIMIT_LONGEST)));
     }
 
     #[test]
@@ -227,12 +245,12 @@ proptest! {
         let Parsed { record, lease, .. } = read(&data);
         prop_assert!(lease.is_err() && record.held);
         prop_assert_eq!(record.lease, LEASE_LONGEST);
-        prop_assert_eq!(lease_of_term(&data), None);
+        prop_assert_eq!(longest_of_term(&data), None);
     }
 
     #[test]
     fn a_damaged_record_is_never_free_for_nothing(at in 0usize..200, byte: u8) {
-        let mut data = held(&ENTRY, CANDIDATE, Vec::new(), &settings());
+        let mut data = held(&ENTRY, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings());
         let at = at % data.len();
         data[at] = byte;
         let record = read(&data).record;

@@ -1,0 +1,114 @@
+//! Who could take over and can be asked for a promise: the members of the first candidates in line. Only a host that vouches
+//! asks. It reads when a candidate or a member comes or goes, and tells what has changed.
+//!
+//! It decides nothing: which of them a leader needs is decided by `core::vouching`.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Weak;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{join_all, select_all};
+use tokio::time::{sleep, timeout};
+
+use super::{COALESCED, backoff, pause};
+use crate::core::vouching::Roster;
+use crate::zookeeper::client::connection::{Error, Watcher};
+use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::election::secret;
+use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
+use crate::zookeeper::schema::member::{MEMBERS, Member};
+use crate::zookeeper::schema::queue;
+use crate::zookeeper::schema::vouching::Neighbour;
+
+/// So many candidates are asked who they are: several times a roster, as members without the option are in line too.
+const ASKED: usize = 4 * Roster::LONGEST;
+/// Where one of our znodes is missing and being made.
+const MISSING: Duration = Duration::from_secs(1);
+
+/// Keeps what we know of the neighbours up to date until it is dropped.
+pub(super) async fn follow(contact: Weak<Contact>) {
+    let begun = contact.upgrade().map(|contact| (backoff(&contact), contact.shared.settings.vouch.is_some()));
+    let Some((mut backoff, true)) = begun else { return };
+    while let Some(present) = contact.upgrade() {
+        let read = AssertUnwindSafe(read(&present)).catch_unwind().await;
+        let shared = present.shared.clone();
+        drop(present);
+        match read {
+            Ok(Ok(watchers)) => {
+                backoff.reset();
+                let patience = if watchers.len() == WATCHES { LOOK_AGAIN } else { MISSING };
+                changed(watchers, patience).await;
+                sleep(COALESCED).await;
+                continue;
+            }
+            Ok(Err(error)) => shared.report_aside("The hosts that could vouch for us cannot be read", &error),
+            Err(_) => {}
+        }
+        sleep(pause(&mut backoff)).await;
+    }
+}
+
+/// On the base, the secret, the candidates and the members.
+const WATCHES: usize = 4;
+
+async fn changed(watchers: Vec<Watcher>, patience: Duration) {
+    if watchers.is_empty() {
+        return sleep(patience).await;
+    }
+    let changes = watchers.into_iter().map(|watcher| Box::pin(watcher.changed()));
+    drop(timeout(patience, select_all(changes)).await);
+}
+
+/// Reads all, with a watch on each that exists. Of the candidates and members, only comings and goings count.
+async fn read(contact: &Contact) -> Result<Vec<Watcher>, RequestError> {
+    let (client, paths) = (&contact.client, &contact.shared.paths);
+    let members = format!("{}/{MEMBERS}", paths.base);
+    let base = client.get_and_watch_children(&paths.base);
+    let of_line = client.get_and_watch_children(&paths.election);
+    let of_members = client.get_and_watch_children(&members);
+    let (base, of_line, of_members) = tokio::join!(base, of_line, of_members);
+    let if_there = |read: Result<_, Error>, path: &str| match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(RequestError::from(error).without(Right::Read, path)),
+    };
+    let mut watchers = Vec::new();
+    if let Some((_, stat, watcher)) = if_there(base, &paths.base)? {
+        watchers.push(watcher);
+        watchers.extend(secret::read(contact, stat.czxid).await?);
+    }
+    let children = if_there(of_line, &paths.election)?.map(|(children, _, watcher)| {
+        watchers.push(watcher);
+        children
+    });
+    watchers.extend(if_there(of_members, &members)?.map(|(_, _, watcher)| watcher));
+    let names = contact.shared.settings.names();
+    let (line, _) = queue::ordered(names, &children.unwrap_or_default(), &[]);
+    contact.shared.lined_up(neighbours(contact, &members, &line).await?);
+    Ok(watchers)
+}
+
+/// The members of the first candidates, if they can be asked: not ourselves.
+async fn neighbours(contact: &Contact, members: &str, line: &[String]) -> Result<Vec<Neighbour>, RequestError> {
+    let own = contact.shared.settings.instance;
+    let found = line.iter().take(ASKED).map(|name| neighbour(contact, members, name));
+    let found = join_all(found).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(found.into_iter().flatten().filter(|host| host.instance != own).collect())
+}
+
+/// A candidate says its id, which names its member. A member of another session is of another process.
+async fn neighbour(contact: &Contact, members: &str, candidate: &str) -> Result<Option<Neighbour>, RequestError> {
+    let (id, owner) = match contact.client.get_data(&contact.shared.paths.candidate(candidate)).await {
+        Ok((data, stat)) => (String::from_utf8_lossy(&data).into_owned(), stat.ephemeral_owner),
+        Err(Error::NoNode) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match contact.client.get_data(&format!("{members}/{id}")).await {
+        Ok((data, stat)) if stat.ephemeral_owner == owner => {
+            Ok(Member::read(&data).ok().and_then(|member| member.neighbour()))
+        }
+        Ok(_) | Err(Error::NoNode | Error::BadArguments(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
