@@ -2,56 +2,107 @@
 //! nothing: what it carries is judged by `core`.
 //!
 //! Whatever is not authentic, not for us, or not new is dropped, counted, and not answered.
+mod dropped;
+mod exchange;
+mod memory;
+pub mod message;
 mod network;
+pub mod place;
+mod udp;
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
+use crate::background;
 use crate::core::event::Event;
 use crate::core::vouching::{Question, Reply};
 use crate::zookeeper::schema::vouching::Neighbourhood;
 
+pub use dropped::{Dropped, Reason};
+use exchange::Exchange;
+use memory::Memory;
 pub use network::{Network, Work};
+pub use udp::Socket;
+
+/// So often it is said that this instance is gone, until that is confirmed.
+const FAREWELLS: u32 = 3;
 
 /// What one process says to others, and hears of them. No method but [`Direct::leave`] waits. It must be made on a tokio runtime.
 #[derive(Debug)]
 pub struct Direct {
-    network: Arc<dyn Network>,
+    exchange: Arc<Exchange>,
+    receiver: AbortHandle,
 }
 
 impl Direct {
     /// `instance`: ours. Answers and questions are told as [`Event::Vouching`].
     pub fn new(
         network: Arc<dyn Network>,
-        _instance: u64,
-        _neighbourhood: watch::Receiver<Neighbourhood>,
-        _events: UnboundedSender<Event>,
+        instance: u64,
+        neighbourhood: watch::Receiver<Neighbourhood>,
+        events: UnboundedSender<Event>,
     ) -> Self {
-        Self { network }
+        let (memory, confirmed, dropped) = (Mutex::new(Memory::default()), Notify::new(), Arc::new(Dropped::default()));
+        let exchange = Exchange { network, instance, neighbourhood, events, memory, confirmed, dropped };
+        let exchange = Arc::new(exchange);
+        let receiver = background::spawn(exchange.clone().receive());
+        Self { exchange, receiver }
     }
 
     /// Where others reach us.
     pub fn address(&self) -> SocketAddr {
-        self.network.address()
+        self.exchange.network.address()
     }
 
     /// The open socket, which an upgrade in place hands over. `None` in a simulation.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.network.descriptor()
+        self.exchange.network.descriptor()
+    }
+
+    /// What was dropped, for metrics.
+    pub fn dropped(&self) -> Arc<Dropped> {
+        self.exchange.dropped.clone()
     }
 
     /// Asks this instance for a promise, if we know where it is.
-    pub fn ask(&self, _to: u64, _question: Question) {}
+    pub fn ask(&self, to: u64, question: Question) {
+        self.exchange.ask(to, &question);
+    }
 
     /// Answers, to where the question came from.
-    pub fn reply(&self, _reply: Reply) {}
+    pub fn reply(&self, reply: Reply) {
+        self.exchange.reply(&reply);
+    }
 
-    /// Tells those to whom we promised something that this instance takes nothing over any more; until they have confirmed it,
-    /// at most this long.
-    pub async fn leave(&self, _within: Duration) {}
+    /// Tells those to whom we promised something of late that this instance takes nothing over any more; until they have
+    /// confirmed it, at most this long. It returns at once if there is nobody to tell.
+    pub async fn leave(&self, within: Duration) {
+        for _ in 0..FAREWELLS {
+            if !self.exchange.say_gone() {
+                return;
+            }
+            let confirmed = async {
+                while !self.exchange.is_confirmed() {
+                    self.exchange.confirmed.notified().await;
+                }
+            };
+            tokio::select! {
+                () = confirmed => return,
+                () = sleep(within / FAREWELLS) => (),
+            }
+        }
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        self.receiver.abort();
+    }
 }

@@ -1,0 +1,110 @@
+//! Which of its addresses a host tells others, if nobody chose one.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// The address from which this host reaches the first of these servers, `host:port,…`, that is another host; if there is
+/// none, one from which it reaches a server of its own (127.0.0.1, for example). Nothing is sent. It takes at most `limit`;
+/// a name resolution that hangs is left behind in a thread, because `getaddrinfo(3)` cannot be cancelled.
+///
+/// # Errors
+/// If no server's name can be resolved in time, or no network leads to any server.
+pub fn towards(servers: &str, limit: Duration) -> io::Result<IpAddr> {
+    let servers: Vec<String> = servers.split(',').map(str::to_owned).collect();
+    let (sender, answer) = mpsc::channel();
+    thread::Builder::new().name("resolve".to_owned()).spawn(move || drop(sender.send(find(&servers))))?;
+    answer.recv_timeout(limit).unwrap_or_else(|_| {
+        let complaint = format!("the names of the servers were not resolved within {limit:?}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, complaint))
+    })
+}
+
+/// The first one that others may know, else the last one.
+fn find(servers: &[String]) -> io::Result<IpAddr> {
+    let mut found = Err(io::ErrorKind::NotFound.into());
+    for server in servers {
+        match resolve(server) {
+            Ok(addresses) => {
+                for local in addresses.into_iter().map(source) {
+                    match local {
+                        Ok(local) if is_for_others(local) => return Ok(local),
+                        Err(_) if found.is_ok() => (),
+                        local => found = local,
+                    }
+                }
+            }
+            Err(_) if found.is_ok() => (),
+            Err(error) => found = Err(error),
+        }
+    }
+    found
+}
+
+fn resolve(server: &str) -> io::Result<Vec<SocketAddr>> {
+    // The prefix is the client library's, for a server that speaks TLS.
+    let server = server.rsplit_once("://").map_or(server, |(_, server)| server);
+    Ok(server.to_socket_addrs()?.collect())
+}
+
+/// Whence the kernel would send to there (`connect(2)` of a datagram socket sends nothing).
+fn source(server: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(server)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// A link-local address means nothing without the name of an interface, which differs on each host.
+fn is_for_others(address: IpAddr) -> bool {
+    let is_link_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+    !(address.is_loopback() || address.is_unspecified() || is_link_local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn loopback() -> IpAddr {
+        Ipv4Addr::LOCALHOST.into()
+    }
+
+    #[test]
+    fn a_server_of_this_host_is_reached_from_this_host() {
+        for servers in
+            ["127.0.0.1:2181", "tcp+tls://127.0.0.1:2281", "name.invalid:1,127.0.0.1:1", "127.0.0.1:1,name.invalid:1"]
+        {
+            assert_eq!(towards(servers, LIMIT).unwrap(), loopback(), "{servers}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_an_error() {
+        for servers in ["", "name.invalid:1", "127.0.0.1"] {
+            assert!(towards(servers, LIMIT).is_err(), "{servers:?}");
+        }
+    }
+
+    #[test]
+    fn a_resolution_that_takes_too_long_is_not_waited_for() {
+        assert_eq!(towards("127.0.0.1:1", Duration::ZERO).map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
+    }
+
+    #[test]
+    fn only_others_can_use_some_addresses() {
+        for (address, is) in [
+            ("10.0.0.1", true),
+            ("2001:db8::1", true),
+            ("127.0.1.1", false),
+            ("::1", false),
+            ("fe80::1", false),
+            ("::", false),
+        ] {
+            assert_eq!(is_for_others(address.parse().unwrap()), is, "{address}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Whoever has no secret, or only what he has recorded.
+
+use zk_leader_run::core::vouching::Word;
+use zk_leader_run::vouching::Reason;
+use zk_leader_run::vouching::message::{LENGTH, Message, Said};
+
+use crate::host::{ELECTION, Host, LEADER, MEMBER, OTHER_SECRET, SECRET, Stranger, asks, message, pair, question, yes};
+
+/// These were dropped for this reason, and a question after them is the first that is heard and answered.
+async fn are_dropped(datagrams: &[Vec<u8>], why: Reason) {
+    let (stranger, mut member) = (Stranger::new().await, Host::new(MEMBER));
+    for datagram in datagrams {
+        stranger.sends(&member, datagram).await;
+    }
+    member.drops(why, datagrams.len() as u64).await;
+    stranger.sends(&member, &asks(9).write(ELECTION, &SECRET)).await;
+    assert_eq!(member.hears().await, Word::Asked(question(9)));
+    stranger.received_nothing();
+}
+
+#[tokio::test]
+async fn a_forged_question_is_dropped() {
+    let mut forged = asks(1).write(ELECTION, &SECRET);
+    forged[51] ^= 1;
+    let mut without = asks(1).write(ELECTION, &SECRET);
+    without[52..].fill(0);
+    are_dropped(&[forged, without, asks(1).write(ELECTION, &OTHER_SECRET)], Reason::Secret).await;
+}
+
+#[tokio::test]
+async fn a_question_of_another_election_is_dropped() {
+    are_dropped(&[asks(1).write(ELECTION + 1, &SECRET)], Reason::Election).await;
+}
+
+#[tokio::test]
+async fn a_datagram_of_another_length_is_dropped() {
+    let whole = asks(1).write(ELECTION, &SECRET);
+    let long = [whole.clone(), vec![0]].concat();
+    let longer = [whole.clone(), vec![0; 1300]].concat();
+    are_dropped(&[Vec::new(), whole[..LENGTH - 1].to_vec(), long, longer], Reason::Length).await;
+}
+
+#[tokio::test]
+async fn a_datagram_without_meaning_is_dropped() {
+    let change = |at: usize, value| {
+        let mut datagram = asks(1).write(ELECTION, &SECRET);
+        datagram[at] = value;
+        datagram
+    };
+    are_dropped(
+        &[change(0, b'X'), change(4, 0), change(4, 5), change(5, 1), change(6, 1), change(7, 1)],
+        Reason::Format,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_to_another_instance_is_dropped() {
+    let other = Message { member: 3, ..asks(1) };
+    let reflected = message(Said::Answer { promises: true }, 1);
+    are_dropped(&[other.write(ELECTION, &SECRET), reflected.write(ELECTION, &SECRET)], Reason::Addressee).await;
+}
+
+#[tokio::test]
+async fn a_question_that_is_repeated_is_neither_told_nor_answered() {
+    let (leader, mut member) = pair();
+    let recorder = Stranger::new().await;
+    leader.meet(MEMBER, recorder.address());
+    let mut recorded = Vec::new();
+    for seq in [1, 2] {
+        leader.direct.ask(MEMBER, question(seq));
+        recorded.push(recorder.receives().await.0);
+    }
+    recorder.sends(&member, &recorded[1]).await;
+    assert_eq!(member.hears().await, Word::Asked(question(2)));
+    for _ in 0..50 {
+        recorder.sends(&member, &recorded[0]).await;
+        recorder.sends(&member, &recorded[1]).await;
+    }
+    member.drops(Reason::Replay, 100).await;
+    member.heard_nothing();
+    recorder.received_nothing();
+}
+
+#[tokio::test]
+async fn only_what_was_asked_of_the_one_who_answers_is_believed_and_once() {
+    let (mut leader, member) = (Host::new(LEADER), Stranger::new().await);
+    leader.meet(MEMBER, member.address());
+    leader.meet(3, member.address());
+    leader.direct.ask(MEMBER, question(1));
+    let of = |seq| message(Said::Answer { promises: true }, seq);
+    let wrong =
+        [of(2), Message { member: 3, ..of(1) }, Message { token: 40, ..of(1) }, Message { member: 77, ..of(1) }];
+    for answer in wrong {
+        member.sends(&leader, &answer.write(ELECTION, &SECRET)).await;
+    }
+    leader.drops(Reason::Unasked, 4).await;
+    leader.heard_nothing();
+    for _ in 0..3 {
+        member.sends(&leader, &of(1).write(ELECTION, &SECRET)).await;
+    }
+    assert_eq!(leader.hears().await, Word::Answered(yes(MEMBER, 1)));
+    leader.drops(Reason::Unasked, 6).await;
+    leader.heard_nothing();
+}
+
+/// The kernel drops what does not fit into its buffer. A leader asks again.
+#[tokio::test]
+async fn a_flood_does_not_keep_a_question_from_its_answer() {
+    let (mut leader, mut member) = pair();
+    let stranger = Stranger::new().await;
+    let forged = asks(1).write(ELECTION, &OTHER_SECRET);
+    for sent in 0..10_000_u64 {
+        stranger.sends(&member, &forged).await;
+        if sent % 100 == 0 {
+            leader.direct.ask(MEMBER, question(sent + 1));
+            tokio::task::yield_now().await;
+        }
+    }
+    let Word::Asked(asked) = member.hears().await else { panic!("something else than a question") };
+    assert!(member.direct.dropped().of(Reason::Secret) > 0);
+    member.direct.reply(yes(MEMBER, asked.seq));
+    assert_eq!(leader.hears().await, Word::Answered(yes(MEMBER, asked.seq)));
+}
