@@ -64,19 +64,27 @@ pub fn read(layers: &Layers, others: &Others) -> Result<Option<Vouch>, ConfigErr
 /// Who takes over without our lease cannot promise to hold back from it.
 fn agree(others: &Others) -> Result<(), &'static str> {
     if others.guarantee == Guarantee::AtLeastOne {
-        return Err("cannot be combined with --guarantee at-least-one, under which others start the command although it may \
-                    still run here; leave one of them out");
+        return Err(
+            "cannot be combined with --guarantee at-least-one, under which others start the command although it may \
+                    still run here; leave one of them out",
+        );
     }
     if others.is_shared {
-        return Err("cannot be combined with --election-path, because other libraries promise nothing; leave one of them \
-                    out");
+        return Err(
+            "cannot be combined with --election-path, because other libraries promise nothing; leave one of them \
+                    out",
+        );
     }
     if others.recipe == Recipe::Single {
-        return Err("cannot be combined with --recipe single, which has no queue of those who could take over; leave one \
-                    of them out");
+        return Err(
+            "cannot be combined with --recipe single, which has no queue of those who could take over; leave one \
+                    of them out",
+        );
     }
     if others.leaders > 1 {
-        return Err("cannot be combined with several --leaders, because a promise is for one leader; leave one of them out");
+        return Err(
+            "cannot be combined with several --leaders, because a promise is for one leader; leave one of them out",
+        );
     }
     Ok(())
 }
@@ -90,9 +98,8 @@ fn place(setting: &Setting) -> Result<SocketAddr, ConfigError> {
     let place = text.parse().or_else(|_| bare.parse().map(|address: IpAddr| SocketAddr::new(address, 0)));
     let place: SocketAddr = place.map_err(|_| setting.refused(format_args!("is not an address; {EXAMPLES}")))?;
     match place.ip() {
-        address if address.is_unspecified() => Err(setting.refused(format_args!(
-            "is every address of this host, and no other host can send to that; {EXAMPLES}"
-        ))),
+        address if address.is_unspecified() => Err(setting
+            .refused(format_args!("is every address of this host, and no other host can send to that; {EXAMPLES}"))),
         address if address.is_multicast() || is_broadcast(address) => {
             Err(setting.refused(format_args!("is the address of many hosts; {EXAMPLES}")))
         }

@@ -26,7 +26,10 @@ pub fn rows(config: &Config) -> Rows {
         Some(place) => place.to_string(),
     };
     vec![
-        ("ridden out", format!("up to {}, from the last acknowledged renewal", length(Timestamp::ZERO.until(ridden_out)))),
+        (
+            "ridden out",
+            format!("up to {}, from the last acknowledged renewal", length(Timestamp::ZERO.until(ridden_out))),
+        ),
         ("on condition that", "every host that could take over promises to hold back, again and again".to_owned()),
         ("one promise", format!("gives {} from its sending, and binds for {}", length(usable), length(binds))),
         ("a needed host is silent", format!("the command is stopped after {}", length(silence))),
@@ -34,7 +37,10 @@ pub fn rows(config: &Config) -> Rows {
             "this host alone cut off",
             format!("leads for up to {}, then the next one after {}", length(alone), length(reserve + ELECTION)),
         ),
-        ("all asked die with us", format!("the next leader waits for {}, not {}", length(wait_for(limit)), length(binds))),
+        (
+            "all asked die with us",
+            format!("the next leader waits for {}, not {}", length(wait_for(limit)), length(binds)),
+        ),
         ("other hosts reach us at", format!("UDP {address}")),
     ]
 }

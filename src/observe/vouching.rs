@@ -52,7 +52,8 @@ impl Seen {
     /// The lines that are due after this turn of the loop, which was about this time of day (milliseconds since 1970).
     fn news(&mut self, status: &Status, time_of_day: i64) -> Vec<Line> {
         let now = status.turned.lease;
-        let Some((vouched, leads)) = status.snapshot.vouching.and_then(|vouched| Some((vouched, vouched.leads?))) else {
+        let Some((vouched, leads)) = status.snapshot.vouching.and_then(|vouched| Some((vouched, vouched.leads?)))
+        else {
             *self = Self::default();
             return Vec::new();
         };

@@ -34,7 +34,7 @@ use crate::observe::systemd;
 use crate::observe::vouching;
 use crate::observe::waiting::{self, Manner};
 use crate::observe::words;
-use crate::vouching::{Direct, Network};
+use crate::vouching::{Direct, Dropped, Network};
 use crate::zookeeper::{self, Election};
 
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
@@ -148,7 +148,8 @@ impl Supervisor {
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
         let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
         let guard = CommandGuard::new(guards, auxiliary.guards());
-        start_observers(config.observers, &publisher, &election, guard.prober())?;
+        let dropped = direct.as_ref().map(Direct::dropped);
+        start_observers(config.observers, &publisher, &election, (guard.prober(), dropped))?;
         let mut supervisor = Self {
             machine,
             answers,
@@ -312,7 +313,7 @@ fn start_observers(
     observers: Observers,
     publisher: &StatusPublisher,
     election: &Election,
-    prober: Option<Prober>,
+    (prober, dropped): (Option<Prober>, Option<Arc<Dropped>>),
 ) -> io::Result<()> {
     let Observers { identity, manner, http, systemd } = observers;
     background::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
@@ -324,7 +325,7 @@ fn start_observers(
         Some(listener) => {
             let (feed, metrics, drain) = (publisher.feed(), publisher.metrics(), election.drain());
             let neighbourhood = election.neighbourhood();
-            http::serve(listener, http::HttpState { identity, feed, metrics, drain, neighbourhood })
+            http::serve(listener, http::HttpState { identity, feed, metrics, drain, neighbourhood, dropped })
         }
         None => Ok(()),
     }

@@ -84,7 +84,13 @@ mod tests {
         let slots = vec![SlotView { lease: Some((lease, Facts::default())), ..SlotView::default() }];
         let member = |(index, (id, vouch)): (usize, &(&str, &str))| {
             let (id, host) = ((*id).to_owned(), format!("h{index}"));
-            let member = Member { id: id.clone(), host, vouch: (*vouch).to_owned(), version: "0.1.0".into(), ..Member::default() };
+            let member = Member {
+                id: id.clone(),
+                host,
+                vouch: (*vouch).to_owned(),
+                version: "0.1.0".into(),
+                ..Member::default()
+            };
             (id, (member, Facts::default()))
         };
         ElectionView { slots, members: members.iter().enumerate().map(member).collect(), ..ElectionView::default() }
@@ -128,7 +134,10 @@ mod tests {
     fn an_address_that_no_other_host_reaches_is_wrong() {
         let members = [("a", "10.0.0.1:1"), ("b", "127.0.0.1:4711")];
         let said = graded(&format!("{{{LEADER},{ASKS_B}}}"), &members);
-        assert!(said.iter().any(|(grade, text)| *grade == Grade::Wrong && text.contains("b is to be asked at 127.0.0.1:4711")));
+        assert!(
+            said.iter()
+                .any(|(grade, text)| *grade == Grade::Wrong && text.contains("b is to be asked at 127.0.0.1:4711"))
+        );
         let alone = graded(&format!("{{{LEADER},{ASKS_B}}}"), &members[1..]);
         assert!(alone.iter().all(|(grade, _)| *grade != Grade::Wrong), "of one host only: {alone:?}");
     }

@@ -30,6 +30,7 @@ use crate::clock;
 use crate::observe::liveness::Feed;
 use crate::observe::metrics::Metrics;
 use crate::observe::status::Status;
+use crate::vouching::Dropped;
 use crate::zookeeper::publish::DrainNotice;
 use crate::zookeeper::schema::vouching::Neighbourhood;
 
@@ -55,6 +56,8 @@ pub struct HttpState {
     pub drain: watch::Receiver<Option<DrainNotice>>,
     /// Those who vouch for one another.
     pub neighbourhood: watch::Receiver<Neighbourhood>,
+    /// The datagrams of theirs that were dropped. `None`: without `--vouch`.
+    pub dropped: Option<Arc<Dropped>>,
 }
 
 /// Serves until the runtime ends.
@@ -162,7 +165,11 @@ async fn answer(path: &str, state: &HttpState) -> Answer {
             let known = (&*state.drain.borrow(), &*state.neighbourhood.borrow());
             answers::status(&state.identity, &state.feed.status(), (known.0.as_ref(), known.1), clock::now())
         }
-        "/metrics" => answers::metrics(&state.metrics, &state.feed.status(), clock::now()),
+        "/metrics" => {
+            let dropped = state.dropped.iter().flat_map(|dropped| dropped.iter());
+            dropped.for_each(|(why, total)| state.metrics.datagrams_dropped(why, total));
+            answers::metrics(&state.metrics, &state.feed.status(), clock::now())
+        }
         "/" => Answer { code: 200, kind: TEXT, body: answers::INDEX.to_owned() },
         _ => Answer { code: 404, kind: TEXT, body: format!("there is no such page; there are\n{}", answers::INDEX) },
     }
@@ -217,7 +224,7 @@ mod tests {
         let feed = Feed::new(Liveness::default(), statuses);
         let drain = watch::channel(None).1;
         let neighbourhood = watch::channel(Neighbourhood::default()).1;
-        serve(listener, HttpState { identity, feed, metrics, drain, neighbourhood }).unwrap();
+        serve(listener, HttpState { identity, feed, metrics, drain, neighbourhood, dropped: None }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

@@ -33,7 +33,8 @@ impl VouchMetrics {
             registry.register(name, help, family.clone());
         };
         add("vouched", "1 while the command lives on promises, because ZooKeeper is away", &metrics.vouched);
-        let ready = "1 while we lead, and an outage of ZooKeeper would be lived through: all who are needed have promised";
+        let ready =
+            "1 while we lead, and an outage of ZooKeeper would be lived through: all who are needed have promised";
         add("vouch_ready", ready, &metrics.ready);
         add("vouch_needed", "Hosts whose promises we need; 0 while we do not lead", &metrics.needed);
         let mut add = |name: &str, help: &str, family: &Seconds| {

@@ -15,7 +15,8 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn names() -> Neighbourhood {
-    let host = |instance, id: &str, address: &str| Neighbour { instance, id: id.into(), address: address.parse().unwrap() };
+    let host =
+        |instance, id: &str, address: &str| Neighbour { instance, id: id.into(), address: address.parse().unwrap() };
     let neighbours = vec![host(2, "web2", "10.0.0.2:4711"), host(3, "web3", "10.0.0.3:4711")];
     Neighbourhood { neighbours, ..Neighbourhood::default() }
 }
@@ -87,7 +88,10 @@ fn who_never_answers_is_told_once_while_zookeeper_is_there() {
     let silent = status(PhaseName::Leading, &[host(3, None, Some(8))]);
     let lines = told(&mut seen, &silent);
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].starts_with("web3 (10.0.0.3:4711) has not answered for 8 s; in an outage of ZooKeeper"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("web3 (10.0.0.3:4711) has not answered for 8 s; in an outage of ZooKeeper"),
+        "{lines:?}"
+    );
     assert_eq!(told(&mut seen, &silent), [""; 0], "once");
     told(&mut seen, &status(PhaseName::Leading, &[host(2, Some(1), None)]));
     assert_eq!(told(&mut seen, &silent).len(), 1, "it was not needed meanwhile");

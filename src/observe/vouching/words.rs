@@ -37,7 +37,9 @@ impl Line {
         match self {
             Self::Away { by, until } if by.is_empty() => {
                 let until = clock_time(*until);
-                format!("ZooKeeper is away; the command runs on, as no other host could take over, until {until} at most")
+                format!(
+                    "ZooKeeper is away; the command runs on, as no other host could take over, until {until} at most"
+                )
             }
             Self::Away { by, until } => {
                 let by: Vec<_> = by.iter().map(|instance| id(names, *instance)).collect();
