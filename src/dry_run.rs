@@ -2,6 +2,7 @@
 //! Nothing is connected or written.
 
 mod service;
+mod vouching;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub fn text(config: &Config) -> String {
         ("Election", election(config)),
         ("Lease, if the ensemble grants the session timeout that is asked for", lease(config)),
         ("In an outage", outage(config)),
+        ("While ZooKeeper is away, if the others vouch (--vouch)", vouching::rows(config)),
         ("Take-over by the next in line", take_over(config)),
         ("Command", command(config)),
         ("Monitoring", watching(config)),

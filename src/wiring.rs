@@ -1,5 +1,7 @@
 //! Passes each part its settings from a [`Config`]. Checks and defaults are in `config`.
 
+mod network;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -32,10 +34,14 @@ use crate::observe::waiting::Manner;
 use crate::random;
 use crate::supervisor::Observers;
 use crate::supervisor::{auxiliary, upgrade};
+use crate::vouching::{self, Network as _};
 use crate::zookeeper;
 use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::election::release_orphaned::Orphaned;
 use crate::zookeeper::schema::member::About;
+use crate::zookeeper::schema::settings::Vouch;
+
+pub use self::network::network;
 
 /// Once secrets are in our memory, only root may read it: no core dump, and no access to `/proc`, which shows the
 /// variables too (`PR_SET_DUMPABLE(2const)`). Children inherit this until they execute a program, so the command is not
@@ -193,12 +199,14 @@ pub fn machine(config: &Config, instance: u64) -> machine::Settings {
             before_start: config.auxiliary.before_start.as_ref().map(|step| step.timeout),
             after_stop: config.auxiliary.after_stop.as_ref().map(|step| step.timeout),
         },
-        vouch: None,
+        vouch: config.vouch.map(|vouch| vouch.limit),
         instance,
     }
 }
 
-pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
+/// `network`: where other hosts ask this one.
+pub fn ensemble(config: &Config, instance: u64, network: Option<&vouching::Socket>) -> zookeeper::Settings {
+    let vouch = config.vouch.zip(network);
     zookeeper::Settings {
         servers: config.servers.clone(),
         chroot: config.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
@@ -218,7 +226,7 @@ pub fn ensemble(config: &Config, instance: u64) -> zookeeper::Settings {
         pid: std::process::id(),
         pid_namespace: pid_namespace().unwrap_or_default(),
         instance,
-        vouch: None,
+        vouch: vouch.map(|(vouch, network)| Vouch { address: network.address(), limit: vouch.limit }),
         once: config.once.clone(),
         about: About::default(),
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 use zk_leader_run::cli::{EarlyExit, Stream, pages};
@@ -13,6 +14,7 @@ use zk_leader_run::supervisor::auxiliary::{self, Guards};
 use zk_leader_run::supervisor::upgrade::Plan;
 use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::{Observers, SupervisorConfig};
+use zk_leader_run::vouching::{Network, Socket};
 use zk_leader_run::wiring::Start;
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::{after_upgrade, dry_run, supervisor, wiring, zookeeper};
@@ -58,6 +60,10 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
         Ok(observers) => observers,
         Err(refusal) => return EarlyExit::from(refusal).print(),
     };
+    let network = match wiring::network(config, before.as_deref()) {
+        Ok(network) => network,
+        Err(refusal) => return EarlyExit::from(refusal).print(),
+    };
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
@@ -70,7 +76,7 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
     }
     let upgrade = Plan::new(wiring::upgrade(config), before);
     let path = upgrade.path();
-    match supervise(config, guards, observers, upgrade) {
+    match supervise(config, guards, (observers, network), upgrade) {
         Ok(ExitReason::StoodStill) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
             tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path));
@@ -91,14 +97,20 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
     }
 }
 
-fn supervise(config: &Config, guards: Guards, observers: Observers, upgrade: Plan) -> io::Result<ExitReason> {
+fn supervise(
+    config: &Config,
+    guards: Guards,
+    (observers, network): (Observers, Option<Arc<Socket>>),
+    upgrade: Plan,
+) -> io::Result<ExitReason> {
     let instance = wiring::instance();
     let about = observers.identity.about.clone();
-    let ensemble = zookeeper::Settings { about, ..wiring::ensemble(config, instance) };
+    let ensemble = zookeeper::Settings { about, ..wiring::ensemble(config, instance, network.as_deref()) };
     let machine = wiring::machine(config, instance);
     let preempt_after = config.leaders.preempt_after;
     let auxiliary = wiring::auxiliary_commands(config);
-    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, network: None, upgrade: Some(upgrade) };
+    let network = network.map(|socket| -> Arc<dyn Network> { socket });
+    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, network, upgrade: Some(upgrade) };
     let runtime = runtime()?;
     let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.
@@ -109,7 +121,7 @@ fn supervise(config: &Config, guards: Guards, observers: Observers, upgrade: Pla
 /// The releaser: what the guard becomes after the supervisor was killed.
 fn release(config: &Config, orphaned: &Orphaned) -> ExitCode {
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
-    let ensemble = wiring::ensemble(config, wiring::instance());
+    let ensemble = wiring::ensemble(config, wiring::instance(), None);
     let outcome = runtime().map_err(|error| error.to_string()).and_then(|runtime| {
         let outcome = runtime.block_on(release_orphaned::free_record(ensemble, orphaned));
         runtime.shutdown_background();

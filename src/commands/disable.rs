@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
-use super::{Answer, CommandContext, CommandError};
+use super::{Answer, CommandContext, CommandError, overdue};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
@@ -67,7 +67,8 @@ async fn until_nobody_runs(
             matches!(slot_state::of(slot, &election), SlotState::Nobody { .. } | SlotState::Overdue { .. })
         });
         progress.tell(&if gone {
-            format!("{id} is gone; its lease must run out")
+            let longest = words::length(lease.longest());
+            format!("{id} is gone; its lease must run out, within {longest}")
         } else {
             format!("{id} is stopping its command")
         });
@@ -86,7 +87,8 @@ fn leases(election: &ElectionView) -> impl Iterator<Item = (&Lease, i64)> {
     leases.map(|(lease, facts)| (lease, facts.mzxid))
 }
 
-/// Under at-least-one, a command may outlive its lease: only its release counts there.
+/// Under at-least-one, a command may outlive its lease: only its release counts there. One that lives on promises is not
+/// renewed, and may run for its limit.
 fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
     if !lease.is_held() {
         return true;
@@ -96,8 +98,7 @@ fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighti
         seen.push((mzxid, now));
         now
     });
-    let over = now >= wait_over_at(first, Duration::from_millis(lease.lease_ms));
-    over && lease.guarantee.as_deref() == Some("at-most-one")
+    now >= wait_over_at(first, lease.longest()) && overdue::dies_in_time(lease)
 }
 
 /// The outcome of `disable` or `enable`.

@@ -14,6 +14,7 @@ use super::orders::Patience;
 use super::{CommandContext, CommandError};
 use crate::clock;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::lease::Lease;
 
 /// Between two looks at a record.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -40,11 +41,16 @@ pub(super) async fn mark<'a>(
     Ok(())
 }
 
-/// When the lease ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.
+/// When the lease, or the longest life on promises, ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.
 fn ends_at(slot: &SlotView) -> Option<i64> {
     let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.waiting_on.is_none())?;
     lease.holder.as_ref()?;
-    Some(written.changed_at.saturating_add(i64::try_from(lease.lease_ms).unwrap_or(i64::MAX)))
+    Some(written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// Whether no command lives longer than its lease, or than the promises for it: under at-least-one it may.
+pub(super) fn dies_in_time(lease: &Lease) -> bool {
+    matches!(lease.guarantee.as_deref(), Some("at-most-one" | "at-most-one, vouched"))
 }
 
 /// Whether each of these records stays as it was for two renewal intervals.
@@ -77,7 +83,6 @@ pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> 
 mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::schema::lease::Lease;
 
     #[test]
     fn a_lease_ends_its_length_after_it_was_written_if_somebody_leads_by_it() {
@@ -88,9 +93,21 @@ mod tests {
         };
         let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
         assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"held","lease_ms":15000,{holder}}}"#)), Some(22_000));
+        let vouched = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"vouch_ms":600000,{holder}}}"#);
+        assert_eq!(ends_at(&vouched), Some(607_000), "its command may live on promises");
         let waiting = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"waiting_on":9,{holder}}}"#);
         assert_eq!(ends_at(&waiting), None, "its holder renews nothing while it waits");
         assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), None);
         assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), None, "its holder is not known");
+    }
+
+    #[test]
+    fn only_under_at_most_one_a_command_dies_in_time() {
+        let dies = |guarantee: &str| {
+            let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"guarantee":"{guarantee}"}}"#);
+            dies_in_time(&Lease::read(record.as_bytes()).unwrap())
+        };
+        assert!(dies("at-most-one") && dies("at-most-one, vouched"));
+        assert!(!dies("at-least-one") && !dies("at-most-two"));
     }
 }

@@ -231,7 +231,7 @@ pub(super) fn said_phase<'a>(holder: &Holder, token: i64, election: &'a Election
 
 /// Whether the command runs in a phase, and not only what must come before it.
 pub(super) fn runs(phase: Option<&str>) -> bool {
-    matches!(phase, Some("leading" | "paused"))
+    matches!(phase, Some("leading" | "vouched" | "paused"))
 }
 
 /// The member's record of a holder: of the same process.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment};
+use super::overdue::dies_in_time;
 use super::slot_state::{self, Contender, SlotState};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
@@ -14,7 +15,7 @@ use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::control::remedy;
-use crate::zookeeper::schema::lease::Holder;
+use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
 
 const LED: u8 = 0;
@@ -126,8 +127,17 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
             format!("free since {}; {}", moment(written.changed_at), kind.join(", "))
         };
         facts.push(("lease", Cell::from(text)));
+        facts.extend(vouched(lease));
     }
     facts
+}
+
+/// Whether the command runs on without `ZooKeeper`. Whether the hosts answer, only the leader knows.
+fn vouched(lease: &Lease) -> Option<(&'static str, Cell)> {
+    let limit = words::length(Duration::from_millis(lease.vouch_ms?));
+    let asked: Vec<_> = lease.roster.iter().map(|host| format!("{} ({})", host.id, host.address)).collect();
+    let by = if asked.is_empty() { "nobody, as no other host could take over".to_owned() } else { asked.join(", ") };
+    Some(("vouched for", Cell::from(format!("by {by}; in an outage for up to {limit}"))))
 }
 
 fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Output) -> Cell {
@@ -154,7 +164,7 @@ fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &
 
 /// Under at-least-one the command may outlive its lease.
 fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
-    let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| lease.guarantee.as_deref() == Some("at-most-one"));
+    let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| dies_in_time(lease));
     let command = if is_dead { "not leading" } else { "its command may still run" };
     format!(
         "nobody: the lease of {0} is overdue by {age}, {command}; {0} is cut off, hung or gone: see its log",
@@ -299,6 +309,8 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
             "guarantee": lease.guarantee,
             "recipe": lease.recipe,
             "leaders": lease.leaders,
+            "vouch_ms": lease.vouch_ms,
+            "roster": lease.roster,
         })),
     })
 }
@@ -322,6 +334,7 @@ fn contender_json(contender: &Contender) -> Value {
         "contain": said(|member| &member.about.contain),
         "protection": said(|member| &member.protection),
         "meta": member.map(|member| &member.about.meta),
+        "vouch": said(|member| &member.vouch),
         "drained": member.is_some_and(|member| member.drained),
         "health": member.and_then(|member| member.health.as_ref()),
     })

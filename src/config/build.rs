@@ -16,6 +16,7 @@ use super::source::setting::Setting;
 use super::value::duration::{self, Zero};
 use super::value::znode::ZnodePath;
 use super::value::{acl, executable, signal};
+use super::vouching::{self, Vouch};
 use super::{access, lease, run_once, service, timing};
 use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
@@ -72,6 +73,8 @@ pub struct Config {
     pub requested_timing: Timing,
     pub guarantee: Guarantee,
     pub on_pause: OnPause,
+    /// `None`: in an outage, the command is stopped after one lease.
+    pub vouch: Option<Vouch>,
 
     pub contain: Contain,
     pub foreground: bool,
@@ -137,8 +140,18 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
     let ((access, acl), lease) = (access(layers, &election)?, lease::read(layers, election.is_shared)?);
     let (on_exit, service, notices) = service::read(layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(layers, lease.session_timeout)?;
+    let leaders = leaders::read(layers, &election, lease.guarantee)?;
+    let requested_timing = timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?;
+    let others = vouching::Others {
+        lease: requested_timing.lease,
+        guarantee: lease.guarantee,
+        recipe: election.recipe,
+        leaders: leaders.count,
+        is_shared: election.is_shared,
+    };
     Ok(Config {
-        leaders: leaders::read(layers, &election, lease.guarantee)?,
+        leaders,
+        vouch: vouching::read(layers, &others)?,
         servers: election.ensemble.servers,
         chroot: election.ensemble.chroot,
         access: access.access,
@@ -169,7 +182,7 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
         log_format: layers.required("log-format")?.one_of(&FORMATS)?,
         log_level: layers.required("log-level")?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run")?,
-        requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
+        requested_timing,
         file: None,
         notices: [lease.notices, notices, access.notices].concat(),
     })

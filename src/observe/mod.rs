@@ -10,5 +10,6 @@ pub mod metrics;
 pub mod status;
 pub mod status_publisher;
 pub mod systemd;
+pub mod vouching;
 pub mod waiting;
 pub mod words;

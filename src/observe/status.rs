@@ -124,7 +124,10 @@ impl Status {
     pub fn role(&self, now: Now) -> Role {
         let phase = self.snapshot.phase;
         let runs = self.command.is_some() && !self.snapshot.frozen;
-        if matches!(phase, PhaseName::Leading | PhaseName::Paused) && runs && !self.time_left(now).is_zero() {
+        if matches!(phase, PhaseName::Leading | PhaseName::Vouched | PhaseName::Paused)
+            && runs
+            && !self.time_left(now).is_zero()
+        {
             return Role::Leader;
         }
         let waits = matches!(phase, PhaseName::Following | PhaseName::Waiting);

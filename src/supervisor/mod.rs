@@ -31,9 +31,10 @@ use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
 use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
+use crate::observe::vouching;
 use crate::observe::waiting::{self, Manner};
 use crate::observe::words;
-use crate::vouching::{Direct, Network};
+use crate::vouching::{Direct, Dropped, Network};
 use crate::zookeeper::{self, Election};
 
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
@@ -147,7 +148,8 @@ impl Supervisor {
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
         let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
         let guard = CommandGuard::new(guards, auxiliary.guards());
-        start_observers(config.observers, &publisher, &election, guard.prober())?;
+        let dropped = direct.as_ref().map(Direct::dropped);
+        start_observers(config.observers, &publisher, &election, (guard.prober(), dropped))?;
         let mut supervisor = Self {
             machine,
             answers,
@@ -311,17 +313,19 @@ fn start_observers(
     observers: Observers,
     publisher: &StatusPublisher,
     election: &Election,
-    prober: Option<Prober>,
+    (prober, dropped): (Option<Prober>, Option<Arc<Dropped>>),
 ) -> io::Result<()> {
     let Observers { identity, manner, http, systemd } = observers;
     background::spawn(waiting::report_waits(manner, publisher.feed(), election.surveyor()));
+    background::spawn(vouching::report(publisher.feed(), election.neighbourhood()));
     if let Some((settings, prober)) = systemd.zip(prober) {
         background::spawn(systemd::tell(settings, publisher.feed(), prober));
     }
     match http {
         Some(listener) => {
             let (feed, metrics, drain) = (publisher.feed(), publisher.metrics(), election.drain());
-            http::serve(listener, http::HttpState { identity, feed, metrics, drain })
+            let neighbourhood = election.neighbourhood();
+            http::serve(listener, http::HttpState { identity, feed, metrics, drain, neighbourhood, dropped })
         }
         None => Ok(()),
     }

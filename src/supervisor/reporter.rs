@@ -117,9 +117,11 @@ impl Reporter {
 
     fn ended(&mut self, now: i64, transition: &Transition) -> Option<Term> {
         let Transition { from, to, why, .. } = *transition;
-        if matches!(from, PhaseName::Leading | PhaseName::Paused | PhaseName::Preparing | PhaseName::Waiting)
-            && matches!(to, PhaseName::Stopping | PhaseName::Releasing)
-        {
+        let led = matches!(
+            from,
+            PhaseName::Leading | PhaseName::Vouched | PhaseName::Paused | PhaseName::Preparing | PhaseName::Waiting
+        );
+        if led && matches!(to, PhaseName::Stopping | PhaseName::Releasing) {
             self.ending = Some(why);
         }
         if !matches!(to, PhaseName::Following | PhaseName::Done) {

@@ -34,6 +34,10 @@ fn help_version_and_trial_are_answers_on_standard_output() {
             &["--dry-run", "--id=me", "--recipe=kazoo", "--election-path=/jobs/election", "--lease=10s", "true"],
             "dry-run-beside-others.txt",
         ),
+        (
+            &["--dry-run", "--id=me", "-z", "h1,h2", "--vouch", "--vouch-address=10.0.0.7:4711", "true"],
+            "dry-run-vouched.txt",
+        ),
     ] {
         let output = run(typed, &[]);
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{typed:?}");

@@ -22,7 +22,7 @@ use std::time::Duration;
 use golden::golden;
 use zk_leader_run::cli::{self, EarlyExit, Stream, reference};
 use zk_leader_run::config::source::process_environment::ProcessEnvironment;
-use zk_leader_run::config::{Config, ctl, load};
+use zk_leader_run::config::{Config, Vouch, ctl, load};
 use zk_leader_run::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe};
 use zk_leader_run::exit::Status;
 

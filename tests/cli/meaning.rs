@@ -93,6 +93,47 @@ fn who_will_not_wait_for_ever_does_not_try_the_ensemble_for_ever() {
 }
 
 #[test]
+fn vouching_is_off_unless_it_is_asked_for() {
+    let vouch = |typed: &[&str], variables: &[(&str, &str)]| parse(typed, variables).unwrap().vouch;
+    assert_eq!(vouch(&["true"], &[]), None);
+    let usual = Vouch { address: None, limit: Duration::from_secs(600) };
+    assert_eq!(vouch(&["--vouch", "true"], &[]), Some(usual));
+    assert_eq!(vouch(&["true"], &[("ZK_LEADER_RUN_VOUCH", "yes")]), Some(usual));
+    for (typed, limit) in [("30s", 30), ("24h", 24 * 3600)] {
+        let limit = Duration::from_secs(limit);
+        assert_eq!(vouch(&["--vouch", "--vouch-limit", typed, "true"], &[]), Some(Vouch { limit, ..usual }));
+    }
+    for (typed, address) in [
+        ("10.0.0.7", "10.0.0.7:0"),
+        ("10.0.0.7:4711", "10.0.0.7:4711"),
+        ("2001:db8::7", "[2001:db8::7]:0"),
+        ("[2001:db8::7]", "[2001:db8::7]:0"),
+        ("[2001:db8::7]:4711", "[2001:db8::7]:4711"),
+    ] {
+        let address = Some(address.parse().unwrap());
+        assert_eq!(vouch(&["--vouch", "--vouch-address", typed, "true"], &[]), Some(Vouch { address, ..usual }));
+    }
+}
+
+/// In force elsewhere: in records that were written, and in the agreement with the other hosts.
+#[test]
+fn an_upgrade_in_place_cannot_change_vouching() {
+    let fixed = |typed: &[&str]| zk_leader_run::config::fixed::of(&parse(typed, &[]).unwrap());
+    let changed = |typed: &[&str]| {
+        let (before, after) = (fixed(&["--vouch", "true"]), fixed(typed));
+        before
+            .into_iter()
+            .filter(|(name, value)| after.get(name) != Some(value))
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(changed(&["--vouch", "--vouch-limit", "10m", "true"]), [""; 0]);
+    assert_eq!(changed(&["--vouch", "--vouch-limit", "11m", "true"]), ["--vouch-limit"]);
+    assert_eq!(changed(&["--vouch", "--vouch-address", "10.0.0.7", "true"]), ["--vouch-address"]);
+    assert!(changed(&["true"]).contains(&"--vouch".to_owned()));
+}
+
+#[test]
 fn options_end_at_the_command_or_at_two_dashes() {
     let command = |typed: &[&str]| parse(typed, &[]).unwrap().command;
     assert_eq!(command(&["--name", "n", "sh", "--name", "x", "-h"]), ["sh", "--name", "x", "-h"]);

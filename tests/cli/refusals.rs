@@ -187,6 +187,62 @@ fn options_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn what_does_not_go_with_vouching_is_refused() {
+    const VOUCH: [&str; 3] = ["--vouch:", "cannot be combined with", "leave one of them out"];
+    each_is_refused(&[
+        typed(&["--vouch", "--guarantee", "at-least-one", "true"], 64, VOUCH),
+        typed(&["--vouch", "--election-path", "/x", "true"], 64, VOUCH),
+        typed(&["--vouch", "--recipe", "single", "true"], 64, VOUCH),
+        typed(&["--vouch", "--leaders", "2", "true"], 64, VOUCH),
+        variable(
+            &[("ZK_LEADER_RUN_VOUCH", "true"), ("ZK_LEADER_RUN_LEADERS", "2")],
+            64,
+            ["ZK_LEADER_RUN_VOUCH:", "a promise is for one leader", "leave one of them out"],
+        ),
+        typed(&["--vouch-limit", "5m", "true"], 64, ["--vouch-limit:", "'5m'", "requires --vouch"]),
+        typed(&["--vouch-address", "10.0.0.7", "true"], 64, ["--vouch-address:", "'10.0.0.7'", "requires --vouch"]),
+    ]);
+}
+
+#[test]
+fn a_limit_of_vouching_out_of_range_is_refused_with_the_range() {
+    each_is_refused(&[
+        typed(&["--vouch", "--vouch-limit", "29s", "true"], 78, ["--vouch-limit:", "'29s'", "30s = 2 x 15s lease"]),
+        typed(&["--vouch", "--vouch-limit", "0", "true"], 78, ["--vouch-limit:", "'0'", "at least 30s"]),
+        typed(&["--vouch", "--vouch-limit", "25h", "true"], 78, ["--vouch-limit:", "'25h'", "at most 1d"]),
+        typed(&["--vouch", "--vouch-limit", "600", "true"], 64, ["--vouch-limit:", "'600'", "600s"]),
+    ]);
+}
+
+#[test]
+fn an_address_that_no_other_host_can_ask_is_refused() {
+    each_is_refused(&[
+        typed(
+            &["--vouch", "--vouch-address", "0.0.0.0", "true"],
+            64,
+            ["--vouch-address:", "'0.0.0.0'", "10.0.0.7:4711"],
+        ),
+        typed(
+            &["--vouch", "--vouch-address", "[::]:47", "true"],
+            64,
+            ["--vouch-address:", "'[::]:47'", "[2001:db8::7]"],
+        ),
+        typed(&["--vouch", "--vouch-address", "224.0.0.1", "true"], 64, ["--vouch-address:", "many hosts", "10.0.0.7"]),
+        typed(
+            &["--vouch", "--vouch-address", "host:47", "true"],
+            64,
+            ["--vouch-address:", "'host:47'", "is not an address"],
+        ),
+        // Of TEST-NET-1: no address of this host.
+        typed(
+            &["--vouch", "--vouch-address", "192.0.2.1", "true"],
+            78,
+            ["--vouch-address:", "'192.0.2.1:0'", "listened at"],
+        ),
+    ]);
+}
+
+#[test]
 fn what_does_not_go_with_a_job_that_runs_once_is_refused() {
     each_is_refused(&[
         typed(&["--slot", "", "true"], 64, ["--slot:", "''", "2026-11-21"]),

@@ -14,7 +14,7 @@ const STEPS: &str = "Steps around the command";
 pub struct HookOptions {
     /// Shell command to run at every change of our role
     ///
-    /// ZK_LEADER_EVENT tells it what happened: standby, elected, fenced, started, paused, resumed, stopping, lost or
+    /// ZK_LEADER_EVENT tells it what happened: standby, elected, fenced, started, vouched, paused, resumed, stopping, lost or
     /// released. ZK_LEADER_WHY tells why; the variables of the command tell the term. It is run by /bin/sh -c, one
     /// event after the other. The command, the deadlines and the release never wait for a hook. What it prints goes to
     /// standard error; what it leaves running in the background is ended with it. At most 32 events wait for their

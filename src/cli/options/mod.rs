@@ -10,6 +10,7 @@ mod leaders;
 mod monitoring;
 mod run_once;
 mod service;
+mod vouching;
 
 use std::ffi::OsString;
 
@@ -24,6 +25,7 @@ use leaders::LeaderOptions;
 use monitoring::MonitoringOptions;
 use run_once::RunOptions;
 use service::ServiceOptions;
+use vouching::VouchOptions;
 
 /// Runs a command on exactly one host: the one that is leader in Apache ZooKeeper.
 ///
@@ -171,6 +173,9 @@ pub struct Options {
     /// Signal to send when contact is back, after --on-pause SIGNAL
     #[arg(long, value_name = "SIGNAL", allow_hyphen_values = true, help_heading = CONTACT)]
     pub on_resume: Option<OsString>,
+
+    #[command(flatten)]
+    pub vouching: VouchOptions,
 
     /// auto, subreaper, cgroup or pid-namespace
     ///

@@ -4,6 +4,7 @@
 
 mod access;
 mod leadership;
+mod vouching;
 
 use std::time::Duration;
 
@@ -92,6 +93,7 @@ async fn examine(
         (Ok(_), Some(election)) => {
             findings.extend(contents(&election));
             findings.extend(leadership::programs(&election));
+            findings.extend(vouching::findings(&election));
             findings.extend(leadership::findings(context, &election).await?);
             findings.extend(access::findings(&context.client, &election).await?);
             if let Some(Err(complaint)) = view::history(&context.client, &election.base).await? {

@@ -15,7 +15,7 @@ pub fn of(config: &Config) -> Fixed {
     let Config { name, base, election, id, recipe, guarantee, contain, foreground, stop_signal, .. } = config;
     let command: Vec<_> = config.command.iter().map(OsString::as_os_str).collect();
     let chroot = config.chroot.as_ref().map(ToString::to_string).unwrap_or_default();
-    let settings: [(&str, &dyn Debug); 18] = [
+    let settings: [(&str, &dyn Debug); 21] = [
         ("--connect (its chroot)", &chroot),
         ("--name", name),
         ("--path", &base.as_str()),
@@ -33,6 +33,9 @@ pub fn of(config: &Config) -> Fixed {
         ("--foreground", foreground),
         ("--stop-signal", stop_signal),
         ("--max-pause", &config.wishes.max_pause),
+        ("--vouch", &config.vouch.is_some()),
+        ("--vouch-address", &config.vouch.map(|vouch| vouch.address)),
+        ("--vouch-limit", &config.vouch.map(|vouch| vouch.limit)),
         ("the command", &command),
     ];
     settings.into_iter().map(|(option, value)| (option.to_owned(), format!("{value:?}"))).collect()

@@ -31,7 +31,7 @@ use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service,
 use super::time::{Now, Timestamp};
 
 pub use ineligibility::Ineligibilities;
-pub use snapshot::{Held, Snapshot};
+pub use snapshot::{Held, Snapshot, Vouched, Vouchees};
 pub use upgrade::{HandedOver, Misfit, NotNow};
 
 use following::Standing;

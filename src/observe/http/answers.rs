@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use crate::core::time::Now;
 use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
+use crate::observe::vouching;
 use crate::observe::words;
 use crate::zookeeper::publish::DrainNotice;
 use crate::zookeeper::schema::member::About;
+use crate::zookeeper::schema::vouching::Neighbourhood;
 
 /// The identity of this process.
 #[derive(Clone, Debug)]
@@ -103,12 +105,23 @@ pub fn metrics(metrics: &Metrics, status: &Status, now: Now) -> Answer {
     Answer { code: 200, kind: metrics::KIND, body: metrics.text(status, now) }
 }
 
-pub fn status(identity: &Identity, status: &Status, drain: Option<&DrainNotice>, now: Now) -> Answer {
-    let body = serde_json::to_string_pretty(&everything(identity, status, drain, now)).unwrap_or_default();
+pub fn status(
+    identity: &Identity,
+    status: &Status,
+    (drain, names): (Option<&DrainNotice>, &Neighbourhood),
+    now: Now,
+) -> Answer {
+    let everything = everything(identity, status, (drain, names), now);
+    let body = serde_json::to_string_pretty(&everything).unwrap_or_default();
     Answer { code: 200, kind: JSON, body: words::printable_json(&body) + "\n" }
 }
 
-fn everything(identity: &Identity, status: &Status, drain: Option<&DrainNotice>, now: Now) -> Value {
+fn everything(
+    identity: &Identity,
+    status: &Status,
+    (drain, names): (Option<&DrainNotice>, &Neighbourhood),
+    now: Now,
+) -> Value {
     let Status { snapshot, .. } = status;
     let role = match status.role(now) {
         Role::Leader => "leader",
@@ -141,6 +154,7 @@ fn everything(identity: &Identity, status: &Status, drain: Option<&DrainNotice>,
             "lease_seconds_left": seconds(status.lease_left(now)),
             "seconds_until_stop": seconds(status.time_left(now)),
         })),
+        "vouching": vouching::state(status, names, now),
         "command": status.command.map(|pid| json!({ "pid": pid, "frozen": snapshot.frozen })),
         "loop_age_seconds": seconds(status.turned.lease.until(now.lease)),
     })

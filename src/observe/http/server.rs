@@ -30,7 +30,9 @@ use crate::clock;
 use crate::observe::liveness::Feed;
 use crate::observe::metrics::Metrics;
 use crate::observe::status::Status;
+use crate::vouching::Dropped;
 use crate::zookeeper::publish::DrainNotice;
+use crate::zookeeper::schema::vouching::Neighbourhood;
 
 const MOST_CONNECTIONS: usize = 64;
 /// For the head of a request, and between two of them.
@@ -52,6 +54,10 @@ pub struct HttpState {
     pub metrics: Arc<Metrics>,
     /// The drain of our host.
     pub drain: watch::Receiver<Option<DrainNotice>>,
+    /// Those who vouch for one another.
+    pub neighbourhood: watch::Receiver<Neighbourhood>,
+    /// The datagrams of theirs that were dropped. `None`: without `--vouch`.
+    pub dropped: Option<Arc<Dropped>>,
 }
 
 /// Serves until the runtime ends.
@@ -156,9 +162,14 @@ async fn answer(path: &str, state: &HttpState) -> Answer {
         "/readyz" => asked_of_the_loop(state, |status| answers::ready(status, clock::now())).await,
         "/livez" => asked_of_the_loop(state, |_| answers::alive()).await,
         "/status" => {
-            answers::status(&state.identity, &state.feed.status(), state.drain.borrow().as_ref(), clock::now())
+            let known = (&*state.drain.borrow(), &*state.neighbourhood.borrow());
+            answers::status(&state.identity, &state.feed.status(), (known.0.as_ref(), known.1), clock::now())
         }
-        "/metrics" => answers::metrics(&state.metrics, &state.feed.status(), clock::now()),
+        "/metrics" => {
+            let dropped = state.dropped.iter().flat_map(|dropped| dropped.iter());
+            dropped.for_each(|(why, total)| state.metrics.datagrams_dropped(why, total));
+            answers::metrics(&state.metrics, &state.feed.status(), clock::now())
+        }
         "/" => Answer { code: 200, kind: TEXT, body: answers::INDEX.to_owned() },
         _ => Answer { code: 404, kind: TEXT, body: format!("there is no such page; there are\n{}", answers::INDEX) },
     }
@@ -212,7 +223,8 @@ mod tests {
         let address = listener.address().unwrap();
         let feed = Feed::new(Liveness::default(), statuses);
         let drain = watch::channel(None).1;
-        serve(listener, HttpState { identity, feed, metrics, drain }).unwrap();
+        let neighbourhood = watch::channel(Neighbourhood::default()).1;
+        serve(listener, HttpState { identity, feed, metrics, drain, neighbourhood, dropped: None }).unwrap();
         assert_eq!(ask(&address, "/leader").await, "200");
         assert_eq!(ask(&address, "/livez").await, "503");
         assert_eq!(ask(&address, "/readyz").await, "503");

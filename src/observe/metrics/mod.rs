@@ -5,12 +5,14 @@
 
 mod counters;
 mod gauges;
+mod vouching;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use self::counters::Counters;
 use self::gauges::Gauges;
+use self::vouching::VouchMetrics;
 use super::status::Status;
 use crate::core::action::Action;
 use crate::core::event::Event;
@@ -27,6 +29,7 @@ pub struct Metrics {
     registry: Registry,
     counters: Counters,
     gauges: Gauges,
+    vouching: VouchMetrics,
 }
 
 impl Metrics {
@@ -36,7 +39,8 @@ impl Metrics {
         let labels = labels.map(|(label, value)| (label.into(), value.to_owned().into()));
         let mut registry = Registry::with_prefix_and_labels(PREFIX, labels.into_iter());
         let (counters, gauges) = (Counters::register(&mut registry), Gauges::register(&mut registry));
-        Self { registry, counters, gauges }
+        let vouching = VouchMetrics::register(&mut registry);
+        Self { registry, counters, gauges, vouching }
     }
 
     /// Counts an event.
@@ -59,9 +63,15 @@ impl Metrics {
         self.counters.auxiliary_ended(command.trim_start_matches('-'), outcome);
     }
 
+    /// So many datagrams of other hosts were dropped for this reason, in all.
+    pub fn datagrams_dropped(&self, why: &'static str, total: u64) {
+        self.vouching.dropped(why, total);
+    }
+
     /// The text of all metrics now.
     pub fn text(&self, status: &Status, now: Now) -> String {
         self.gauges.read(status, now);
+        self.vouching.read(status, now);
         let mut text = String::new();
         // Writing to a String does not fail.
         encode(&mut text, &self.registry).ok();
@@ -77,7 +87,9 @@ mod tests {
     use crate::core::action::{PhaseName, Transition, Why};
     use crate::core::event::{Candidacy, Request, SessionNumber};
     use crate::core::guard_messages::{Cause, ChildStatus, Order, Report, RunId};
-    use crate::core::machine::Held;
+    use crate::core::machine::{Held, Vouched, Vouchees};
+    use crate::core::time::Sighting;
+    use crate::core::vouching::Needed;
     use crate::observe::status::tests::{at, leading};
 
     const NOW: Duration = Duration::from_secs(100);
@@ -151,6 +163,37 @@ mod tests {
             "renewal_latency_seconds_bucket{le=\"0.01\"} 0",
             "command_ends_total{cause=\"deadline\"} 1",
             "command_ends_total{cause=\"own\"} 0",
+        ] {
+            assert_has(&lines, &format!("zk_leader_run_{line}"));
+        }
+    }
+
+    #[test]
+    fn vouching_is_measured_with_the_option_and_absent_without() {
+        let metrics = Metrics::new("job", "a");
+        let now = at(NOW);
+        let mut status = leading(now, now.lease);
+        assert!(!metrics.text(&status, now).contains("vouch_"), "{}", metrics.text(&status, now));
+        let ago = |seconds| now.lease.before(Duration::from_secs(seconds));
+        let host = |instance, promised_at| Some(Needed { instance, promised_at, silent_since: Some(ago(7)) });
+        let (written_at, recent) = (ago(100), Duration::from_secs(2));
+        let limit = Duration::from_secs(600);
+        let mut needed = [None; 8];
+        (needed[0], needed[1]) = (host(1, Some(ago(1))), host(2, None));
+        let leads = Some(Vouchees { needed, written_at, limit_at: written_at.after(limit), recent });
+        status.snapshot.vouching = Some(Vouched { limit, promised_until: Sighting::ZERO, leads });
+        status.snapshot.phase = PhaseName::Vouched;
+        metrics.datagrams_dropped("replay", 3);
+        metrics.datagrams_dropped("replay", 5);
+        let lines = lines(&metrics, &status, now);
+        for line in [
+            "vouched 1",
+            "vouch_ready 0",
+            "vouch_needed 2",
+            "vouch_answer_age_seconds 7.0",
+            "vouch_limit_left_seconds 500.0",
+            "vouch_datagrams_dropped_total{why=\"replay\"} 5",
+            "phase{phase=\"vouched\"} 1",
         ] {
             assert_has(&lines, &format!("zk_leader_run_{line}"));
         }

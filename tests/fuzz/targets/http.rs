@@ -16,6 +16,7 @@ use zk_leader_run::core::machine::Machine;
 use zk_leader_run::observe::http::{Address, HttpState, Identity, Listener, serve};
 use zk_leader_run::observe::status_publisher::StatusPublisher;
 use zk_leader_run::zookeeper::schema::member::About;
+use zk_leader_run::zookeeper::schema::vouching::Neighbourhood;
 use zk_leader_run::{clock, wiring};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -38,7 +39,7 @@ fn served() -> (Runtime, String) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let listener = Listener::bind(&Address::Unix(path.clone().into())).unwrap();
     runtime
-        .block_on(async { serve(listener, HttpState { identity, feed, metrics, drain: watch::channel(None).1 }) })
+        .block_on(async { serve(listener, HttpState { identity, feed, metrics, drain: watch::channel(None).1, neighbourhood: watch::channel(Neighbourhood::default()).1, dropped: None }) })
         .unwrap();
     (runtime, path)
 }

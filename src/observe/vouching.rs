@@ -1,0 +1,133 @@
+//! Tells people about the hosts that vouch for the leader: on whom its command lives while `ZooKeeper` is away, until when,
+//! and which of them would spoil that.
+//!
+//! Never: a judgement by another moment than the loop's last turn, as a loop that hangs has asked nobody.
+
+mod state;
+mod words;
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+pub use self::state::{oldest_promise, state};
+use self::words::Line;
+use super::liveness::Feed;
+use super::status::Status;
+use crate::clock;
+use crate::core::action::PhaseName;
+use crate::core::machine::Vouchees;
+use crate::core::time::Timestamp;
+use crate::core::vouching::Needed;
+use crate::zookeeper::schema::vouching::Neighbourhood;
+
+/// While `ZooKeeper` is there, a host that has promised nothing for so many times as long as a promise is recent is worth a
+/// line: a lease.
+const PATIENCE: u32 = 4;
+
+/// Runs for as long as the feed does; not without `--vouch`.
+pub async fn report(mut feed: Feed, neighbourhood: watch::Receiver<Neighbourhood>) {
+    let mut seen = Seen::default();
+    while feed.status().snapshot.vouching.is_some() {
+        let lines = seen.news(&feed.status(), clock::time_of_day());
+        lines.iter().for_each(|line| line.log(&neighbourhood.borrow()));
+        if !feed.turned().await {
+            return;
+        }
+    }
+}
+
+/// What was told.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The sending of the last write before `ZooKeeper` was away; `None`: it is there.
+    away_since: Option<Timestamp>,
+    /// The instances of whose silence was told.
+    silent: Vec<u64>,
+    /// Since when nobody was needed, and whether that was told.
+    alone: Option<(Timestamp, bool)>,
+}
+
+impl Seen {
+    /// The lines that are due after this turn of the loop, which was about this time of day (milliseconds since 1970).
+    fn news(&mut self, status: &Status, time_of_day: i64) -> Vec<Line> {
+        let now = status.turned.lease;
+        let Some((vouched, leads)) = status.snapshot.vouching.and_then(|vouched| Some((vouched, vouched.leads?)))
+        else {
+            *self = Self::default();
+            return Vec::new();
+        };
+        let mut lines = Vec::new();
+        match status.snapshot.phase {
+            PhaseName::Vouched if self.away_since.is_none() => {
+                *self = Self { away_since: Some(leads.written_at), ..Self::default() };
+                let until = time_of_day.saturating_add(milliseconds(now.until(leads.limit_at)));
+                lines.push(Line::Away { by: leads.needed().map(|host| host.instance).collect(), until });
+            }
+            PhaseName::Leading => {
+                if let Some(since) = self.away_since.take() {
+                    self.silent.clear();
+                    lines.push(Line::Back { after: since.until(now) });
+                }
+                lines.extend(self.alone(now, leads, vouched.limit));
+            }
+            _ => {}
+        }
+        match status.snapshot.phase {
+            PhaseName::Leading => lines.extend(self.silence(now, leads, PATIENCE * leads.recent, None)),
+            PhaseName::Vouched | PhaseName::Paused if self.away_since.is_some() => {
+                lines.extend(self.silence(now, leads, leads.recent, Some(status.time_left(status.turned))));
+            }
+            _ => {}
+        }
+        lines
+    }
+
+    /// Whose silence, or refusal, begins or ends to be worth a line. `left`: until the command is stopped for it.
+    fn silence(&mut self, now: Timestamp, leads: Vouchees, patience: Duration, left: Option<Duration>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        self.silent.retain(|instance| leads.needed().any(|host| host.instance == *instance));
+        for host in leads.needed() {
+            let (Needed { instance, silent_since, .. }, since) = (host, lacks_since(host));
+            let lacks = since.filter(|since| since.until(now) >= patience);
+            let known = self.silent.contains(&instance);
+            match lacks {
+                Some(since) if !known => {
+                    self.silent.push(instance);
+                    let refuses = silent_since.is_none_or(|silent| silent.until(now) < patience);
+                    lines.push(Line::Lacking { instance, since: since.until(now), refuses, left });
+                }
+                None if known => {
+                    self.silent.retain(|known| *known != instance);
+                    lines.push(Line::Answers { instance });
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+
+    /// A leader whom nobody could replace, for as long as one is waited for.
+    fn alone(&mut self, now: Timestamp, leads: Vouchees, limit: Duration) -> Option<Line> {
+        if leads.needed().next().is_some() {
+            self.alone = None;
+            return None;
+        }
+        let (since, told) = *self.alone.get_or_insert((now, false));
+        let is_due = !told && since.until(now) >= PATIENCE * leads.recent;
+        self.alone = Some((since, told || is_due));
+        is_due.then_some(Line::Alone { limit })
+    }
+}
+
+/// Since when its promise is missing: the sending of the last question to which it said yes, or else of the first one.
+pub(super) fn lacks_since(host: Needed) -> Option<Timestamp> {
+    host.promised_at.or(host.silent_since)
+}
+
+fn milliseconds(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

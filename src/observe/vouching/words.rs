@@ -1,0 +1,90 @@
+//! The lines about hosts that vouch.
+
+use std::time::Duration;
+
+use crate::observe::words::length;
+use crate::zookeeper::schema::vouching::Neighbourhood;
+
+/// One line of the log. Hosts are told by their instances.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Line {
+    /// `ZooKeeper` is away, and the command lives on their promises; until then (milliseconds since 1970) at most.
+    Away { by: Vec<u64>, until: i64 },
+    /// It is back, and the command has lived.
+    Back { after: Duration },
+    /// One that is needed has promised nothing for so long. `left`: until the command is stopped for it; `None`: `ZooKeeper` is
+    /// there.
+    Lacking { instance: u64, since: Duration, refuses: bool, left: Option<Duration> },
+    /// It promises again.
+    Answers { instance: u64 },
+    /// Nobody else could take over, or vouch.
+    Alone { limit: Duration },
+}
+
+impl Line {
+    pub fn log(&self, names: &Neighbourhood) {
+        let said = self.sentence(names);
+        match self {
+            Self::Away { .. } => tracing::warn!(why = "vouched-for", "{said}"),
+            Self::Back { .. } => tracing::info!(why = "contact-restored", "{said}"),
+            Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
+            Self::Answers { .. } => tracing::info!(why = "vouched-for", "{said}"),
+            Self::Alone { .. } => tracing::info!(why = "nobody-to-vouch", "{said}"),
+        }
+    }
+
+    pub fn sentence(&self, names: &Neighbourhood) -> String {
+        match self {
+            Self::Away { by, until } if by.is_empty() => {
+                let until = clock_time(*until);
+                format!(
+                    "ZooKeeper is away; the command runs on, as no other host could take over, until {until} at most"
+                )
+            }
+            Self::Away { by, until } => {
+                let by: Vec<_> = by.iter().map(|instance| id(names, *instance)).collect();
+                let (by, until) = (by.join(", "), clock_time(*until));
+                format!("ZooKeeper is away; the command runs on, vouched for by {by}, until {until} at most")
+            }
+            Self::Back { after } => format!("ZooKeeper is back after {} s; the command ran on", after.as_secs()),
+            Self::Lacking { instance, since, refuses, left } => {
+                let (host, since) = (place(names, *instance), since.as_secs());
+                let lacks = if *refuses { "has not held back" } else { "has not answered" };
+                match left {
+                    Some(left) => {
+                        format!("{host} {lacks} for {since} s; the command is stopped in {} s", left.as_secs())
+                    }
+                    None => format!(
+                        "{host} {lacks} for {since} s; in an outage of ZooKeeper the command would be stopped for it: look \
+                         whether that host is well, and let UDP pass between it and this host"
+                    ),
+                }
+            }
+            Self::Answers { instance } => format!("{} vouches for the command again", place(names, *instance)),
+            Self::Alone { limit } => {
+                let limit = length(*limit);
+                format!(
+                    "no other host with --vouch is in line; in an outage of ZooKeeper the command runs on for {limit} at most, \
+                     and a host that comes then waits for that long"
+                )
+            }
+        }
+    }
+}
+
+/// Its id.
+pub(super) fn id(names: &Neighbourhood, instance: u64) -> String {
+    names.of(instance).map_or_else(|| format!("instance {instance:016x}"), |host| host.id.clone())
+}
+
+/// Its id and where it is asked.
+fn place(names: &Neighbourhood, instance: u64) -> String {
+    let known = names.of(instance).map(|host| format!("{} ({})", host.id, host.address));
+    known.unwrap_or_else(|| id(names, instance))
+}
+
+/// `14:32:10Z`: UTC, as the log's times.
+fn clock_time(millis: i64) -> String {
+    let seconds = millis.div_euclid(1000).rem_euclid(86_400);
+    format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}

@@ -1,0 +1,58 @@
+//! The socket at which other hosts ask this one for promises.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::error::{ConfigError, quoted};
+use crate::config::{Config, Vouch};
+use crate::guard::handle::upgrade::take_descriptor;
+use crate::supervisor::upgrade::document::Document;
+use crate::vouching::{Socket, place};
+
+/// For the names of the servers, when the address towards one of them is looked for.
+const RESOLUTION_LIMIT: Duration = Duration::from_secs(20);
+
+/// Opens the socket at which other hosts ask this one for promises, or takes up that of the program before; after the fork of
+/// the guard, which must not inherit it, and before we contend. With an earlier program a command runs already, for whose
+/// sake we do without what is refused.
+///
+/// # Errors
+///
+/// There is no such address on this host, it is taken, or no address leads to the servers.
+pub fn network(config: &Config, before: Option<&Document>) -> Result<Option<Arc<Socket>>, ConfigError> {
+    let Some(vouch) = config.vouch else { return Ok(None) };
+    let taken_up = before.and_then(|document| document.socket).map(|number| Socket::take_up(take_descriptor(number)?));
+    let opened = match taken_up {
+        Some(Ok(socket)) => Ok(socket),
+        Some(Err(_)) | None => open(config, vouch),
+    };
+    match opened {
+        Err(refusal) if before.is_some() => {
+            tracing::error!("{}; nobody can vouch for the command", refusal.sentence);
+            Ok(None)
+        }
+        opened => opened.map(|socket| Some(Arc::new(socket))),
+    }
+}
+
+fn open(config: &Config, vouch: Vouch) -> Result<Socket, ConfigError> {
+    let refused = |complaint: String| ConfigError::configuration("--vouch-address", complaint);
+    let address = match vouch.address {
+        Some(address) => address,
+        None => {
+            let found = place::towards(&config.servers, RESOLUTION_LIMIT).map_err(|error| {
+                refused(format!(
+                    "no address of this host leads to a server ({error}); write the one that other hosts reach"
+                ))
+            })?;
+            SocketAddr::new(found, 0)
+        }
+    };
+    Socket::bind(address).map_err(|error| {
+        let address = quoted(&address.to_string());
+        refused(format!(
+            "{address} cannot be listened at: {error}; write another address of this host, or another port"
+        ))
+    })
+}
