@@ -63,6 +63,16 @@ async fn learnt(host: &Host, what: &str, holds: impl Fn(&Neighbourhood) -> bool)
         .clone()
 }
 
+/// Waits on this thread's runtime, which serves the hosts.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let held = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(wait::LIMIT, held).await.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
 fn secret_of(admin: &Admin) -> Option<Vec<u8>> {
     let read = admin.ask(VOUCH, |client, path| async move { client.get_data(&path).await });
     read.ok().map(|(data, _)| data)
@@ -130,7 +140,7 @@ async fn a_lost_record_is_made_anew_with_the_limit_of_the_term_whoever_makes_it(
     let admin = Admin::to(&servers);
     let (_leader, _) = leading(vouching(&servers, 1), roster([2])).await;
     let other = Some(Vouch { address: address(2), limit: F * 2 });
-    for maker in [settings(&servers, 2), Settings { vouch: other, ..settings(&servers, 3) }] {
+    for maker in [Settings { vouch: other, ..settings(&servers, 2) }, settings(&servers, 3)] {
         admin.delete(LEASE);
         let (_host, view) = Host::entered(maker).await;
         assert!(view.record.held && view.record.agrees && view.record.nonce == Nonce::UNKNOWN);
@@ -180,7 +190,7 @@ async fn where_the_term_is_lost_too_it_is_a_day_if_there_is_a_secret_and_else_no
     assert_eq!(view.record.vouching, Some(Vouching { limit: LIMIT_LONGEST, roster: Roster::EMPTY }));
     assert!(admin.read(TERM).contains(r#""vouch_ms":86400000"#), "{}", admin.read(TERM));
     drop((leader, next));
-    wait::until("both are gone", || admin.children(ELECTION).is_empty());
+    until("both are gone", || admin.children(ELECTION).is_empty()).await;
     admin.delete_at_once(&[LEASE.to_owned(), TERM.to_owned(), VOUCH.to_owned()]);
     let (_third, view) = Host::entered(settings(&servers, 3)).await;
     assert_eq!((view.record.lease, view.record.vouching), (LEASE_LONGEST, None));
@@ -218,7 +228,7 @@ async fn a_host_without_the_option_makes_no_secret() {
     let (host, ..) = Host::leading(settings(&servers, 1)).await;
     host.election.describe(MemberStatus::default());
     let admin = Admin::to(&servers);
-    wait::until("its member is there", || admin.exists("/zk-leader-run/job/members/host1:1"));
+    until("its member is there", || admin.exists("/zk-leader-run/job/members/host1:1")).await;
     assert!(!admin.exists(VOUCH) && !admin.read("/zk-leader-run/job/members/host1:1").contains("vouch"));
 }
 
@@ -284,7 +294,7 @@ async fn members_without_the_option_are_not_in_the_line_and_make_no_room_less() 
         plain.push(member(settings(&servers, instance)).await);
     }
     let admin = Admin::to(&servers);
-    wait::until("all have members", || admin.children("/zk-leader-run/job/members").len() == 5);
+    until("all have members", || admin.children("/zk-leader-run/job/members").len() == 5).await;
     let _last = member(vouching(&servers, 7)).await;
     told(&mut leader, roster([7])).await;
 }
@@ -302,7 +312,7 @@ async fn a_record_is_renewed_by_a_later_session_and_names_its_new_candidate() {
     let (_next, _) = Host::entered(vouching(&servers, 2)).await;
     let first = admin.children(ELECTION);
     proxy.cut();
-    wait::until("its session has expired", || admin.children(ELECTION).len() == first.len() - 1);
+    until("its session has expired", || admin.children(ELECTION).len() == first.len() - 1).await;
     proxy.heal();
     leader.wait_for(Event::SessionOver { session: SessionNumber(1) }).await;
     leader.connect(2).await;
