@@ -96,14 +96,14 @@ mod tests {
 
     #[test]
     fn a_resolution_that_hangs_is_left_behind() {
-        let (hold, held) = mpsc::channel::<()>();
+        let (end, resolution) = mpsc::channel::<()>();
         let hangs = move || {
-            held.recv().ok();
+            resolution.recv().ok();
             Ok(loopback())
         };
         let found = within(Duration::from_millis(20), hangs);
         assert_eq!(found.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
-        drop(hold);
+        drop(end);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::network::{Network, Work};
 #[derive(Debug)]
 pub struct Socket {
     address: SocketAddr,
-    socket: UdpSocket,
+    inner: UdpSocket,
     /// The same socket, as the runtime knows it.
     registered: OnceLock<tokio::net::UdpSocket>,
 }
@@ -38,14 +38,14 @@ impl Socket {
 
     fn of(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { address: socket.local_addr()?, socket, registered: OnceLock::new() })
+        Ok(Self { address: socket.local_addr()?, inner: socket, registered: OnceLock::new() })
     }
 
     fn registered(&self) -> io::Result<&tokio::net::UdpSocket> {
         if let Some(socket) = self.registered.get() {
             return Ok(socket);
         }
-        let socket = tokio::net::UdpSocket::from_std(self.socket.try_clone()?)?;
+        let socket = tokio::net::UdpSocket::from_std(self.inner.try_clone()?)?;
         Ok(self.registered.get_or_init(|| socket))
     }
 }
@@ -56,7 +56,7 @@ impl Network for Socket {
     }
 
     fn send(&self, to: SocketAddr, datagram: &[u8]) {
-        if let Err(error) = self.socket.send_to(datagram, to) {
+        if let Err(error) = self.inner.send_to(datagram, to) {
             tracing::trace!(%error, %to, "A datagram could not be sent");
         }
     }
@@ -66,6 +66,6 @@ impl Network for Socket {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+        Some(self.inner.as_fd())
     }
 }
