@@ -119,7 +119,7 @@ pub struct Machine {
     /// Our record of a term whose wait was over and whose tree is empty: as good as free (I8).
     finished: Option<Nonce>,
     /// A term that ended while there was no session: its record is still to be freed.
-    #[serde(skip)]
+    #[serde(default)]
     unreleased: Option<HeldTerm>,
     /// The last release leaves our candidate in its place.
     keeps_candidate: bool,
