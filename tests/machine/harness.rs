@@ -43,6 +43,14 @@ impl Supervisor {
         actions
     }
 
+    /// What the next program makes of this machine in an upgrade in place.
+    pub fn upgraded(&self, at: Duration, settings: &Settings) -> Self {
+        let state = self.machine.hand_over(moment(at), Timestamp::ZERO).expect("a quiet moment");
+        let text = serde_json::to_string(&state).unwrap();
+        let machine = Machine::take_up(settings, Duration::from_secs(4), serde_json::from_str(&text).unwrap());
+        Self { machine: machine.expect("it fits"), memory: self.memory }
+    }
+
     /// All that the machine remembers, as text.
     pub fn memory(&self) -> String {
         format!("{:?}", self.machine)

@@ -6,6 +6,8 @@
 //! at 1.000s connected t=4s
 //!     => enter candidacy=1
 //!     next never
+//! upgraded at 1.500s settings grace=0s
+//!     next never
 //! ```
 
 use std::fmt::Write;
@@ -24,6 +26,11 @@ fn play(text: &str) -> String {
         told.push('\n');
         if line.starts_with("settings") {
             stage = Some(Supervisor::new(&parse::settings(line)));
+        } else if let Some((at, settings)) = line.strip_prefix("upgraded at ").and_then(|rest| rest.split_once(' ')) {
+            let at = parse::duration(at);
+            let next = stage.as_ref().expect("settings come first").upgraded(at, &parse::settings(settings));
+            writeln!(told, "    next {}", render::deadline(next.next_deadline(at))).unwrap();
+            stage = Some(next);
         } else if let Some(rest) = line.strip_prefix("at ") {
             let stage = stage.as_mut().expect("settings come first");
             let (at, event) = rest.split_once(' ').expect("a time and an event");

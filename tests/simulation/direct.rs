@@ -12,26 +12,51 @@ use crate::script::{Fault, HostPlan, Step, Target, When};
 use crate::world::World;
 
 /// Draws who vouches, and outages that only promises survive.
-pub fn draw(rng: &mut Rng, hosts: &mut [HostPlan], longest: Real) -> Vec<Step> {
+pub fn draw(rng: &mut Rng, hosts: &mut [HostPlan], (longest, outage): (Real, Real)) -> Vec<Step> {
     let own_limits = rng.chance(20);
-    let limit = |rng: &mut Rng| Some(Duration::from_nanos(rng.between(2 * longest, 12 * longest)));
+    let limit = |rng: &mut Rng| Some(Duration::from_nanos(2 * longest + rng.below(10 * longest + 2 * outage)));
     let common = limit(rng);
     for host in hosts.iter_mut() {
         let has_it = rng.chance(92);
         host.settings.vouch = if own_limits { limit(rng) } else { common }.filter(|_| has_it);
     }
-    let mut steps = Vec::new();
+    let mut steps =
+        vec![Step { when: When::At(rng.below(4 * longest)), target: Target::Everyone, fault: Fault::Cut(outage) }];
     for _ in 0..rng.between(1, 4) {
-        let when = When::At(rng.below(4 * longest));
+        let when = When::At(rng.below(4 * longest + outage));
         let length = if rng.chance(30) { rng.below(longest) } else { rng.below(8 * longest) };
-        let fault = if rng.chance(75) { Fault::Cut(length) } else { Fault::Sever(rng.below(2 * longest)) };
+        let apart = rng.below(2 * longest);
+        let fault = rng.pick(&[
+            Fault::Cut(length),
+            Fault::Cut(length),
+            Fault::Sever(apart),
+            Fault::SeverTowards(apart),
+            Fault::CrashSupervisor,
+            Fault::RequestStop { twice: false },
+            Fault::Suspend(apart),
+            Fault::CommandEnds,
+            Fault::DeleteRecord,
+        ]);
         let target = match fault {
-            Fault::Sever(_) => Target::Host(rng.below(hosts.len() as u64) as usize),
-            _ => Target::Everyone,
+            Fault::Cut(_) => Target::Everyone,
+            Fault::CommandEnds => Target::Holder,
+            _ => Target::Host(rng.below(hosts.len() as u64) as usize),
         };
         steps.push(Step { when, target, fault });
     }
     steps
+}
+
+/// The length of an outage of the whole ensemble: 0.1 to 100 leases, and as often short as long.
+pub fn outage(rng: &mut Rng, lease: Real) -> Real {
+    let magnitude = rng.pick(&[1, 1, 1, 1, 1, 10, 10, 10, 100]);
+    rng.between(lease * magnitude / 10, lease * magnitude)
+}
+
+/// An answer that nobody gave: it names another question, or another term.
+fn forged(rng: &mut Rng, reply: Reply) -> Reply {
+    let other_token = Reply { token: reply.token + 1, promises: true, ..reply };
+    rng.pick(&[Reply { seq: reply.seq + 1_000_000, promises: true, ..reply }, other_token])
 }
 
 impl World {
@@ -57,18 +82,23 @@ impl World {
         }
         let hosts = [self.instances[from].host, self.instances[to].host];
         let now = self.now;
-        let is_severed = hosts.iter().any(|host| now < self.hosts[*host].weather.severed_until);
+        let is_deaf = now < self.hosts[hosts[1]].weather.hears_nobody_until;
+        let is_severed = is_deaf || hosts.iter().any(|host| now < self.hosts[*host].weather.severed_until);
         let is_lossy = hosts.iter().any(|host| now < self.hosts[*host].weather.lossy_until);
         let rng = &mut self.hosts[hosts[0]].rng;
         let lost = if is_lossy { 40 } else { 3 };
         if is_severed || rng.chance(lost) {
             return;
         }
-        let copies = if rng.chance(5) { 2 } else { 1 };
-        for _ in 0..copies {
+        let mut copies = if rng.chance(5) { vec![event, event] } else { vec![event] };
+        if let (Event::Vouching(Word::Answered(reply)), true) = (event, rng.chance(3)) {
+            copies.push(Event::Vouching(Word::Answered(forged(rng, reply))));
+        }
+        for copy in copies {
             let rng = &mut self.hosts[hosts[0]].rng;
-            let late = if rng.chance(6) { rng.below(6 * SECOND) } else { rng.below(2 * MILLI) };
-            self.tell(to, event, late);
+            let latest = rng.pick(&[SECOND, 6 * SECOND, 6 * SECOND, 60 * SECOND]);
+            let late = if rng.chance(6) { rng.below(latest) } else { rng.below(2 * MILLI) };
+            self.tell(to, copy, late);
         }
     }
 

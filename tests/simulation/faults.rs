@@ -61,6 +61,7 @@ impl World {
             Fault::Blind(length) => weather.blind_until = now + length,
             Fault::Lag(length) => weather.lag_until = now + length,
             Fault::Sever(length) => weather.severed_until = now + length,
+            Fault::SeverTowards(length) => weather.hears_nobody_until = now + length,
             Fault::Suspend(length) => self.suspend(host, length),
             Fault::DeleteElection => self.ensemble.delete_candidates(|_| true),
             Fault::DeleteRecord => self.ensemble.delete_record(),

@@ -31,6 +31,7 @@ pub struct Weather {
     pub lag_until: Real,
     /// From the other hosts.
     pub severed_until: Real,
+    pub hears_nobody_until: Real,
 }
 
 #[derive(Debug)]

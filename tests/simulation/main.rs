@@ -26,6 +26,7 @@ mod host;
 mod minimise;
 mod oracle;
 mod orders;
+mod outages;
 mod release;
 #[path = "../support/replacement.rs"]
 mod replacement;
@@ -57,6 +58,8 @@ fn number(name: &str) -> Option<u64> {
 #[derive(Default)]
 struct Findings {
     starts: u64,
+    /// Scripts in which somebody vouches.
+    vouched: u64,
     coverage: Coverage,
     failed: Option<u64>,
 }
@@ -71,7 +74,9 @@ fn run_scripts(count: u64, guarantee: Guarantee) -> Findings {
             if seed >= count {
                 break;
             }
-            let verdict = judge(&Script::draw(seed, guarantee), false);
+            let script = Script::draw(seed, guarantee);
+            findings.vouched += u64::from(script.longest_limit() > 0);
+            let verdict = judge(&script, false);
             findings.starts += verdict.starts;
             findings.coverage.add(&verdict.coverage);
             findings.failed = verdict.violation.is_some().then_some(seed);
@@ -86,6 +91,7 @@ fn run_scripts(count: u64, guarantee: Guarantee) -> Findings {
         let mut all = worker();
         let other = other.join().unwrap();
         all.starts += other.starts;
+        all.vouched += other.vouched;
         all.coverage.add(&other.coverage);
         all.failed = all.failed.into_iter().chain(other.failed).min();
         all
@@ -114,8 +120,9 @@ fn hold(guarantee: Guarantee, count: u64) -> Option<Coverage> {
         show(seed, guarantee);
         panic!("SIM_SEED={seed} failed, and then did not: the simulation depends on something besides its seed");
     }
-    let coverage = findings.coverage;
-    println!("{count} scripts, {} starts, {} cells visited", findings.starts, coverage.visited());
+    let Findings { starts, vouched, coverage, .. } = findings;
+    println!("{count} scripts, {vouched} of them with vouching, {starts} starts, {} cells visited", coverage.visited());
+    assert!(guarantee == Guarantee::AtLeastOne || vouched * 4 > count, "only {vouched} of {count} scripts vouch");
     println!("{}", coverage.table());
     Some(coverage)
 }
@@ -154,6 +161,8 @@ fn never_do_two_trees_live_at_once_and_every_election_heals() {
     assert!(coverage.passages(PhaseName::Preparing, PhaseName::Leading) > 0, "no restart ended well");
     assert!(coverage.passages(PhaseName::Paused, PhaseName::Leading) > 0, "no pause ended well");
     assert!(coverage.passages(PhaseName::Waiting, PhaseName::Leading) > 0, "no wait was served");
+    assert!(coverage.passages(PhaseName::Vouched, PhaseName::Leading) > 0, "no outage was lived through");
+    assert!(coverage.passages(PhaseName::Vouched, PhaseName::Preparing) > 0, "nothing was restarted in an outage");
     assert!(coverage.passages(PhaseName::Waiting, PhaseName::Following) > 0, "no wait was broken off");
 }
 

@@ -91,6 +91,8 @@ pub enum Fault {
     Lag(Real),
     /// Nothing passes between the host and the other hosts.
     Sever(Real),
+    /// The host is told nothing by the other hosts, and they hear it.
+    SeverTowards(Real),
     ExpireSession,
     HangSupervisor(Real),
     HangGuard(Real),
@@ -183,8 +185,12 @@ impl Script {
         }
         let (mut hosts, mut vouching) = (hosts, Rng::new(seed, 4));
         let may_vouch = recipe == Recipe::Sequential && guarantee == Guarantee::AtMostOne && !is_shared;
-        if may_vouch && vouching.chance(35) {
-            steps.extend(direct::draw(&mut vouching, &mut hosts, longest));
+        // A third of all scripts.
+        let mut healed_at = healed_at;
+        if may_vouch && vouching.chance(50) {
+            let outage = direct::outage(&mut vouching, longest);
+            steps.extend(direct::draw(&mut vouching, &mut hosts, (longest, outage)));
+            healed_at += outage;
         }
         Self { seed, recipe, is_shared, guarantee, once, hosts, steps, healed_at }
     }

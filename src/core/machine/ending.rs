@@ -29,8 +29,9 @@ impl Machine {
     pub(super) fn stopping_deadline(&self, now: Now) -> Timestamp {
         let survives_at = self.dead_by.after(KILL_LIMIT);
         let renewal = if self.lapsed() { self.withdraws_at() } else { self.renewal_due_at(now).min(survives_at) };
-        let retry = if self.runs_out() { self.look_due_at() } else { Timestamp::NEVER };
-        renewal.min(retry).min(self.start_by)
+        let looks = self.runs_out() || self.goes_on_without_session(now);
+        let retry = if looks { self.look_due_at() } else { Timestamp::NEVER };
+        renewal.min(retry).min(self.reconnect_due_at(now)).min(self.start_by)
     }
 
     pub(super) fn pass_stopping(&mut self, now: Now) {
@@ -38,6 +39,10 @@ impl Machine {
             self.lapse();
         }
         if !self.lapsed() {
+            self.reconnect_in_term(now);
+            if self.goes_on_without_session(now) {
+                self.look_when_due(now);
+            }
             self.renew_when_due(now);
         } else if now.lease >= self.withdraws_at() {
             self.leave_line(now);
@@ -306,27 +311,28 @@ impl Machine {
                     self.stand_back(now);
                     Next::Leave(After::Rejoin, Why::CrashLoop)
                 }
-                Verdict::Again { at } => self.after_failure(at, ending.timed_out),
+                Verdict::Again { at } => self.after_failure(now, at, ending.timed_out),
             },
         }
     }
 
     /// Restarts in this term, unless a stop has begun, which is not taken back (I5).
-    fn after_failure(&self, at: Timestamp, timed_out: bool) -> Next {
+    fn after_failure(&self, now: Now, at: Timestamp, timed_out: bool) -> Next {
         match self.phase {
             Phase::Stopping { after, lapsed } if lapsed || !timed_out => Next::Leave(after, Why::TreeEmpty),
             _ if self.ineligibilities.is_any() => {
                 let (after, why) = self.after_bars();
                 Next::Leave(after, why)
             }
-            _ if !self.has_candidate() => Next::Leave(self.after_loss(), Why::SessionOver),
+            _ if !self.can_go_on(now) => Next::Leave(self.after_loss(), Why::SessionOver),
             _ => Next::Restart(at),
         }
     }
 
-    /// Whether a renewal can succeed: the session is open, and our candidate is first.
-    fn has_candidate(&self) -> bool {
-        self.timing().is_some() && self.standing.view.is_some_and(|view| view.place == Place::First || self.vouches())
+    /// Whether a renewal can succeed (the session is open, and our candidate is first), or promises prolong the lease.
+    fn can_go_on(&self, now: Now) -> bool {
+        let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
+        self.timing().is_some() && is_first || self.goes_on_without_session(now)
     }
 
     /// Frees the record, but only if our own wait is over (I8).
@@ -340,6 +346,13 @@ impl Machine {
         }
         self.enter_phase(now, Phase::Releasing { until: now.lease.after(RELEASE_LIMIT), after }, why);
         self.send_release();
+    }
+
+    /// Frees the record of a term that ended in an earlier session.
+    pub(super) fn resume_release(&mut self, now: Now) {
+        let until = now.lease.after(RELEASE_LIMIT);
+        self.enter_phase(now, Phase::Releasing { until, after: After::Rejoin }, Why::ContactRestored);
+        self.observe();
     }
 
     /// One write at a time: an unanswered renewal comes first.
@@ -410,7 +423,7 @@ impl Machine {
                 self.look_again();
             }
         }
-        self.end_term();
+        self.end_term(why);
     }
 
     /// Our term is over: if this process dies from now on, the guard has nothing to release.

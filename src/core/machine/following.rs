@@ -96,10 +96,12 @@ impl Machine {
             Ok(timing) => {
                 self.link = Link::Open(timing);
                 self.connect_by = Timestamp::NEVER;
-                if self.only_if_free() {
+                if self.only_if_free() && self.held_term.is_none() {
                     self.elect_by = now.lease.after(timing.lease);
                 }
-                self.enter_anew();
+                if !self.frees_what_it_left(now) {
+                    self.enter_anew();
+                }
             }
             Err(error) => self.give_up(now, ExitReason::BadTiming(error), Why::Misconfigured),
         }
@@ -114,7 +116,7 @@ impl Machine {
         self.candidacy.0 += 1;
         self.pending = None;
         // A successor must not wait for a tree that survives SIGKILL.
-        let is_stuck = matches!(self.phase, Phase::Stopping { .. });
+        let is_stuck = matches!(self.phase, Phase::Stopping { lapsed, .. } if lapsed || !self.vouches());
         self.standing = Standing { is_out: self.ineligibilities.keep_out() || is_stuck, ..Standing::default() };
         if self.timing().is_some() && !self.standing.is_out {
             self.request(Request::Enter, Action::Enter { candidacy: self.candidacy });
@@ -320,6 +322,7 @@ impl Machine {
             return self.look_again();
         }
         let takeover = sending.takeover(conditions.term);
+        self.unreleased = None;
         self.note_token(token);
         self.begin_vouching(sending.roster, timing);
         self.held_term = Some(HeldTerm {
@@ -369,14 +372,14 @@ impl Machine {
     }
 
     pub(super) fn session_over(&mut self, now: Now) {
-        self.link = Link::Down { retry_at: self.reconnect.retry_at(now.lease) };
+        self.link = Link::Down { retry_at: self.reconnect_at(now) };
         self.pending = None;
         self.standing = Standing::default();
         match self.phase {
+            _ if self.goes_on_without_session(now) => {}
             Phase::Waiting | Phase::Preparing { .. } => {
                 self.loses_candidate_without_run(now, Why::SessionOver);
             }
-            Phase::Leading | Phase::Vouched | Phase::Paused { .. } if self.goes_on_without_session(now) => {}
             Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.candidate_lost(now, Why::SessionOver),
             // A deadline that needs no session ends the tree already.
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),

@@ -20,7 +20,8 @@ impl Machine {
     pub(super) fn waiting_deadline(&self, now: Now) -> Timestamp {
         let Some(held) = &self.held_term else { return now.lease };
         let kill_at = held.deadlines.map_or(Timestamp::NEVER, |deadlines| deadlines.kill_at);
-        self.renewal_due_at(now).min(kill_at).min(self.give_up_at()).min(self.look_due_at())
+        let requests = self.renewal_due_at(now).min(self.look_due_at()).min(self.reconnect_due_at(now));
+        requests.min(kill_at).min(self.give_up_at())
     }
 
     /// When an unanswered look is repeated.
@@ -36,7 +37,7 @@ impl Machine {
 
     pub(super) fn leading_deadline(&self, now: Now) -> Timestamp {
         let (Some(held), Some(deadlines)) = (&self.held_term, self.deadlines()) else { return Timestamp::NEVER };
-        let contact = match (self.phase, self.timing()) {
+        let contact = match (self.phase, self.term_timing()) {
             (Phase::Leading, Some(timing)) => timing.contact_lost_at(held.acked_sent_at),
             (Phase::Vouched, _) => self.vouched_until(now),
             (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
@@ -62,6 +63,7 @@ impl Machine {
             self.lose_term(now, Why::LeaseEnding);
             return self.look_again();
         }
+        self.reconnect_in_term(now);
         self.renew_when_due(now);
         self.prepare(now);
     }
@@ -78,7 +80,7 @@ impl Machine {
             return self.end_run(now);
         }
         self.judge_contact(now);
-        let timing = self.timing().copied();
+        let timing = self.term_timing();
         match self.phase {
             Phase::Paused { since } if timing.is_some_and(|timing| now.lease >= timing.grace_over_at(since)) => {
                 return self.stop_tree(now, Why::GraceOver, self.stop_by(now));
@@ -92,12 +94,13 @@ impl Machine {
         self.renew_when_due(now);
     }
 
-    /// Orders the start if the wait is over and the lease has runway (I2): a recent renewal, and `stop_at` ahead.
+    /// Orders the start if the wait is over and the lease has runway (I2): a recent renewal, or a recent promise of everybody
+    /// who is needed, and `stop_at` ahead.
     pub(super) fn start(&mut self, now: Now) {
-        let (Some(held), Some(timing)) = (self.held_term, self.timing().copied()) else { return };
+        let (Some(held), Some(timing)) = (self.held_term, self.term_timing()) else { return };
         let Some(deadlines) = held.deadlines else { return };
         let over = now.observer >= self.start_from(held.not_before);
-        let contact = now.lease < timing.quick_until(held.acked_sent_at);
+        let contact = now.lease < timing.quick_until(held.acked_sent_at) || self.is_vouched_for(now);
         if !over || !contact || now.lease >= deadlines.stop_at || self.is_live() {
             match self.phase {
                 Phase::Waiting => {}
@@ -227,7 +230,10 @@ impl Machine {
             (true, _) if stale => self.look_again(),
             (true, _) => self.observe(),
             // Perhaps under a new candidate, and wherever that stands.
-            (false, _) if self.vouches() => self.adopt(now, view.record, view.term_version),
+            (false, _) if self.vouches() => {
+                self.note_candidate(view);
+                self.adopt(now, view.record, view.term_version);
+            }
             (false, _) => {}
         }
         if view.is_revoked {
@@ -286,6 +292,13 @@ impl Machine {
         record.held && self.held_term.is_some_and(|held| held.nonce == record.nonce)
     }
 
+    /// The next run of this term belongs to our present candidate.
+    fn note_candidate(&mut self, view: View) {
+        if let Some(held) = &mut self.held_term {
+            (held.grant.session, held.grant.candidate) = (view.session_id, view.candidate);
+        }
+    }
+
     /// Our own lost reply: adopt the version only. `kill_at` moves only by an answer.
     fn adopt(&mut self, now: Now, record: Record, term_version: i32) {
         self.vouching_was_read(record);
@@ -333,7 +346,7 @@ impl Machine {
         }
         let pause = self.timing().map_or(Duration::ZERO, |timing| timing.renewal_interval / RETRIES_PER_RENEWAL);
         let again_at = now.lease.after(pause);
-        if self.runs_out() || request == Request::Look && !self.at_least_once() {
+        if self.runs_out() || matches!(request, Request::Enter | Request::Look) && !self.at_least_once() {
             self.standing.retry_at = Some(again_at);
         }
         if let Some(held) = &mut self.held_term {

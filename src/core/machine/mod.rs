@@ -118,6 +118,9 @@ pub struct Machine {
     sendings: u64,
     /// Our record of a term whose wait was over and whose tree is empty: as good as free (I8).
     finished: Option<Nonce>,
+    /// A term that ended while there was no session: its record is still to be freed.
+    #[serde(default)]
+    unreleased: Option<HeldTerm>,
     /// The last release leaves our candidate in its place.
     keeps_candidate: bool,
     #[serde(skip)]
@@ -168,6 +171,7 @@ impl Machine {
             status: None,
             sendings: 0,
             finished: None,
+            unreleased: None,
             keeps_candidate: false,
             stop_requested: false,
             departure: None,
@@ -271,7 +275,7 @@ impl Machine {
             // A session opens once, and not after it was reported to be over.
             Event::Connected { negotiated, .. } if self.link == Link::Opening => self.connected(now, negotiated),
             Event::Unreachable { .. } if self.link == Link::Opening => {
-                self.link = Link::Down { retry_at: self.reconnect.retry_at(now.lease) };
+                self.link = Link::Down { retry_at: self.reconnect_at(now) };
             }
             Event::Rejected { grounds, .. } => self.forbidden(now, grounds),
             Event::ContactLost { .. } => self.contact_lost(now),

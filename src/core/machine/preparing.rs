@@ -48,11 +48,11 @@ impl Machine {
         let (Some(held), Some(deadlines)) = (&self.held_term, self.deadlines()) else { return Timestamp::NEVER };
         let step = match self.phase {
             Phase::Preparing { step: Step::Backoff } => self.rest_until,
-            Phase::Preparing { step: Step::Mark } if self.pending.is_none() => held.mark_at,
+            Phase::Preparing { step: Step::Mark } if self.can_mark() => held.mark_at,
             _ => Timestamp::NEVER,
         };
         let limits = deadlines.kill_at.min(self.give_up_at()).min(self.step_due_at(now));
-        step.min(self.renewal_due_at(now)).min(limits).min(self.look_due_at())
+        step.min(self.renewal_due_at(now)).min(limits).min(self.look_due_at()).min(self.reconnect_due_at(now))
     }
 
     pub(super) fn pass_preparing(&mut self, now: Now) {
@@ -69,6 +69,7 @@ impl Machine {
             self.lose_term(now, Why::LeaseEnding);
             return self.look_again();
         }
+        self.reconnect_in_term(now);
         self.renew_when_due(now);
         self.look_when_due(now);
         match self.phase {
@@ -80,12 +81,17 @@ impl Machine {
         }
     }
 
+    /// Whether there is a session with a candidate of ours, and no request is under way.
+    fn can_mark(&self) -> bool {
+        self.pending.is_none() && self.timing().is_some() && self.standing.view.is_some()
+    }
+
     /// One request at a time: a renewal comes first.
     fn mark_when_due(&mut self, now: Now) {
         let Some(held) = self.held_term.filter(|held| held.is_unmarked && now.lease >= held.mark_at) else {
             return;
         };
-        if let (None, Link::Open(timing)) = (self.pending, self.link) {
+        if let (true, Link::Open(timing)) = (self.can_mark(), self.link) {
             let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             let action = Action::Mark { candidacy: self.candidacy, conditions, entry, is_first: self.runs == 0 };
             self.request(Request::Mark, action);
@@ -139,7 +145,7 @@ impl Machine {
         }
         self.retire();
         self.enter_phase(now, Phase::Following, why);
-        self.end_term();
+        self.end_term(why);
     }
 
     /// The command has run in this term and will run again: there is no process to forward its signals to.

@@ -108,3 +108,30 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(millis * 1_000_000)
+    }
+
+    fn vouchees(promised: &[Option<u64>]) -> Vouchees {
+        let needed = |index: usize| {
+            let promised_at = promised.get(index)?.map(at);
+            Some(Needed { instance: index as u64 + 2, promised_at, silent_since: None })
+        };
+        let (needed, recent) = (std::array::from_fn(needed), Duration::from_secs(2));
+        Vouchees { needed, written_at: at(0), limit_at: at(100_000), recent }
+    }
+
+    #[test]
+    fn a_leader_is_ready_while_everybody_who_is_needed_has_promised_within_two_intervals() {
+        let both = vouchees(&[Some(1_000), Some(1_500)]);
+        assert!(both.is_ready(at(2_999)));
+        assert!(!both.is_ready(at(3_000)), "the oldest promise counts");
+        assert!(!vouchees(&[Some(1_000), None]).is_ready(at(1_001)), "one is not enough");
+        assert!(vouchees(&[]).is_ready(at(50_000)), "nobody could take over");
+    }
+}

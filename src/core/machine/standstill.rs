@@ -65,7 +65,10 @@ impl Machine {
     /// although we did. The timer may fire early, by a tenth of the lease.
     pub(super) fn notice_late_guard(&mut self, now: Now) {
         let Some((held, deadlines)) = self.held_term.zip(self.deadlines()) else { return };
-        let earliest = deadlines.kill_at.before(held.acked_sent_at.until(deadlines.kill_at) / 10);
+        let given = held.acked_sent_at.until(deadlines.kill_at);
+        // Promises may have prolonged the lease many times since the last write.
+        let given = self.term_timing().filter(|_| self.vouches()).map_or(given, |timing| given.min(timing.usable()));
+        let earliest = deadlines.kill_at.before(given / 10);
         if self.standstill.length.is_none() && now.lease >= earliest {
             self.standstill.length = Some(earliest.until(now.lease));
         }

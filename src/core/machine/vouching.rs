@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Machine;
 use super::phase::{Link, Phase};
 use super::snapshot::{Vouched, Vouchees};
-use crate::core::action::Action;
+use crate::core::action::{Action, Why};
 use crate::core::event::{Event, Place, Record, View};
 use crate::core::guard_messages::{Deadlines, Order};
 use crate::core::lease::{Timing, wait_over_at};
@@ -34,6 +34,10 @@ pub(super) struct State {
     vouchers: Vouchers,
     /// The roster of the last write.
     written: Roster,
+    /// F of the last acknowledged write, if it had one: a program with another `--vouch-limit` may have taken this term up,
+    /// and whoever is in no roster goes by the record.
+    #[serde(default)]
+    limit: Option<Duration>,
     /// The timing of the session in which the last write was acknowledged; that session may be over.
     #[serde(skip)]
     tenure: Option<Timing>,
@@ -50,6 +54,7 @@ impl Default for State {
             line: Roster::EMPTY,
             vouchers: Vouchers::default(),
             written: Roster::EMPTY,
+            limit: None,
             tenure: None,
         }
     }
@@ -65,6 +70,11 @@ impl Machine {
     /// Whether the command may live on promises.
     pub(super) fn vouches(&self) -> bool {
         self.settings.vouch.is_some()
+    }
+
+    /// F of the present term: ours, as far as its record gives it.
+    fn limit(&self) -> Option<Duration> {
+        self.settings.vouch.zip(self.vouching.limit).map(|(ours, written)| ours.min(written))
     }
 
     pub(super) fn heard(&mut self, now: Now, word: Word) {
@@ -89,8 +99,9 @@ impl Machine {
 
     pub(super) fn vouched(&self) -> Option<Vouched> {
         let limit = self.settings.vouch?;
-        let acked_sent_at = self.held_term.filter(|held| held.deadlines.is_some()).map(|held| held.acked_sent_at);
-        let leads = acked_sent_at.zip(self.vouching.tenure).map(|(written_at, tenure)| {
+        let prolonged = self.held_term.filter(|held| held.deadlines.is_some() && self.may_be_prolonged());
+        let terms = self.limit().zip(self.vouching.tenure);
+        let leads = prolonged.map(|held| held.acked_sent_at).zip(terms).map(|(written_at, (limit, tenure))| {
             let vouchers = &self.vouching.vouchers;
             let mut all = vouchers.needed();
             Vouchees {
@@ -141,9 +152,9 @@ impl Machine {
         self.vouching.newest_token = self.vouching.newest_token.max(token);
     }
 
-    /// The timing of the present term, with or without a session.
-    pub(super) fn tenure(&self) -> Option<Timing> {
-        self.vouching.tenure
+    /// The timing of the present term. It outlives the session of a leader that may live on promises.
+    pub(super) fn term_timing(&self) -> Option<Timing> {
+        self.vouching.tenure.filter(|_| self.vouches()).or(self.timing().copied())
     }
 
     /// Before this no take-over of this record may be sent, for what we have promised. A record that the term to which we
@@ -212,15 +223,20 @@ impl Machine {
 
     /// The vouchers of a new term: those of its take-over.
     pub(super) fn begin_vouching(&mut self, roster: Roster, timing: Timing) {
-        self.vouching.written = roster;
+        (self.vouching.written, self.vouching.limit) = (roster, self.settings.vouch);
         self.vouching.vouchers = Vouchers::default();
         self.vouching.vouchers.name(roster);
         self.vouching.tenure = Some(timing);
     }
 
-    pub(super) fn end_term(&mut self) {
-        self.held_term = None;
-        (self.vouching.vouchers, self.vouching.tenure) = (Vouchers::default(), None);
+    /// A record that stays held though its tree is empty is remembered, to be freed in the next session.
+    pub(super) fn end_term(&mut self, why: Why) {
+        if let Some(held) = self.held_term.take() {
+            let is_settled = matches!(why, Why::Released | Why::Deposed);
+            let is_free_to_go = self.finished == Some(held.nonce) && !held.is_unfenced;
+            self.unreleased = Some(held).filter(|_| self.vouches() && is_free_to_go && !is_settled);
+        }
+        (self.vouching.vouchers, self.vouching.tenure, self.vouching.limit) = (Vouchers::default(), None, None);
     }
 
     /// Our last write was acknowledged; no earlier one can be applied any more. The lease that the promises are for is that of
@@ -230,7 +246,7 @@ impl Machine {
         if self.vouching.tenure.is_some_and(|tenure| tenure.lease != timing.lease) {
             self.vouching.vouchers.forget_promises();
         }
-        self.vouching.tenure = Some(*timing);
+        (self.vouching.tenure, self.vouching.limit) = (Some(*timing), self.settings.vouch);
     }
 
     /// Our own record was read. Another write of ours may still be under way.
@@ -267,8 +283,7 @@ impl Machine {
     }
 
     pub(super) fn vouching_due_at(&self, now: Now) -> Timestamp {
-        let (Some(tenure), Some(held), Some(limit)) = (self.vouching.tenure, self.held_term, self.settings.vouch)
-        else {
+        let (Some(tenure), Some(held), Some(limit)) = (self.vouching.tenure, self.held_term, self.limit()) else {
             return Timestamp::NEVER;
         };
         let Some(present) = held.deadlines.filter(|_| self.is_prolonged(now)) else { return Timestamp::NEVER };
@@ -281,21 +296,22 @@ impl Machine {
 
     /// Whether the lease may still be prolonged.
     fn is_prolonged(&self, now: Now) -> bool {
+        let runs = self.deadlines().is_none_or(|deadlines| now.lease < deadlines.kill_at);
+        runs && self.may_be_prolonged()
+    }
+
+    fn may_be_prolonged(&self) -> bool {
         let may = match self.phase {
             Phase::Stopping { lapsed, .. } => !lapsed,
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => true,
             Phase::Following | Phase::Releasing { .. } | Phase::Done => false,
         };
-        let runs = self.held_term.is_some_and(|held| {
-            !held.is_forfeit && held.deadlines.is_none_or(|deadlines| now.lease < deadlines.kill_at)
-        });
-        may && runs && self.vouches()
+        may && self.held_term.is_some_and(|held| !held.is_forfeit) && self.limit().is_some()
     }
 
     /// `kill_at` moves to what the promises and the limit allow, if it has not come.
     fn live_on_promises(&mut self, now: Now) {
-        let (Some(limit), Some(tenure), true) = (self.settings.vouch, self.vouching.tenure, self.is_prolonged(now))
-        else {
+        let (Some(limit), Some(tenure), true) = (self.limit(), self.vouching.tenure, self.is_prolonged(now)) else {
             return;
         };
         let Some(vouched_at) = self.vouching.vouchers.vouched_at(now.lease) else { return };
@@ -329,9 +345,41 @@ impl Machine {
         }
     }
 
-    /// Our session is over, and the command lives on: a new candidate is made, wherever it stands.
+    /// Our session is over, and the term goes on: a new candidate is made, wherever it stands.
     pub(super) fn goes_on_without_session(&self, now: Now) -> bool {
-        self.is_prolonged(now) && self.deadlines().is_some() && self.run.is_some()
+        self.is_prolonged(now) && self.deadlines().is_some()
+    }
+
+    /// When a term that goes on without a session opens the next one.
+    pub(super) fn reconnect_due_at(&self, now: Now) -> Timestamp {
+        match self.link {
+            Link::Down { retry_at } if self.goes_on_without_session(now) => retry_at,
+            _ => Timestamp::NEVER,
+        }
+    }
+
+    pub(super) fn reconnect_in_term(&mut self, now: Now) {
+        if now.lease >= self.reconnect_due_at(now) {
+            self.reconnect_when_due(now);
+        }
+    }
+
+    /// When to try again to open a session. Who lives on promises is in no hurry: at last about once a second.
+    pub(super) fn reconnect_at(&mut self, now: Now) -> Timestamp {
+        let at = self.reconnect.retry_at(now.lease);
+        if self.goes_on_without_session(now) { at.after(now.lease.until(at)) } else { at }
+    }
+
+    /// In the first session after a term that ended without one: frees its record if that is still ours, so that nobody
+    /// waits for it. We have no candidate before that. Returns whether there is such a record.
+    pub(super) fn frees_what_it_left(&mut self, now: Now) -> bool {
+        let Some(left) = self.unreleased.take().filter(|_| self.phase == Phase::Following) else { return false };
+        self.candidacy.0 += 1;
+        self.pending = None;
+        self.standing = super::Standing { is_out: true, ..super::Standing::default() };
+        self.held_term = Some(left);
+        self.resume_release(now);
+        true
     }
 }
 

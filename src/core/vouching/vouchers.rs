@@ -35,6 +35,9 @@ struct Voucher {
     promised_at: Option<Timestamp>,
     /// The sending of the newest question that it answered, with yes or no.
     answered_at: Option<Timestamp>,
+    /// The oldest question since then; it may be older than those that are kept.
+    #[serde(default)]
+    silent_since: Option<Timestamp>,
     /// Number and sending of each question.
     asked: VecDeque<(u64, Timestamp)>,
     ask_at: Timestamp,
@@ -42,7 +45,8 @@ struct Voucher {
 
 impl Voucher {
     fn new(instance: u64) -> Self {
-        Self { instance, promised_at: None, answered_at: None, asked: VecDeque::new(), ask_at: Timestamp::ZERO }
+        let (promised_at, answered_at, silent_since) = (None, None, None);
+        Self { instance, promised_at, answered_at, silent_since, asked: VecDeque::new(), ask_at: Timestamp::ZERO }
     }
 }
 
@@ -100,6 +104,7 @@ impl Vouchers {
                 host.asked.pop_front();
             }
             host.asked.push_back((self.questions, now));
+            host.silent_since.get_or_insert(now);
             host.ask_at = now.after(timing.renewal_interval / REPEATS_PER_INTERVAL);
             due.push((host.instance, Question { leader, token, seq: self.questions, lease: timing.lease }));
         }
@@ -116,7 +121,10 @@ impl Vouchers {
         let Some(host) = self.needed.iter_mut().find(|host| host.instance == reply.member) else { return };
         let Some((_, sent_at)) = host.asked.iter().find(|(seq, _)| *seq == reply.seq).copied() else { return };
         host.ask_at = host.ask_at.max(sent_at.after(timing.renewal_interval));
-        host.answered_at = host.answered_at.max(Some(sent_at));
+        if host.answered_at < Some(sent_at) {
+            host.answered_at = Some(sent_at);
+            host.silent_since = host.asked.iter().map(|(_, asked_at)| *asked_at).find(|at| *at > sent_at);
+        }
         if reply.promises {
             host.promised_at = host.promised_at.max(Some(sent_at));
         }
@@ -133,7 +141,7 @@ impl Vouchers {
         self.needed.iter().map(|host| Needed {
             instance: host.instance,
             promised_at: host.promised_at,
-            silent_since: host.asked.iter().map(|(_, sent_at)| *sent_at).find(|at| Some(*at) > host.answered_at),
+            silent_since: host.silent_since,
         })
     }
 
@@ -243,6 +251,27 @@ mod tests {
         vouchers.name(roster([2]));
         assert!(!vouchers.needs(2) && vouchers.needs(3));
         assert_eq!(vouchers.roster(roster([2, 4]), at(0), LEASE), roster([4]));
+    }
+
+    #[test]
+    fn who_owes_an_answer_owes_it_since_its_first_question_after_the_last_answer() {
+        let silent_since = |vouchers: &Vouchers| vouchers.needed().next().unwrap().silent_since;
+        let mut vouchers = needs([2]);
+        assert_eq!(silent_since(&vouchers), None, "it was asked nothing");
+        let first = vouchers.ask(at(0), &timing(), LEADER, 9)[0].1.seq;
+        let second = vouchers.ask(at(250), &timing(), LEADER, 9)[0].1.seq;
+        assert_eq!(silent_since(&vouchers), Some(at(0)));
+        let reply = |seq| Reply { member: 2, leader: LEADER, token: 9, seq, promises: false };
+        vouchers.answered(&timing(), reply(first));
+        assert_eq!(silent_since(&vouchers), Some(at(250)), "a no is an answer, and one question is open");
+        vouchers.answered(&timing(), reply(second));
+        assert_eq!(silent_since(&vouchers), None);
+        for question in 0..100 {
+            vouchers.ask(at(2_000 + 250 * question), &timing(), LEADER, 9);
+        }
+        assert_eq!(silent_since(&vouchers), Some(at(2_000)), "however many questions are kept");
+        vouchers.answered(&timing(), reply(first));
+        assert_eq!(silent_since(&vouchers), Some(at(2_000)), "an old answer changes nothing");
     }
 
     #[test]

@@ -11,7 +11,7 @@ impl Machine {
     /// Moves between leading, vouched for, and paused.
     pub(in crate::core::machine) fn judge_contact(&mut self, now: Now) {
         let Some(held) = self.held_term else { return };
-        let timing = self.tenure().or(self.timing().copied());
+        let timing = self.term_timing();
         let is_lost = timing.is_some_and(|timing| now.lease >= timing.contact_lost_at(held.acked_sent_at));
         match self.phase {
             Phase::Leading if is_lost && self.is_vouched_for(now) => {
