@@ -82,6 +82,14 @@ impl Host {
         }
     }
 
+    /// What it is told within this time.
+    pub async fn hears_within(&mut self, time: Duration) -> Option<Word> {
+        match timeout(time, self.told.recv()).await.ok()?.unwrap() {
+            Event::Vouching(word) => Some(word),
+            event => panic!("{event:?}"),
+        }
+    }
+
     /// Nothing was told that nobody has asked for yet.
     pub fn heard_nothing(&mut self) {
         let told = self.told.try_recv();
@@ -114,35 +122,41 @@ pub fn pair() -> (Host, Host) {
 }
 
 /// Whoever has a socket.
-pub struct Stranger(tokio::net::UdpSocket);
+pub struct Stranger {
+    socket: tokio::net::UdpSocket,
+    /// The same one, which knows what is there without the runtime.
+    plain: std::net::UdpSocket,
+}
 
 impl Stranger {
     pub async fn new() -> Self {
-        Self(tokio::net::UdpSocket::bind(loopback()).await.unwrap())
+        let socket = tokio::net::UdpSocket::bind(loopback()).await.unwrap();
+        let plain = std::os::fd::AsFd::as_fd(&socket).try_clone_to_owned().unwrap().into();
+        Self { socket, plain }
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.0.local_addr().unwrap()
+        self.socket.local_addr().unwrap()
     }
 
     pub async fn sends(&self, host: &Host, datagram: &[u8]) {
-        self.0.send_to(datagram, host.direct.address()).await.unwrap();
+        self.socket.send_to(datagram, host.direct.address()).await.unwrap();
     }
 
     /// The next datagram, and whence.
     pub async fn receives(&self) -> (Vec<u8>, SocketAddr) {
         let mut buffer = [0; LENGTH + 1];
-        let (length, from) = timeout(LIMIT, self.0.recv_from(&mut buffer)).await.expect("nothing came").unwrap();
+        let (length, from) = timeout(LIMIT, self.socket.recv_from(&mut buffer)).await.expect("nothing came").unwrap();
         (buffer[..length].to_vec(), from)
     }
 
     pub async fn passes_on(&self, datagram: &[u8], to: SocketAddr) {
-        self.0.send_to(datagram, to).await.unwrap();
+        self.socket.send_to(datagram, to).await.unwrap();
     }
 
     /// On loopback a datagram is there as soon as it is sent.
     pub fn received_nothing(&self) {
-        let received = self.0.try_recv(&mut [0; LENGTH]);
+        let received = self.plain.recv(&mut [0; LENGTH]);
         assert_eq!(received.map_err(|error| error.kind()), Err(std::io::ErrorKind::WouldBlock));
     }
 }
