@@ -9,6 +9,7 @@ use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Record, Request, SessionNumber, View};
 use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::settings::{Guarantee, Recipe};
+use zk_leader_run::core::vouching::Vouching;
 use zk_leader_run::zookeeper::client::acl::Acl;
 use zk_leader_run::zookeeper::client::connect::Access;
 use zk_leader_run::zookeeper::schema::member::About;
@@ -66,13 +67,15 @@ pub struct Host {
     /// Read already, while an answer was awaited.
     hints: VecDeque<Event>,
     instance: u64,
+    /// What its writes say of vouching.
+    pub vouching: Option<Vouching>,
 }
 
 impl Host {
     pub fn new(settings: Settings) -> Self {
         let (sender, events) = unbounded_channel();
         let instance = settings.instance;
-        Self { election: Election::new(settings, sender), events, hints: VecDeque::new(), instance }
+        Self { election: Election::new(settings, sender), events, hints: VecDeque::new(), instance, vouching: None }
     }
 
     /// With session 1.
@@ -143,8 +146,12 @@ impl Host {
 
     /// Renews; the new conditions.
     pub async fn renew(&mut self, conditions: Conditions) -> Result<Conditions, No> {
-        self.election.renew(FIRST, conditions, self.entry(1));
-        let answer = self.answer(FIRST, Request::Renew).await?;
+        self.renew_as(FIRST, conditions).await
+    }
+
+    pub async fn renew_as(&mut self, candidacy: Candidacy, conditions: Conditions) -> Result<Conditions, No> {
+        self.election.renew(candidacy, conditions, self.entry(1));
+        let answer = self.answer(candidacy, Request::Renew).await?;
         let Event::Renewed { version, .. } = answer else { panic!("not an answer: {answer:?}") };
         Ok(Conditions { record: version, ..conditions })
     }
@@ -161,7 +168,13 @@ impl Host {
     }
 
     pub fn entry(&self, sending: u64) -> Entry {
-        Entry { nonce: self.nonce(sending), token: None, lease: SESSION_TIMEOUT, waiting_on: None, vouching: None }
+        Entry {
+            nonce: self.nonce(sending),
+            token: None,
+            lease: SESSION_TIMEOUT,
+            waiting_on: None,
+            vouching: self.vouching,
+        }
     }
 
     /// The next answer to a request, in whichever way it was answered.
@@ -226,5 +239,6 @@ fn is_hint(event: &Event) -> bool {
             | Event::SessionOver { .. }
             | Event::LineChanged { .. }
             | Event::RecordChanged { .. }
+            | Event::Vouching(_)
     )
 }

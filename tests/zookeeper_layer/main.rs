@@ -15,5 +15,6 @@ mod second_looks;
 mod sessions;
 mod single;
 mod slots;
+mod vouching;
 mod watches;
 mod writes;

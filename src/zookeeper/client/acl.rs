@@ -261,6 +261,15 @@ mod tests {
     }
 
     #[test]
+    fn who_may_only_read_cannot_read_what_is_for_writers() {
+        let said = |acl: Acl| acl.for_writers().acl().map(|entry| entry.to_string()).collect::<Vec<_>>();
+        let operators = Entry::new("sasl", "op", rights("w"));
+        let mixed = Acl::of(vec![Entry::creator(), operators, Entry::anyone(rights("r"))]);
+        assert_eq!(said(mixed), ["auth::cdrwa", "sasl:op:rw"]);
+        assert_eq!(said(Acl::open()), ["world:anyone:cdrwa"]);
+    }
+
+    #[test]
     fn a_hash_is_never_shown() {
         assert_eq!(Entry::new("digest", "u:secret=", rights("r")).to_string(), "digest:u:r");
     }

@@ -124,6 +124,17 @@ mod tests {
     }
 
     #[test]
+    fn a_member_that_vouches_says_where_it_is_asked() {
+        let member = Member { instance: "000000000000000b".into(), vouch: "10.0.0.2:47".into(), ..Member::default() };
+        let read = Member::read(&member.written()).unwrap().neighbour();
+        assert_eq!(read.map(|host| (host.instance, host.address.to_string())), Some((11, "10.0.0.2:47".to_owned())));
+        for (instance, vouch) in [("b", "10.0.0.2:47"), ("000000000000000b", ""), ("000000000000000b", "web2:47")] {
+            let member = Member { instance: instance.into(), vouch: vouch.into(), ..Member::default() };
+            assert_eq!(member.neighbour(), None, "{instance} {vouch}");
+        }
+    }
+
+    #[test]
     fn what_is_no_member_says_why() {
         for text in ["", "[]", "null", r#"{"v":2}"#, "{}", r#"{"v":1,"pid":-1}"#] {
             assert!(Member::read(text.as_bytes()).is_err(), "{text}");

@@ -67,3 +67,27 @@ impl Neighbourhood {
         self.neighbours.drain(..too_many);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(instance: u64, port: u16) -> Neighbour {
+        Neighbour { instance, id: "a".into(), address: SocketAddr::from(([10, 0, 0, 1], port)) }
+    }
+
+    #[test]
+    fn each_instance_is_known_once_by_what_was_seen_last_and_those_of_long_ago_are_forgotten() {
+        let mut known = Neighbourhood::default();
+        known.note([host(7, 1), host(8, 1), host(7, 2)].into_iter());
+        assert_eq!((known.neighbours.len(), known.of(7).map(|host| host.address.port())), (2, Some(2)));
+        known.note((100..).map(|instance| host(instance, 1)).take(MOST));
+        assert_eq!((known.neighbours.len(), known.of(8)), (MOST, None));
+    }
+
+    #[test]
+    fn a_secret_has_its_length_and_is_not_printed() {
+        assert_eq!((Secret::read(&[7; 31]), Secret::read(&[7; 33])), (None, None));
+        assert_eq!(format!("{:?}", Secret::read(&[7; 32])), "Some(a secret)");
+    }
+}

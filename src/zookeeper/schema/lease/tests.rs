@@ -149,6 +149,66 @@ fn a_term_that_cannot_be_read_has_no_lease() {
     assert_eq!(longest_of_term(&term_of_nobody(of(ENTRY.lease))), Some(of(ENTRY.lease)));
 }
 
+fn vouching() -> Vouching {
+    Vouching { limit: Duration::from_micros(600_000_500), roster: [0xb, 0xc].into_iter().collect() }
+}
+
+#[test]
+fn a_record_on_promises_says_whom_it_needs_where_they_are_and_for_how_long() {
+    let mut known = Neighbourhood::default();
+    known.note([Neighbour { instance: 0xb, id: "b".into(), address: "[::1]:7".parse().unwrap() }].into_iter());
+    let entry = Entry { vouching: Some(vouching()), ..ENTRY };
+    let data = held(&entry, CANDIDATE, Vec::new(), &known, &settings());
+    let text = String::from_utf8(data.clone()).unwrap();
+    let named = r#"[{"instance":"000000000000000b","id":"b","address":"[::1]:7"},{"instance":"000000000000000c"}]"#;
+    assert!(text.ends_with(&format!(r#","vouch_ms":600001,"roster":{named}}}"#)), "{text}");
+    let parsed = read(&data);
+    let limit = Duration::from_millis(600_001);
+    assert_eq!(parsed.record.vouching, Some(Vouching { limit, ..vouching() }));
+    let lease = parsed.lease.unwrap();
+    assert_eq!((lease.neighbours().collect::<Vec<_>>(), lease.longest()), (known.neighbours, limit));
+    let waiting = Entry { waiting_on: Some(LastRun { mzxid: 3, nonce: Nonce::UNKNOWN }), ..entry };
+    let waiting = read(&held(&waiting, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings()));
+    let text = String::from_utf8(released(&entry, &settings())).unwrap();
+    assert_eq!((waiting.record.vouching, waiting.lease.unwrap().longest()), (None, ENTRY.lease));
+    assert!(!text.contains("vouch") && !text.contains("roster"), "{text}");
+}
+
+/// They compare the text with "at-most-one" and "at-least-one", byte by byte.
+#[test]
+fn older_versions_refuse_a_record_on_promises_and_newer_ones_take_it_for_at_most_one() {
+    let entry = Entry { vouching: Some(vouching()), ..ENTRY };
+    let longest = Longest { vouched: Some(Duration::from_secs(1)), ..of(ENTRY.lease) };
+    let held = held(&entry, CANDIDATE, Vec::new(), &Neighbourhood::default(), &settings());
+    for data in [held, held_by_unknown(longest, &settings())] {
+        let parsed = read(&data);
+        assert!(parsed.record.agrees && parsed.record.vouching.is_some());
+        assert_eq!(parsed.lease.unwrap().guarantee.as_deref(), Some("at-most-one, vouched"));
+        let other = Settings { guarantee: Guarantee::AtLeastOne, ..settings() };
+        assert!(!parse(Slot(0), &data, &stat(), &other).record.agrees);
+    }
+    let plain = read(&held_by_unknown(of(ENTRY.lease), &settings()));
+    assert_eq!((plain.record.vouching, plain.lease.unwrap().guarantee.as_deref()), (None, Some("at-most-one")));
+}
+
+#[test]
+fn a_term_keeps_the_limit_rounded_up_and_never_longer_than_any_may_be() {
+    let longest = Longest { vouched: Some(Duration::from_micros(1_500)), ..of(ENTRY.lease) };
+    let rounded = Some(Longest { vouched: Some(Duration::from_millis(2)), ..longest });
+    assert_eq!(longest_of_term(&term(ENTRY.nonce, longest, &settings())), rounded);
+    assert_eq!(longest_of_term(&term_of_nobody(longest)), rounded);
+    let absurd = longest_of_term(br#"{"v":1,"lease_ms":5,"vouch_ms":18446744073709551615}"#);
+    assert_eq!(absurd.and_then(|longest| longest.vouched), Some(LIMIT_LONGEST));
+}
+
+#[test]
+fn a_record_that_cannot_be_read_counts_with_the_limit_of_its_term_and_names_nobody() {
+    let mut parsed = read(b"garbage");
+    assert_eq!(parsed.record.vouching, None);
+    parsed.count_as_lost(Some(LIMIT_LONGEST));
+    assert_eq!(parsed.record.vouching, Some(Vouching { limit: LIMIT_LONGEST, roster: Roster::EMPTY }));
+}
+
 #[test]
 fn a_nonce_is_read_back_or_is_nobodys() {
     assert_eq!(parse_nonce(&nonce_text(ENTRY.nonce)), Some(ENTRY.nonce));
