@@ -35,7 +35,9 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
     assert!(said.contains("at-most-one, vouched"), "{said}");
     let found = ctl(&["doctor", &election.name]);
     assert!(found.contains("a runs on for 10m at most without ZooKeeper, while b (127.0.0.1:"), "{found}");
-    links.iter().for_each(|link| link.stall());
+    for link in &links {
+        link.stall();
+    }
     first.until_logged("ZooKeeper is away; the command runs on, vouched for by b, until ");
     wait::until("three leases are over", || {
         vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 12.0)
@@ -48,7 +50,9 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
         assert!(shown, "{name} in\n{metrics}");
     }
     wait::until("the hook was told", || std::fs::read_to_string(&hooks).unwrap_or_default().contains("vouched\n"));
-    links.iter().for_each(|link| link.heal());
+    for link in &links {
+        link.heal();
+    }
     first.until_logged("ZooKeeper is back after ");
     assert_eq!(election.diary.starts().len(), 1, "the command ran on");
     election.diary.assert_no_overlap();
