@@ -206,7 +206,7 @@ async fn the_secret_is_made_before_the_first_take_over_and_only_who_may_write_ca
     let (leader, _) = leading(closed, Roster::EMPTY).await;
     let admin = Admin::known_as(&servers, "hosts:hunter2");
     let (secret, term) = (admin.stat(VOUCH).expect("there is a secret"), admin.stat(TERM).unwrap());
-    assert!(secret.czxid < term.mzxid, "{secret:?} {term:?}");
+    assert!(secret.czxid < term.mzxid, "the secret is younger than the term: {secret:?} {term:?}");
     let acl = admin.acl(VOUCH);
     assert!(
         matches!(acl.as_slice(), [only] if only.starts_with("digest:hosts:") && only.ends_with(":cdrwa")),

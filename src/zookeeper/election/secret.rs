@@ -48,7 +48,7 @@ pub(crate) async fn read(contact: &Contact, election: i64) -> Result<Option<Watc
     tracing::warn!(path, "The secret of the hosts that vouch for one another could not be read; it is made anew");
     match contact.client.set_data(path, &random::bytes::<{ Secret::LENGTH }>(), Some(stat.version)).await {
         // Another host was faster.
-        Ok(_) | Err(Error::BadVersion | Error::NoNode) => Ok(None),
+        Ok(()) | Err(Error::BadVersion | Error::NoNode) => Ok(None),
         Err(error) => Err(RequestError::from(error).without(Right::Write, path)),
     }
 }
