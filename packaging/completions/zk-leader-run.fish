@@ -92,6 +92,8 @@ WINCH\t''
 IO\t''
 PWR\t''
 SYS\t''"
+complete -c zk-leader-run -l vouch-address -d 'Where other hosts ask this one [default: see --help]' -r
+complete -c zk-leader-run -l vouch-limit -d 'Longest run without ZooKeeper, 2 leases to 24h' -r
 complete -c zk-leader-run -l contain -d 'auto, subreaper, cgroup or pid-namespace' -r -f -a "auto\t''
 subreaper\t''
 cgroup\t''
@@ -179,10 +181,11 @@ complete -c zk-leader-run -l config -d 'TOML file [default: /etc/zk-leader-run/c
 complete -c zk-leader-run -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leader-run -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leader-run -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'
+complete -c zk-leader-run -l vouch -d 'Run on in an outage of ZooKeeper if the other hosts agree'
 complete -c zk-leader-run -l foreground -d 'Give the command the terminal: its input and Ctrl-C'
 complete -c zk-leader-run -l retry-failed -d 'Repeat a run that failed or was interrupted'
 complete -c zk-leader-run -l print-config -d 'Print every setting and where it came from, and touch nothing'
 complete -c zk-leader-run -l dry-run -d 'Print what would be done, with every timing, and touch nothing'
 complete -c zk-leader-run -s h -l help -d 'Print this help; -h is short, --help tells more'
 complete -c zk-leader-run -s V -l version -d 'Print the version'
-complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --before-start --before-start-timeout --after-stop --after-stop-timeout --hook --hook-timeout --http --meta --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'
+complete -c zk-leader-run -x -a '(__fish_complete_subcommand -- -z --connect --name --path --id --recipe --election-path --leaders --priority --preempt-after --wait --conflict-exit-code --connect-timeout --auth-file --kerberos-server --tls-ca --tls-cert --tls-key --acl --session-timeout --lease --stop-reserve --guarantee --max-pause --grace --on-pause --on-resume --vouch-address --vouch-limit --contain --stop-signal --stop-timeout --on-exit --on-loss --restart --restart-delay --restart-max-delay --max-restarts --restart-window --stand-back --no-restart-status --min-start-interval --timeout --start-deadline --takeover-delay --health-cmd --health-interval --health-timeout --health-failures --health-grace --eligible-cmd --eligible-timeout --fence-cmd --fence-timeout --before-start --before-start-timeout --after-stop --after-stop-timeout --hook --hook-timeout --http --meta --ready-on --slot --once-per --keep-slots --log-format --log-level --config)'

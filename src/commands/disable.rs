@@ -110,3 +110,23 @@ pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: 
     };
     Answer { text, status }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command that lives on promises is not renewed, and runs.
+    #[test]
+    fn a_leader_that_others_vouch_for_is_idle_only_when_its_limit_is_over() {
+        let over = |vouching: &str, guarantee: &str, seconds: u64| {
+            let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"guarantee":"{guarantee}"{vouching}}}"#);
+            let mut seen = vec![(9, Sighting::ZERO)];
+            let now = Sighting::ZERO.after(Duration::from_secs(seconds));
+            is_over(&Lease::read(record.as_bytes()).unwrap(), 9, now, &mut seen)
+        };
+        assert!(over("", "at-most-one", 16) && !over("", "at-most-one", 15));
+        let (vouching, guarantee) = (r#","vouch_ms":600000"#, "at-most-one, vouched");
+        assert!(!over(vouching, guarantee, 605) && over(vouching, guarantee, 607));
+        assert!(!over("", "at-least-one", 10_000), "only its release counts");
+    }
+}

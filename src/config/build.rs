@@ -10,13 +10,13 @@ use super::auxiliary::{self, Auxiliary};
 use super::election::{self, ElectionSettings};
 use super::error::ConfigError;
 use super::leaders::{self, Leaders};
+use super::lease::vouching::{self, Vouch};
 use super::monitoring::{self, Monitoring};
 use super::source::layers::Layers;
 use super::source::setting::Setting;
 use super::value::duration::{self, Zero};
 use super::value::znode::ZnodePath;
 use super::value::{acl, executable, signal};
-use super::vouching::{self, Vouch};
 use super::{access, lease, run_once, service, timing};
 use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
@@ -131,27 +131,27 @@ pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<
         on_loss: config.on_loss,
     };
     (config.once, config.on_loss) = run_once::read(layers, &others, &mut config.notices)?;
+    let others = vouching::Others {
+        lease: config.requested_timing.lease,
+        guarantee: config.guarantee,
+        recipe: config.recipe,
+        leaders: config.leaders.count,
+        is_shared: config.wishes.is_shared,
+    };
+    config.vouch = vouching::read(layers, &others)?;
     executable::check(program, layers.process_environment.variable("PATH"))?;
     Ok(config)
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each setting")]
 fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, ConfigError> {
     let election = election::read(layers, program)?;
     let ((access, acl), lease) = (access(layers, &election)?, lease::read(layers, election.is_shared)?);
     let (on_exit, service, notices) = service::read(layers, lease.guarantee)?;
     let (wait, connect_timeout) = patience(layers, lease.session_timeout)?;
-    let leaders = leaders::read(layers, &election, lease.guarantee)?;
-    let requested_timing = timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?;
-    let others = vouching::Others {
-        lease: requested_timing.lease,
-        guarantee: lease.guarantee,
-        recipe: election.recipe,
-        leaders: leaders.count,
-        is_shared: election.is_shared,
-    };
     Ok(Config {
-        leaders,
-        vouch: vouching::read(layers, &others)?,
+        leaders: leaders::read(layers, &election, lease.guarantee)?,
+        vouch: None,
         servers: election.ensemble.servers,
         chroot: election.ensemble.chroot,
         access: access.access,
@@ -182,7 +182,7 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
         log_format: layers.required("log-format")?.one_of(&FORMATS)?,
         log_level: layers.required("log-level")?.one_of(&LEVELS)?,
         dry_run: layers.flag("dry-run")?,
-        requested_timing,
+        requested_timing: timing::check(lease.session_timeout, &lease.wishes, &|option| layers.name_of(option))?,
         file: None,
         notices: [lease.notices, notices, access.notices].concat(),
     })

@@ -1,5 +1,7 @@
 //! The lease, and the behaviour while `ZooKeeper` is not reached.
 
+pub mod vouching;
+
 use std::time::Duration;
 
 use super::election_path;

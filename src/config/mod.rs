@@ -18,10 +18,9 @@ mod service;
 pub mod source;
 mod timing;
 mod value;
-mod vouching;
 
 pub use self::build::{Config, FileRead};
 pub use self::leaders::Leaders;
+pub use self::lease::vouching::Vouch;
 pub use self::monitoring::Monitoring;
 pub use self::value::znode::ZnodePath;
-pub use self::vouching::Vouch;

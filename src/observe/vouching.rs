@@ -30,7 +30,9 @@ pub async fn report(mut feed: Feed, neighbourhood: watch::Receiver<Neighbourhood
     let mut seen = Seen::default();
     while feed.status().snapshot.vouching.is_some() {
         let lines = seen.news(&feed.status(), clock::time_of_day());
-        lines.iter().for_each(|line| line.log(&neighbourhood.borrow()));
+        for line in lines {
+            line.log(&neighbourhood.borrow());
+        }
         if !feed.turned().await {
             return;
         }
@@ -69,14 +71,14 @@ impl Seen {
                     self.silent.clear();
                     lines.push(Line::Back { after: since.until(now) });
                 }
-                lines.extend(self.alone(now, leads, vouched.limit));
+                lines.extend(self.alone(now, &leads, vouched.limit));
             }
             _ => {}
         }
         match status.snapshot.phase {
-            PhaseName::Leading => lines.extend(self.silence(now, leads, PATIENCE * leads.recent, None)),
+            PhaseName::Leading => lines.extend(self.silence(now, &leads, PATIENCE * leads.recent, None)),
             PhaseName::Vouched | PhaseName::Paused if self.away_since.is_some() => {
-                lines.extend(self.silence(now, leads, leads.recent, Some(status.time_left(status.turned))));
+                lines.extend(self.silence(now, &leads, leads.recent, Some(status.time_left(status.turned))));
             }
             _ => {}
         }
@@ -84,7 +86,7 @@ impl Seen {
     }
 
     /// Whose silence, or refusal, begins or ends to be worth a line. `left`: until the command is stopped for it.
-    fn silence(&mut self, now: Timestamp, leads: Vouchees, patience: Duration, left: Option<Duration>) -> Vec<Line> {
+    fn silence(&mut self, now: Timestamp, leads: &Vouchees, patience: Duration, left: Option<Duration>) -> Vec<Line> {
         let mut lines = Vec::new();
         self.silent.retain(|instance| leads.needed().any(|host| host.instance == *instance));
         for host in leads.needed() {
@@ -108,7 +110,7 @@ impl Seen {
     }
 
     /// A leader whom nobody could replace, for as long as one is waited for.
-    fn alone(&mut self, now: Timestamp, leads: Vouchees, limit: Duration) -> Option<Line> {
+    fn alone(&mut self, now: Timestamp, leads: &Vouchees, limit: Duration) -> Option<Line> {
         if leads.needed().next().is_some() {
             self.alone = None;
             return None;

@@ -38,17 +38,12 @@ pub fn network(config: &Config, before: Option<&Document>) -> Result<Option<Arc<
 
 fn open(config: &Config, vouch: Vouch) -> Result<Socket, ConfigError> {
     let refused = |complaint: String| ConfigError::configuration("--vouch-address", complaint);
-    let address = match vouch.address {
-        Some(address) => address,
-        None => {
-            let found = place::towards(&config.servers, RESOLUTION_LIMIT).map_err(|error| {
-                refused(format!(
-                    "no address of this host leads to a server ({error}); write the one that other hosts reach"
-                ))
-            })?;
-            SocketAddr::new(found, 0)
-        }
-    };
+    let found = || place::towards(&config.servers, RESOLUTION_LIMIT).map(|found| SocketAddr::new(found, 0));
+    let address = vouch.address.map_or_else(found, Ok).map_err(|error| {
+        let complaint =
+            format!("no address of this host leads to a server: {error}; write the one that other hosts reach");
+        refused(complaint)
+    })?;
     Socket::bind(address).map_err(|error| {
         let address = quoted(&address.to_string());
         refused(format!(

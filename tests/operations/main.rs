@@ -17,6 +17,7 @@ mod switch_over;
 mod systemd;
 mod terminal;
 mod upgrade;
+mod vouching;
 
 use support::standalone::{election, link, server};
 use support::wait::{millis, secs};

@@ -4,10 +4,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::error::ConfigError;
-use super::source::layers::Layers;
-use super::source::setting::{Origin, Setting};
-use super::value::duration::{self, Zero};
+use crate::config::error::ConfigError;
+use crate::config::source::layers::Layers;
+use crate::config::source::setting::{Origin, Setting};
+use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, Recipe};
 use crate::core::vouching::LIMIT_LONGEST;
 use crate::observe::words;

@@ -1,0 +1,59 @@
+//! An outage that is lived through on promises, as an operator sees it.
+
+use std::process::Command;
+
+use super::{election, link, server};
+use crate::support::{http, wait};
+
+/// Whatever `zk-leaderctl` prints.
+fn ctl(words: &[&str]) -> String {
+    let mut ctl = Command::new(env!("CARGO_BIN_EXE_zk-leaderctl"));
+    let output = ctl.args(words).args(["-z", &server().connect_string()]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Both hosts lose `ZooKeeper`, for three leases.
+#[test]
+fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
+    let election = election();
+    let links = [link(), link()];
+    let hooks = election.diary.directory().join("hooks");
+    let hook = format!("echo $ZK_LEADER_EVENT >>{}", hooks.display());
+    let host =
+        |index: usize, id: &str| election.host_behind(&links[index], id).session_timeout("4s").flag("--vouch").served();
+    let first = host(0, "a").option("--hook", &hook).spawn();
+    election.diary.until_started(1);
+    let _second = host(1, "b").spawn();
+    let at = http::address_of(&first);
+    let vouching = || http::status(at)["vouching"]["leads"].clone();
+    wait::until("b is needed, and promises", || {
+        let leads = vouching();
+        leads["needed"][0]["id"] == "b" && leads["ready"] == true
+    });
+    let said = ctl(&["status", &election.name]);
+    assert!(said.contains("by b (127.0.0.1:") && said.contains("; in an outage for up to 10m"), "{said}");
+    assert!(said.contains("at-most-one, vouched"), "{said}");
+    let found = ctl(&["doctor", &election.name]);
+    assert!(found.contains("a runs on for 10m at most without ZooKeeper, while b (127.0.0.1:"), "{found}");
+    for link in &links {
+        link.stall();
+    }
+    first.until_logged("ZooKeeper is away; the command runs on, vouched for by b, until ");
+    wait::until("three leases are over", || {
+        vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 12.0)
+    });
+    assert_eq!(http::code(at, "/leader"), 200);
+    let metrics = http::get(at, "/metrics").unwrap().body;
+    for name in ["vouched", "vouch_ready", "vouch_needed"] {
+        let shown =
+            metrics.lines().any(|line| line.starts_with(&format!("zk_leader_run_{name}{{")) && line.ends_with(" 1"));
+        assert!(shown, "{name} in\n{metrics}");
+    }
+    wait::until("the hook was told", || std::fs::read_to_string(&hooks).unwrap_or_default().contains("vouched\n"));
+    for link in &links {
+        link.heal();
+    }
+    first.until_logged("ZooKeeper is back after ");
+    assert_eq!(election.diary.starts().len(), 1, "the command ran on");
+    election.diary.assert_no_overlap();
+}
