@@ -1,5 +1,6 @@
 //! An outage that is lived through on promises, as an operator sees it.
 
+use std::net::SocketAddr;
 use std::process::Command;
 
 use super::{election, link, server};
@@ -10,6 +11,16 @@ fn ctl(words: &[&str]) -> String {
     let mut ctl = Command::new(env!("CARGO_BIN_EXE_zk-leaderctl"));
     let output = ctl.args(words).args(["-z", &server().connect_string()]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Each of these metrics is 1.
+fn assert_measured(at: SocketAddr, names: &[&str]) {
+    let metrics = http::get(at, "/metrics").unwrap().body;
+    for name in names {
+        let name = format!("zk_leader_run_{name}{{");
+        let shown = metrics.lines().any(|line| line.starts_with(&name) && line.ends_with(" 1"));
+        assert!(shown, "{name} in\n{metrics}");
+    }
 }
 
 /// Both hosts lose `ZooKeeper`, for three leases.
@@ -43,12 +54,7 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
         vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 12.0)
     });
     assert_eq!(http::code(at, "/leader"), 200);
-    let metrics = http::get(at, "/metrics").unwrap().body;
-    for name in ["vouched", "vouch_ready", "vouch_needed"] {
-        let shown =
-            metrics.lines().any(|line| line.starts_with(&format!("zk_leader_run_{name}{{")) && line.ends_with(" 1"));
-        assert!(shown, "{name} in\n{metrics}");
-    }
+    assert_measured(at, &["vouched", "vouch_ready", "vouch_needed"]);
     wait::until("the hook was told", || std::fs::read_to_string(&hooks).unwrap_or_default().contains("vouched\n"));
     for link in &links {
         link.heal();
