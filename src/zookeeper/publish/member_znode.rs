@@ -21,9 +21,9 @@ use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::publish::MemberStatus;
-use crate::zookeeper::schema::lease;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::settings::Settings;
+use crate::zookeeper::schema::vouching;
 
 /// A dead session expires after its timeout and two ticks; a tick is at most half of the shortest timeout.
 const TIMEOUTS_OF_THE_DEAD: u32 = 2;
@@ -172,7 +172,7 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
 }
 
 fn instance(contact: &Contact) -> String {
-    lease::instance_text(contact.shared.settings.instance)
+    vouching::instance_text(contact.shared.settings.instance)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::core::vouching::{LIMIT_LONGEST, Roster, Vouching};
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::recipe;
 use crate::zookeeper::schema::settings::Settings;
-use crate::zookeeper::schema::vouching::{Neighbour, Neighbourhood};
+use crate::zookeeper::schema::vouching::{Neighbour, Neighbourhood, instance_text, parse_instance};
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "lowercase")]
@@ -240,18 +240,9 @@ pub(crate) fn nonce_text(nonce: Nonce) -> String {
     format!("{}-{}", instance_text(nonce.instance), nonce.sending)
 }
 
-/// 16 hexadecimal digits.
-pub(crate) fn instance_text(instance: u64) -> String {
-    format!("{instance:016x}")
-}
-
 fn parse_nonce(text: &str) -> Option<Nonce> {
     let (instance, sending) = text.split_once('-')?;
     Some(Nonce { instance: parse_instance(instance)?, sending: sending.parse().ok()? })
-}
-
-pub(crate) fn parse_instance(text: &str) -> Option<u64> {
-    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
 }
 
 impl Lease {

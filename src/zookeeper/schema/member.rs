@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
-use crate::zookeeper::schema::lease;
-use crate::zookeeper::schema::vouching::Neighbour;
+use crate::zookeeper::schema::vouching::{Neighbour, parse_instance};
 
 /// The name of the directory below the base.
 pub const MEMBERS: &str = "members";
@@ -89,7 +88,7 @@ impl Member {
 
     /// How other hosts reach it, if it vouches.
     pub fn neighbour(&self) -> Option<Neighbour> {
-        let (instance, address) = (lease::parse_instance(&self.instance)?, self.vouch.parse().ok()?);
+        let (instance, address) = (parse_instance(&self.instance)?, self.vouch.parse().ok()?);
         Some(Neighbour { instance, id: self.id.clone(), address })
     }
 

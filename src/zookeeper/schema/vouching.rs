@@ -30,6 +30,16 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// As records, terms and members name an instance: 16 hexadecimal digits.
+pub(crate) fn instance_text(instance: u64) -> String {
+    format!("{instance:016x}")
+}
+
+/// `None`: it is not of this form.
+pub(crate) fn parse_instance(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
+}
+
 /// A process that can be asked directly.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Neighbour {
