@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::Machine;
 use super::phase::{After, Departure, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
-use crate::core::event::{Denial, Grounds, Place, Request};
+use crate::core::event::{Denial, Grounds, Request};
 use crate::core::guard_messages::{Cause, ChildStatus, Order, RunId};
 use crate::core::restart::{Ending, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};
 
 /// A release that is not confirmed within this time is left to expiry (T40).
-const RELEASE_LIMIT: Duration = Duration::from_secs(1);
+pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 /// A tree that lives this long after SIGKILL survives it. Its lease is no longer renewed; and this long after the lease
 /// has ended, we give up our place in line.
 const KILL_LIMIT: Duration = Duration::from_secs(1);
@@ -329,12 +329,6 @@ impl Machine {
         }
     }
 
-    /// Whether a renewal can succeed (the session is open, and our candidate is first), or promises prolong the lease.
-    fn can_go_on(&self, now: Now) -> bool {
-        let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
-        self.timing().is_some() && is_first || self.goes_on_without_session(now)
-    }
-
     /// Frees the record, but only if our own wait is over (I8).
     pub(super) fn begin_release(&mut self, now: Now, after: After, why: Why) {
         if self.winds_up(now, after, why) {
@@ -346,13 +340,6 @@ impl Machine {
         }
         self.enter_phase(now, Phase::Releasing { until: now.lease.after(RELEASE_LIMIT), after }, why);
         self.send_release();
-    }
-
-    /// Frees the record of a term that ended in an earlier session.
-    pub(super) fn resume_release(&mut self, now: Now) {
-        let until = now.lease.after(RELEASE_LIMIT);
-        self.enter_phase(now, Phase::Releasing { until, after: After::Rejoin }, Why::ContactRestored);
-        self.observe();
     }
 
     /// One write at a time: an unanswered renewal comes first.

@@ -292,13 +292,6 @@ impl Machine {
         record.held && self.held_term.is_some_and(|held| held.nonce == record.nonce)
     }
 
-    /// The next run of this term belongs to our present candidate.
-    fn note_candidate(&mut self, view: View) {
-        if let Some(held) = &mut self.held_term {
-            (held.grant.session, held.grant.candidate) = (view.session_id, view.candidate);
-        }
-    }
-
     /// Our own lost reply: adopt the version only. `kill_at` moves only by an answer.
     fn adopt(&mut self, now: Now, record: Record, term_version: i32) {
         self.vouching_was_read(record);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use super::phase::{Link, Phase};
+use super::ending::RELEASE_LIMIT;
+use super::phase::{After, Link, Phase};
 use super::snapshot::{Vouched, Vouchees};
 use crate::core::action::{Action, Why};
 use crate::core::event::{Event, Place, Record, View};
@@ -370,6 +371,19 @@ impl Machine {
         if self.goes_on_without_session(now) { at.after(now.lease.until(at)) } else { at }
     }
 
+    /// Whether a renewal can succeed (the session is open, and our candidate is first), or promises prolong the lease.
+    pub(super) fn can_go_on(&self, now: Now) -> bool {
+        let is_first = self.standing.view.is_some_and(|view| view.place == Place::First);
+        self.timing().is_some() && is_first || self.goes_on_without_session(now)
+    }
+
+    /// The next run of this term belongs to our present candidate.
+    pub(super) fn note_candidate(&mut self, view: View) {
+        if let Some(held) = &mut self.held_term {
+            (held.grant.session, held.grant.candidate) = (view.session_id, view.candidate);
+        }
+    }
+
     /// In the first session after a term that ended without one: frees its record if that is still ours, so that nobody
     /// waits for it. We have no candidate before that. Returns whether there is such a record.
     pub(super) fn frees_what_it_left(&mut self, now: Now) -> bool {
@@ -378,7 +392,9 @@ impl Machine {
         self.pending = None;
         self.standing = super::Standing { is_out: true, ..super::Standing::default() };
         self.held_term = Some(left);
-        self.resume_release(now);
+        let until = now.lease.after(RELEASE_LIMIT);
+        self.enter_phase(now, Phase::Releasing { until, after: After::Rejoin }, Why::ContactRestored);
+        self.observe();
         true
     }
 }
