@@ -18,8 +18,8 @@ use crate::zookeeper::client::error::{RequestError, Right};
 use crate::zookeeper::election::bootstrap;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
+use crate::zookeeper::schema::lease::pending_fences::to_fence;
 use crate::zookeeper::schema::lease::{Parsed, PendingFence};
-use crate::zookeeper::schema::pending_fences::to_fence;
 use crate::zookeeper::schema::queue::Holder;
 
 /// How many rounds one request may take. Peers create missing znodes too.

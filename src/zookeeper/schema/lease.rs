@@ -1,6 +1,8 @@
 //! The JSON of the lease record and of the term. Unreadable contents count as held for the longest possible lease. No
 //! content may cause a panic or a shorter wait.
 
+pub(crate) mod pending_fences;
+
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::Stat;

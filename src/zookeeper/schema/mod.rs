@@ -8,7 +8,6 @@ pub mod lease;
 pub mod member;
 pub mod once;
 pub(crate) mod paths;
-pub(crate) mod pending_fences;
 pub(crate) mod queue;
 pub mod recipe;
 pub(crate) mod run_marker;
