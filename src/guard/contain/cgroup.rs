@@ -221,8 +221,9 @@ fn locate(mountinfo: &[u8], membership: &[u8]) -> Option<PathBuf> {
         let mount_point = unescape(fields.next()?);
         let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
         let inside = own.strip_prefix(root).ok().filter(|_| kind == b"cgroup2")?;
-        let is_visible = !inside.components().any(|part| part == std::path::Component::ParentDir);
-        is_visible.then(|| mount_point.join(inside))
+        let found = mount_point.join(inside);
+        let is_visible = !found.components().any(|part| part == std::path::Component::ParentDir);
+        (is_visible && found.is_absolute()).then_some(found)
     })
 }
 
@@ -335,11 +336,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_cgroup_is_found_below_its_mount_point_or_not_at_all(mounts in lines(), membership in lines()) {
+        fn a_cgroup_is_found_at_an_absolute_path_without_detours_or_not_at_all(mounts in lines(), membership in lines()) {
             let mounts = [b"9 8 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n", mounts.as_slice()].concat();
             let membership = [b"0::/", membership.as_slice()].concat();
             if let Some(found) = locate(&mounts, &membership) {
-                let inside = found.strip_prefix("/sys/fs/cgroup").unwrap();
+                let inside = found.strip_prefix("/").unwrap();
                 proptest::prop_assert!(inside.components().all(|part| matches!(part, std::path::Component::Normal(_))));
             }
         }
