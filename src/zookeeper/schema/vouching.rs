@@ -67,11 +67,8 @@ impl Neighbourhood {
     /// These were just seen. Those that were seen longest ago are forgotten first.
     pub(crate) fn note(&mut self, seen: impl Iterator<Item = Neighbour>) {
         for neighbour in seen {
-            match self.neighbours.iter_mut().find(|known| known.instance == neighbour.instance) {
-                Some(known) if *known == neighbour => {}
-                Some(known) => *known = neighbour,
-                None => self.neighbours.push(neighbour),
-            }
+            self.neighbours.retain(|known| known.instance != neighbour.instance);
+            self.neighbours.push(neighbour);
         }
         let too_many = self.neighbours.len().saturating_sub(MOST);
         self.neighbours.drain(..too_many);
@@ -93,6 +90,9 @@ mod tests {
         assert_eq!((known.neighbours.len(), known.of(7).map(|host| host.address.port())), (2, Some(2)));
         known.note((100..).map(|instance| host(instance, 1)).take(MOST));
         assert_eq!((known.neighbours.len(), known.of(8)), (MOST, None));
+        known.note([host(100, 1), host(7, 3)].into_iter());
+        assert!(known.of(100).is_some(), "it was just seen again");
+        assert_eq!((known.neighbours.len(), known.of(101)), (MOST, None));
     }
 
     #[test]
