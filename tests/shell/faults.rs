@@ -25,27 +25,14 @@ impl World {
         match *fault {
             Fault::Delete { host } => {
                 let candidates = self.network(|network, _| candidates_of(&network.ensemble, host));
-                let world = Rc::clone(self);
-                tokio::task::spawn_local(async move {
-                    join_all(candidates.into_iter().map(|(path, _)| world.delete(path))).await;
-                });
+                self.delete_all(candidates.into_iter().map(|(path, _)| path).collect());
                 None
             }
             Fault::DeleteBelow { name } => {
-                let world = Rc::clone(self);
-                tokio::task::spawn_local(async move { world.delete(format!("{BASE}/{name}")).await });
+                self.delete_all(vec![format!("{BASE}/{name}")]);
                 None
             }
-            Fault::Silence { host, other, length } => {
-                self.air.silence(host, other);
-                Some((length, Box::new(move |world| world.air.heal(host, other))))
-            }
-            Fault::Unheard { host, length } => {
-                let others = 0..self.script.hosts.len();
-                let ways = others.flat_map(move |other| [(host, other), (other, host)]);
-                ways.clone().for_each(|(from, to)| self.air.silence(from, to));
-                Some((length, Box::new(move |world| ways.for_each(|(from, to)| world.air.heal(from, to)))))
-            }
+            Fault::Silence { .. } | Fault::Unheard { .. } => self.strike_air(fault),
             Fault::Stranger { length } => {
                 let world = Rc::clone(self);
                 let standing = tokio::task::spawn_local(async move { world.stand_in_line().await });
@@ -72,6 +59,31 @@ impl World {
                 self.strike_host(fault, &running)
             }
             _ => self.strike_network(fault),
+        }
+    }
+
+    /// An operator deletes these znodes.
+    fn delete_all(self: &Rc<Self>, paths: Vec<String>) {
+        let world = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            join_all(paths.into_iter().map(|path| world.delete(path))).await;
+        });
+    }
+
+    /// What hosts hear of one another directly.
+    fn strike_air(&self, fault: &Fault) -> Option<(Duration, Undo)> {
+        match *fault {
+            Fault::Silence { host, other, length } => {
+                self.air.silence(host, other);
+                Some((length, Box::new(move |world| world.air.heal(host, other))))
+            }
+            Fault::Unheard { host, length } => {
+                let others = 0..self.script.hosts.len();
+                let ways = others.flat_map(move |other| [(host, other), (other, host)]);
+                ways.clone().for_each(|(from, to)| self.air.silence(from, to));
+                Some((length, Box::new(move |world| ways.for_each(|(from, to)| world.air.heal(from, to)))))
+            }
+            _ => None,
         }
     }
 
