@@ -20,6 +20,7 @@ INIT
 trap 'kill $(jobs -p) && wait' EXIT
 
 ip link set lo up
+ip addr add 10.0.0.7/32 dev lo # the host of the documents with an address of its own
 printf '127.0.0.1 localhost zk1 zk2 zk3\n' >"$directory/hosts"
 mount --bind "$directory/hosts" /etc/hosts
 # Where the examples write.

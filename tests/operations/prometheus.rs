@@ -91,9 +91,9 @@ fn the_alerts_fire_when_they_should_and_not_before() {
 #[test]
 fn prometheus_scrapes_all_that_the_dashboard_and_the_alerts_ask_for() {
     let election = election();
-    let first = election.host("a").served().option("--hook", "true").spawn();
+    let first = election.host("a").served().flag("--vouch").option("--hook", "true").spawn();
     election.diary.until_started(1);
-    let second = election.host("b").served().spawn();
+    let second = election.host("b").served().flag("--vouch").spawn();
     election.until_candidates(2);
     let prometheus = Prometheus::scraping(&[http::address_of(&first), http::address_of(&second)]);
     let value = |metric: &str, participant: &str| prometheus.value(metric, &election.name, participant);
