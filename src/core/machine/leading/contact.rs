@@ -47,6 +47,8 @@ impl Machine {
         }
         // A watch event may have been lost with the connection.
         if self.phase == Phase::Following {
+            // What was tried in vain before says nothing about this connection.
+            self.backoff.reset();
             self.look_again();
         }
     }
