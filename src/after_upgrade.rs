@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::stdin;
+use std::os::fd::IntoRawFd;
 use std::process::ExitCode;
 
 use tokio::runtime::Builder;
@@ -69,8 +70,12 @@ pub fn take_over(
 ) -> ExitCode {
     wiring::keep_secrets(&config.access);
     wiring::keep_name();
-    let taken = read(descriptor).and_then(|document| {
+    let taken = read(descriptor).and_then(|mut document| {
         check(&document, config)?;
+        // The guards and their commands must not inherit it.
+        let socket = document.socket.map(take_descriptor).transpose().map_err(|error| format!("no socket: {error}"));
+        let socket = socket.inspect_err(|error| tracing::debug!(error)).ok().flatten();
+        document.socket = socket.map(IntoRawFd::into_raw_fd);
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
         let guards = auxiliary::fork_beside(command, wiring::guard(config), &wiring::auxiliary_commands(config));
         Ok((document, guards.map_err(|error| error.to_string())?))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use zk_leader_run::cli::{EarlyExit, Stream, pages};
 use zk_leader_run::config::{Config, load};
+use zk_leader_run::core;
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
@@ -106,7 +107,11 @@ fn supervise(
     let instance = wiring::instance();
     let about = observers.identity.about.clone();
     let ensemble = zookeeper::Settings { about, ..wiring::ensemble(config, instance, network.as_deref()) };
-    let machine = wiring::machine(config, instance);
+    // Nobody could ask us, and the records of our terms would promise what nobody knows of.
+    let machine = core::machine::Settings {
+        vouch: config.vouch.zip(network.as_ref()).map(|(vouch, _)| vouch.limit),
+        ..wiring::machine(config, instance)
+    };
     let preempt_after = config.leaders.preempt_after;
     let auxiliary = wiring::auxiliary_commands(config);
     let network = network.map(|socket| -> Arc<dyn Network> { socket });

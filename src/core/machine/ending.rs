@@ -344,8 +344,8 @@ impl Machine {
 
     /// One write at a time: an unanswered renewal comes first.
     pub(super) fn send_release(&mut self) {
-        let (Some(timing), Some(held)) = (self.timing().copied(), self.held_term) else { return };
-        if self.pending.is_none() {
+        let (Some(timing), Some(held)) = (self.term_timing(), self.held_term) else { return };
+        if self.pending.is_none() && self.timing().is_some() {
             let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             self.keeps_candidate = matches!(self.phase, Phase::Releasing { after: After::Stay, .. });
             let (candidacy, keeps_candidate) = (self.candidacy, self.keeps_candidate);

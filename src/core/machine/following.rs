@@ -100,7 +100,7 @@ impl Machine {
                     self.elect_by = now.lease.after(timing.lease);
                 }
                 if !self.frees_what_it_left(now) {
-                    self.enter_anew();
+                    self.enter_in_turn(now);
                 }
             }
             Err(error) => self.give_up(now, ExitReason::BadTiming(error), Why::Misconfigured),
@@ -124,9 +124,17 @@ impl Machine {
     }
 
     pub(super) fn enter_later(&mut self, now: Now) {
+        let at = self.backoff.retry_at(now.lease);
+        self.enter_anew_at(now, at);
+    }
+
+    pub(super) fn enter_anew_at(&mut self, now: Now, at: Timestamp) {
+        if now.lease >= at || self.ineligibilities.keep_out() {
+            return self.enter_anew();
+        }
         self.candidacy.0 += 1;
         self.pending = None;
-        self.standing = Standing { retry_at: Some(self.backoff.retry_at(now.lease)), ..Standing::default() };
+        self.standing = Standing { retry_at: Some(at), ..Standing::default() };
     }
 
     /// Reads everything again, now or after the pending request. A pending `Observe` is dropped: the look returns more,
@@ -181,8 +189,7 @@ impl Machine {
     pub(super) fn seen(&mut self, now: Now, view: View) {
         self.standing.entered = true;
         self.standing.view = Some(view);
-        self.sightings.note(view.record, now.observer);
-        self.note_token(view.record.token);
+        self.note_record(now, view.record);
         self.note_first(now, view);
         if self.held_term.is_some() {
             return self.seen_as_holder(now, view);
@@ -210,8 +217,7 @@ impl Machine {
     }
 
     pub(super) fn observed(&mut self, now: Now, record: Record, term_version: i32) {
-        self.sightings.note(record, now.observer);
-        self.note_token(record.token);
+        self.note_record(now, record);
         // A take-over of ours was applied after all: the look that follows recognises it.
         if self.phase == Phase::Following && self.standing.sending.is_some_and(|sent| sent.nonce == record.nonce) {
             return self.look_again();

@@ -149,7 +149,7 @@ impl Machine {
         if now.lease < self.renewal_due_at(now) {
             return;
         }
-        if let (Some(timing), Some(held)) = (self.timing().copied(), &mut self.held_term) {
+        if let (Some(timing), Some(held)) = (self.term_timing(), &mut self.held_term) {
             held.renew_at = now.lease.after(timing.renewal_interval);
             let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             let entry = Entry { vouching: self.vouching_of_write(now, timing.lease), ..entry };
@@ -179,13 +179,13 @@ impl Machine {
     }
 
     pub(super) fn renewed(&mut self, now: Now, sent_at: Timestamp, version: i32) {
-        let (Some(timing), Some(held)) = (self.timing().copied(), &mut self.held_term) else {
+        let (Some(timing), Some(held)) = (self.term_timing(), &mut self.held_term) else {
             // The renewal of a term that was lost meanwhile.
             return self.look_again();
         };
         held.conditions.record = version;
         held.conflict = None;
-        self.vouched_write_acknowledged(&timing);
+        self.vouched_write_acknowledged();
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
             Phase::Releasing { .. } => return self.send_release(),

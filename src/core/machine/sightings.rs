@@ -28,20 +28,22 @@ struct Seen {
 pub(super) struct Sightings(Vec<Seen>);
 
 impl Sightings {
-    pub fn note(&mut self, record: Record, now: Sighting) {
+    /// Whether the ensemble has lost acknowledged writes: only then do zxids go back.
+    pub fn note(&mut self, record: Record, now: Sighting) -> bool {
         let zxid = record.last_run_under();
         let before = self.0.iter().rfind(|seen| seen.slot == record.slot);
-        if before.is_some_and(|seen| zxid < seen.zxid) {
-            // Zxids go back only if the ensemble has lost acknowledged writes.
+        let went_back = before.is_some_and(|seen| zxid < seen.zxid);
+        if went_back {
             self.0.clear();
         }
         if self.of(record).is_some() {
-            return;
+            return went_back;
         }
         if self.0.len() == KEPT {
             self.0.remove(0);
         }
         self.0.push(Seen { zxid, slot: record.slot, at: now });
+        went_back
     }
 
     /// Since when the last renewal is known to have been sent; `None` if it was never noted.

@@ -44,6 +44,8 @@ pub enum NotNow {
     Starting,
     /// No renewal has been acknowledged recently enough.
     Stale,
+    /// The lease of the term is that of an earlier session.
+    EarlierLease,
 }
 
 impl fmt::Display for NotNow {
@@ -55,6 +57,7 @@ impl fmt::Display for NotNow {
             Self::Unanswered => "a request to ZooKeeper has no answer",
             Self::Starting => "the command is being started",
             Self::Stale => "no renewal of the lease was acknowledged",
+            Self::EarlierLease => "ZooKeeper has given a session timeout of another length since this term began",
         })
     }
 }
@@ -109,6 +112,8 @@ impl Machine {
             Err(NotNow::Starting)
         } else if self.pending.is_some() || waits || !self.standing.entered {
             Err(NotNow::Unanswered)
+        } else if self.held_term.is_some() && self.term_timing().is_some_and(|term| term.lease != timing.lease) {
+            Err(NotNow::EarlierLease)
         } else if !self.is_fresh(since) || !contact {
             Err(NotNow::Stale)
         } else {

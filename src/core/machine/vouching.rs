@@ -28,8 +28,8 @@ pub(super) struct State {
     promise: Promise,
     /// Since when we have been first behind this version of a held record.
     first_since: Option<(i64, Sighting)>,
-    /// When we last went to the end of the line in favour of others.
-    moved_at: Timestamp,
+    /// We are not in line before this, in favour of others.
+    away_until: Timestamp,
     /// Who could take over, as was last told.
     line: Roster,
     vouchers: Vouchers,
@@ -51,7 +51,7 @@ impl Default for State {
             newest_token: 0,
             promise: Promise::default(),
             first_since: None,
-            moved_at: Timestamp::ZERO,
+            away_until: Timestamp::ZERO,
             line: Roster::EMPTY,
             vouchers: Vouchers::default(),
             written: Roster::EMPTY,
@@ -149,11 +149,21 @@ impl Machine {
         };
     }
 
+    /// When this version of the record was first seen, and the newest token. An ensemble that has lost writes begins tokens anew: we
+    /// would say no to each of its leaders.
+    pub(super) fn note_record(&mut self, now: Now, record: Record) {
+        if self.sightings.note(record, now.observer) {
+            self.vouching.newest_token = 0;
+        }
+        self.note_token(record.token);
+    }
+
     pub(super) fn note_token(&mut self, token: i64) {
         self.vouching.newest_token = self.vouching.newest_token.max(token);
     }
 
-    /// The timing of the present term. It outlives the session of a leader that may live on promises.
+    /// The timing of the present term: that of the session in which it began. Its lease never changes: `kill_at` rests on promises that
+    /// were given for it, and the record that a later session writes must say at least as much.
     pub(super) fn term_timing(&self) -> Option<Timing> {
         self.vouching.tenure.filter(|_| self.vouches()).or(self.timing().copied())
     }
@@ -194,19 +204,25 @@ impl Machine {
     }
 
     /// First in line behind a holder that needs no promise of ours: whoever is in its roster waits for one lease, and we
-    /// for its limit. So we go to the end of the line, once in each lease.
+    /// for its limit. So we leave the line for one lease, and stay in it for the next: with a higher priority than theirs we would be before
+    /// them again at once.
     pub(super) fn lets_others_go_first(&mut self, now: Now, record: Record) -> bool {
         let is_named = record.vouching.is_none_or(|vouching| vouching.roster.names(self.settings.instance));
-        if is_named || !record.held || now.lease < self.vouching.moved_at.after(record.lease) {
+        if is_named || !record.held || now.lease < self.vouching.away_until.after(record.lease) {
             return false;
         }
-        self.vouching.moved_at = now.lease;
+        self.vouching.away_until = now.lease.after(record.lease);
         self.candidacy.0 += 1;
         self.pending = None;
         self.standing = super::Standing::default();
         self.link = Link::Down { retry_at: now.lease };
         self.reconnect_when_due(now);
         true
+    }
+
+    /// In a new session: a candidate now, or when the others have had their time.
+    pub(super) fn enter_in_turn(&mut self, now: Now) {
+        self.enter_anew_at(now, self.vouching.away_until);
     }
 
     // As a leader.
@@ -240,14 +256,10 @@ impl Machine {
         (self.vouching.vouchers, self.vouching.tenure, self.vouching.limit) = (Vouchers::default(), None, None);
     }
 
-    /// Our last write was acknowledged; no earlier one can be applied any more. The lease that the promises are for is that of
-    /// the session.
-    pub(super) fn vouched_write_acknowledged(&mut self, timing: &Timing) {
+    /// Our last write was acknowledged; no earlier one can be applied any more.
+    pub(super) fn vouched_write_acknowledged(&mut self) {
         self.vouching.vouchers.acknowledged(self.vouching.written);
-        if self.vouching.tenure.is_some_and(|tenure| tenure.lease != timing.lease) {
-            self.vouching.vouchers.forget_promises();
-        }
-        (self.vouching.tenure, self.vouching.limit) = (Some(*timing), self.settings.vouch);
+        self.vouching.limit = self.settings.vouch;
     }
 
     /// Our own record was read. Another write of ours may still be under way.

@@ -88,13 +88,6 @@ impl Vouchers {
         }
     }
 
-    /// No promise of before counts any more.
-    pub fn forget_promises(&mut self) {
-        for host in &mut self.needed {
-            *host = Voucher::new(host.instance);
-        }
-    }
-
     /// The questions that are due, and to whom.
     pub fn ask(&mut self, now: Timestamp, timing: &Timing, leader: u64, token: i64) -> Vec<(u64, Question)> {
         let mut due = Vec::new();
@@ -280,13 +273,5 @@ mod tests {
         hears(&mut vouchers, 1_000, 2, true);
         assert_eq!(vouchers.roster(roster([4]), at(2_000), LEASE), roster([4, 2]));
         assert_eq!(vouchers.roster(roster([4]), at(9_000), LEASE), roster([4]));
-    }
-
-    #[test]
-    fn promises_that_are_forgotten_are_asked_for_at_once() {
-        let mut vouchers = needs([2]);
-        hears(&mut vouchers, 1_000, 2, true);
-        vouchers.forget_promises();
-        assert_eq!((vouchers.vouched_at(at(1_001)), vouchers.ask_at()), (None, Timestamp::ZERO));
     }
 }
