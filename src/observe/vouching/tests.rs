@@ -82,7 +82,8 @@ fn a_host_that_falls_silent_in_an_outage_is_told_with_the_time_that_is_left() {
     assert_eq!(told(&mut seen, &again), ["web3 (10.0.0.3:4711) vouches for the command again"]);
     let refuses = status(PhaseName::Vouched, &[well, host(3, Some(5), None)]);
     let line = "web3 (10.0.0.3:4711) has refused to hold back for 5 s; unless that changes, the command is stopped in 4 s: \
-                its log says whether it is stopping, or knows of a later leader";
+                it is stopping, or saw in ZooKeeper that this host is cut off or replaced; look at its log, and whether \
+                this host reaches ZooKeeper";
     assert_eq!(told(&mut seen, &refuses), [line], "it answers, and says no");
 }
 

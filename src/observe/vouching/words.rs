@@ -69,7 +69,11 @@ impl Line {
 /// What the silence or refusal of this host leads to, and where to look.
 fn lacking(host: &str, since: Duration, refuses: bool, left: Option<Duration>) -> String {
     let (lacks, remedy) = if refuses {
-        ("has refused to hold back", "its log says whether it is stopping, or knows of a later leader")
+        (
+            "has refused to hold back",
+            "it is stopping, or saw in ZooKeeper that this host is cut off or replaced; look at its log, and whether this \
+             host reaches ZooKeeper",
+        )
     } else {
         ("has not answered", "look whether that host is well, and let UDP pass between it and this host")
     };
