@@ -59,7 +59,7 @@ impl Line {
                 let limit = length(*limit);
                 format!(
                     "no other host with --vouch is in line; in an outage of ZooKeeper the command runs on for {limit} at most, \
-                     and a host that comes then waits for that long"
+                     and a host that comes then waits for that long; start a second one with --vouch"
                 )
             }
         }
