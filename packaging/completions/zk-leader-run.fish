@@ -92,7 +92,7 @@ WINCH\t''
 IO\t''
 PWR\t''
 SYS\t''"
-complete -c zk-leader-run -l vouch-address -d 'Where other hosts ask this one [default: see --help]' -r
+complete -c zk-leader-run -l vouch-address -d 'Where other hosts ask this one [default: towards ZooKeeper]' -r
 complete -c zk-leader-run -l vouch-limit -d 'Longest run without ZooKeeper, 2 leases to 24h' -r
 complete -c zk-leader-run -l contain -d 'auto, subreaper, cgroup or pid-namespace' -r -f -a "auto\t''
 subreaper\t''

@@ -136,7 +136,8 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
 fn vouched(lease: &Lease) -> Option<(&'static str, Cell)> {
     let limit = words::length(Duration::from_millis(lease.vouch_ms?));
     let asked: Vec<_> = lease.roster.iter().map(|host| format!("{} ({})", host.id, host.address)).collect();
-    let by = if asked.is_empty() { "nobody, as no other host could take over".to_owned() } else { asked.join(", ") };
+    let by =
+        if asked.is_empty() { "nobody, as no other host with --vouch is in line".to_owned() } else { asked.join(", ") };
     Some(("vouched for", Cell::from(format!("by {by}; in an outage for up to {limit}"))))
 }
 

@@ -31,7 +31,14 @@ pub fn rows(config: &Config) -> Rows {
             format!("up to {}, from the last acknowledged renewal", length(Timestamp::ZERO.until(ridden_out))),
         ),
         ("on condition that", "every host that could take over promises to hold back, again and again".to_owned()),
-        ("one promise", format!("gives {} from its sending, and binds for {}", length(usable), length(binds))),
+        (
+            "one promise",
+            format!(
+                "lasts for {} from the request, and holds the other host back for {}",
+                length(usable),
+                length(binds)
+            ),
+        ),
         ("a needed host is silent", format!("the command is stopped after {}", length(silence))),
         (
             "this host alone cut off",

@@ -45,7 +45,10 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
     assert!(said.contains("by b (127.0.0.1:") && said.contains("; in an outage for up to 10m"), "{said}");
     assert!(said.contains("at-most-one, vouched"), "{said}");
     let found = ctl(&["doctor", &election.name]);
-    assert!(found.contains("a runs on for 10m at most without ZooKeeper, while b (127.0.0.1:"), "{found}");
+    assert!(
+        found.contains("a runs on for 10m at most without ZooKeeper, while all of these hold back: b (127.0.0.1:"),
+        "{found}"
+    );
     for link in &links {
         link.stall();
     }

@@ -19,7 +19,7 @@ pub struct VouchOptions {
     #[arg(long, help_heading = VOUCHING)]
     pub vouch: bool,
 
-    /// Where other hosts ask this one [default: see --help]
+    /// Where other hosts ask this one [default: towards ZooKeeper]
     ///
     /// An IP address of this host, such as 10.0.0.7, 10.0.0.7:4711 or [2001:db8::7]:4711, for UDP. Without a port: any
     /// free one. Without the option: the address that leads to the first server of --connect, and any port. Every host

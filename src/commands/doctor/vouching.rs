@@ -50,8 +50,8 @@ fn of_leader(lease: &Lease, limit: Option<Duration>) -> Option<Finding> {
     }
     let asked: Vec<_> = lease.roster.iter().map(|host| format!("{} ({})", host.id, host.address)).collect();
     let asked = asked.join(", ");
-    let text = format!("{leader} runs on for {limit} at most without ZooKeeper, while {asked} answer it directly");
-    Some(good(WHAT, format!("{text}; its /status says whether they do")))
+    let text = format!("{leader} runs on for {limit} at most without ZooKeeper, while all of these hold back: {asked}");
+    Some(good(WHAT, format!("{text}; its /status says whether they answer")))
 }
 
 /// It is asked nothing, so it does not end the run; it is slow to take over.
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn who_is_asked_and_for_how_long_is_told() {
         let said = graded(&format!("{{{LEADER},{ASKS_B}}}"), &[("a", "10.0.0.1:1"), ("b", "10.0.0.2:4711")]);
-        let line = "a runs on for 10m at most without ZooKeeper, while b (10.0.0.2:4711) answer it directly; its /status \
-                    says whether they do";
+        let line = "a runs on for 10m at most without ZooKeeper, while all of these hold back: b (10.0.0.2:4711); its /status \
+                    says whether they answer";
         assert_eq!(said, [(Grade::Good, line.to_owned())]);
     }
 

@@ -42,7 +42,8 @@ impl VouchMetrics {
         };
         let age = "Age of the oldest promise that we need; 0 if we need none";
         add("vouch_answer_age", age, &metrics.answer_age);
-        let left = "Until --vouch-limit ends the command, unless a renewal is acknowledged; 0 while we do not lead";
+        let left =
+            "Until the command is killed at --vouch-limit, unless a renewal is acknowledged; 0 while we do not lead";
         add("vouch_limit_left", left, &metrics.limit_left);
         let dropped = "Datagrams that were not believed, by the reason";
         registry.register("vouch_datagrams_dropped", dropped, metrics.dropped.clone());

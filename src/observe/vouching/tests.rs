@@ -53,7 +53,10 @@ fn an_outage_is_told_with_those_who_vouch_and_its_end_with_its_length() {
     let away = status(PhaseName::Vouched, &both);
     assert_eq!(
         told(&mut seen, &away),
-        ["ZooKeeper is away; the command runs on, vouched for by web2, web3, until 14:32:00Z at most"]
+        [
+            "ZooKeeper is away; the command runs on, vouched for by web2, web3, until 14:32:00Z at most; bring ZooKeeper \
+          back before then, and kill or restart none of these hosts"
+        ]
     );
     assert_eq!(told(&mut seen, &away), [""; 0], "once");
     let mut back = status(PhaseName::Leading, &both);
@@ -71,13 +74,16 @@ fn a_host_that_falls_silent_in_an_outage_is_told_with_the_time_that_is_left() {
     let mut seen = Seen::default();
     let (well, silent) = (host(2, Some(1), None), host(3, Some(5), Some(4)));
     told(&mut seen, &status(PhaseName::Vouched, &[well, host(3, Some(1), None)]));
-    let line = "web3 (10.0.0.3:4711) has not answered for 5 s; the command is stopped in 4 s";
+    let line = "web3 (10.0.0.3:4711) has not answered for 5 s; unless that changes, the command is stopped in 4 s: look \
+                whether that host is well, and let UDP pass between it and this host";
     assert_eq!(told(&mut seen, &status(PhaseName::Vouched, &[well, silent])), [line]);
     assert_eq!(told(&mut seen, &status(PhaseName::Paused, &[well, silent])), [""; 0], "once");
     let again = status(PhaseName::Vouched, &[well, host(3, Some(0), None)]);
     assert_eq!(told(&mut seen, &again), ["web3 (10.0.0.3:4711) vouches for the command again"]);
     let refuses = status(PhaseName::Vouched, &[well, host(3, Some(5), None)]);
-    let line = "web3 (10.0.0.3:4711) has not held back for 5 s; the command is stopped in 4 s";
+    let line = "web3 (10.0.0.3:4711) has refused to hold back for 5 s; unless that changes, the command is stopped in 4 s: \
+                it is stopping, or saw in ZooKeeper that this host is cut off or replaced; look at its log, and whether \
+                this host reaches ZooKeeper";
     assert_eq!(told(&mut seen, &refuses), [line], "it answers, and says no");
 }
 
@@ -117,7 +123,10 @@ fn a_leader_whom_nobody_could_replace_is_told_what_that_means() {
     let away = told(&mut seen, &status(PhaseName::Vouched, &[]));
     assert_eq!(
         away,
-        ["ZooKeeper is away; the command runs on, as no other host could take over, until 14:32:00Z at most"]
+        [
+            "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until 14:32:00Z at most; bring \
+          ZooKeeper back before then"
+        ]
     );
 }
 

@@ -38,38 +38,50 @@ impl Line {
             Self::Away { by, until } if by.is_empty() => {
                 let until = clock_time(*until);
                 format!(
-                    "ZooKeeper is away; the command runs on, as no other host could take over, until {until} at most"
+                    "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until {until} at \
+                     most; bring ZooKeeper back before then"
                 )
             }
             Self::Away { by, until } => {
                 let by: Vec<_> = by.iter().map(|instance| id(names, *instance)).collect();
                 let (by, until) = (by.join(", "), clock_time(*until));
-                format!("ZooKeeper is away; the command runs on, vouched for by {by}, until {until} at most")
+                format!(
+                    "ZooKeeper is away; the command runs on, vouched for by {by}, until {until} at most; bring ZooKeeper \
+                     back before then, and kill or restart none of these hosts"
+                )
             }
             Self::Back { after } => format!("ZooKeeper is back after {} s; the command ran on", after.as_secs()),
             Self::Lacking { instance, since, refuses, left } => {
-                let (host, since) = (place(names, *instance), since.as_secs());
-                let lacks = if *refuses { "has not held back" } else { "has not answered" };
-                match left {
-                    Some(left) => {
-                        format!("{host} {lacks} for {since} s; the command is stopped in {} s", left.as_secs())
-                    }
-                    None => format!(
-                        "{host} {lacks} for {since} s; in an outage of ZooKeeper the command would be stopped for it: look \
-                         whether that host is well, and let UDP pass between it and this host"
-                    ),
-                }
+                lacking(&place(names, *instance), *since, *refuses, *left)
             }
             Self::Answers { instance } => format!("{} vouches for the command again", place(names, *instance)),
             Self::Alone { limit } => {
                 let limit = length(*limit);
                 format!(
                     "no other host with --vouch is in line; in an outage of ZooKeeper the command runs on for {limit} at most, \
-                     and a host that comes then waits for that long"
+                     and a host that comes then waits for that long; start a second one with --vouch"
                 )
             }
         }
     }
+}
+
+/// What the silence or refusal of this host leads to, and where to look.
+fn lacking(host: &str, since: Duration, refuses: bool, left: Option<Duration>) -> String {
+    let (lacks, remedy) = if refuses {
+        (
+            "has refused to hold back",
+            "it is stopping, or saw in ZooKeeper that this host is cut off or replaced; look at its log, and whether this \
+             host reaches ZooKeeper",
+        )
+    } else {
+        ("has not answered", "look whether that host is well, and let UDP pass between it and this host")
+    };
+    let end = match left {
+        Some(left) => format!("unless that changes, the command is stopped in {} s", left.as_secs()),
+        None => "in an outage of ZooKeeper the command would be stopped for it".to_owned(),
+    };
+    format!("{host} {lacks} for {} s; {end}: {remedy}", since.as_secs())
 }
 
 /// Its id.
