@@ -70,6 +70,9 @@ mod upgrade;
 mod wires;
 mod world;
 
+use std::cell::Cell;
+use std::panic;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -92,7 +95,7 @@ fn number(name: &str) -> Option<u64> {
 fn judge_all(draw: fn(u64) -> Script, seeds: std::ops::Range<u64>) -> Vec<(u64, Verdict)> {
     let next = AtomicU64::new(seeds.start);
     let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds.end);
-    let work = || std::iter::from_fn(take).map(|seed| (seed, judge(&draw(seed), Log::Nothing))).collect::<Vec<_>>();
+    let work = || std::iter::from_fn(take).map(|seed| (seed, judge_one(draw, seed))).collect::<Vec<_>>();
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut verdicts: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
@@ -100,6 +103,21 @@ fn judge_all(draw: fn(u64) -> Script, seeds: std::ops::Range<u64>) -> Vec<(u64, 
     });
     verdicts.sort_by_key(|(seed, _)| *seed);
     verdicts
+}
+
+/// A panic tells which script it was.
+fn judge_one(draw: fn(u64) -> Script, seed: u64) -> Verdict {
+    thread_local!(static SEED: Cell<u64> = const { Cell::new(0) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            eprintln!("SHELL_SEED={} replays it", SEED.get());
+            usual(info);
+        }));
+    });
+    SEED.set(seed);
+    judge(&draw(seed), Log::Nothing)
 }
 
 fn show(script: &Script) {
