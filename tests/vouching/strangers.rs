@@ -1,4 +1,4 @@
-//! Whoever has no secret, or only what he has recorded.
+//! Whoever has no secret, or only what he has overheard.
 
 use std::time::Duration;
 
@@ -70,16 +70,16 @@ async fn a_question_that_is_repeated_is_neither_told_nor_answered() {
     let (leader, mut member) = pair();
     let recorder = Stranger::new().await;
     leader.meet(MEMBER, recorder.address());
-    let mut recorded = Vec::new();
+    let mut overheard = Vec::new();
     for seq in [1, 2] {
         leader.direct.ask(MEMBER, question(seq));
-        recorded.push(recorder.receives().await.0);
+        overheard.push(recorder.receives().await.0);
     }
-    recorder.sends(&member, &recorded[1]).await;
+    recorder.sends(&member, &overheard[1]).await;
     assert_eq!(member.hears().await, Word::Asked(question(2)));
     for _ in 0..50 {
-        recorder.sends(&member, &recorded[0]).await;
-        recorder.sends(&member, &recorded[1]).await;
+        recorder.sends(&member, &overheard[0]).await;
+        recorder.sends(&member, &overheard[1]).await;
     }
     member.drops(Reason::Replay, 100).await;
     member.heard_nothing();
