@@ -144,11 +144,11 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
     let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--for", "1h", "--wait"]);
     assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
     assert_eq!(fleet.led_by("one"), 0);
-    let status = fleet.status(&fleet.elections[0]);
-    assert!(
-        status.contains("drained") && status.contains(": \"kernel\"") && status.contains("no: drained"),
-        "{status}"
-    );
+    // What a host says about itself follows what it does.
+    wait::until("the status tells that the host is drained", || {
+        let status = fleet.status(&fleet.elections[0]);
+        status.contains("drained") && status.contains(": \"kernel\"") && status.contains("no: drained")
+    });
     let list = ctl(&["list", "--path", &fleet.root]).output;
     assert!(list.contains("drained  one by "), "{list}");
     first[0]
