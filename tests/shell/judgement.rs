@@ -24,8 +24,6 @@ const NOTICED: u32 = 45;
 const HISTORY: Question = Question::History { watch: false, lines: usize::MAX };
 /// Of hosts far from the servers.
 const DISTANT: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(200)];
-/// Of a server behind the others.
-const LAG: Duration = Duration::from_secs(1);
 /// What is published is up to date after this time.
 const PUBLISHED: Duration = Duration::from_secs(2);
 
@@ -177,11 +175,16 @@ impl World {
         limit + 30 * self.script.latency[1] + Duration::from_millis(400)
     }
 
-    /// One server may lag behind, and the lease outlasts three of its answers: to the sync, to a renewal on the version before the one
-    /// whose answer was lost, and to the next one. They must come within L(1 - ρ) - 2G - L / 4 of a take-over that took one, too.
+    /// One server may lag behind, and the lease outlasts that.
     fn may_be_restarted(&self) -> bool {
         let Script { seed, servers, session_timeout, .. } = self.script;
-        seed % 8 == 7 && servers > 1 && session_timeout >= LAG * 6
+        seed % 8 == 7 && servers > 1 && session_timeout >= Duration::from_secs(4)
+    }
+
+    /// The lease outlasts four answers of such a server: to a take-over, to the sync after its connection was lost, to a renewal on the
+    /// version before the one whose answer was lost, and to the next one, which must come within L(1 - ρ) - 2G - L / 4.
+    fn lag(&self) -> Duration {
+        self.script.session_timeout / 8
     }
 
     /// All hosts are restarted while one server lags behind. Whoever leads first loses its connection at once, and leads on,
@@ -191,7 +194,7 @@ impl World {
         self.network(|network, now| {
             let lagging = (0..self.script.servers).find(|server| network.ensemble.leader() != Some(*server));
             if let Some(server) = lagging {
-                network.ensemble.lag(server, LAG, now);
+                network.ensemble.lag(server, self.lag(), now);
             }
         });
         (0..self.script.hosts.len()).for_each(|host| self.terminate(host));
@@ -202,7 +205,7 @@ impl World {
         let Some((host, token)) = first() else { return };
         self.network(|network, now| (0..self.script.servers).for_each(|server| network.reset(host, server, now)));
         let (status, text) = self.ask(Question::TokenCheck { token }).await;
-        oracle.watches(time::elapsed() + LAG * 3).await;
+        oracle.watches(time::elapsed() + self.lag() * 3).await;
         if !oracle.leaders().contains(&(host, token)) {
             oracle.fail(&format!("host {host} has lost its connection for a moment, and its term {token}"));
         } else if status == 1 {
