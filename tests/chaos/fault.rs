@@ -118,6 +118,7 @@ const UNDERMINING: [Kind; 7] =
     [DeleteCandidate, DeleteElection, DeleteLease, KillLeader, PauseLeader, CutLeader, DeleteCandidate];
 
 impl Kind {
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
     pub fn name(self) -> &'static str {
         match self {
             CutHost => "cut host off",

@@ -148,11 +148,11 @@ fn an_outage_is_not_noticed_by_the_command_while_hosts_come_and_go() {
     scene.settles(2);
 
     scene.servers_go();
-    let leaver = (0..4).find(|host| ![leader, comer].contains(host)).unwrap();
+    let going = (0..4).find(|host| ![leader, comer].contains(host)).unwrap();
     scene.runs_on_for(outage / 5, &command);
     scene.host(comer).comes_back();
     scene.runs_on_for(outage / 5, &command);
-    scene.host(leaver).retire();
+    scene.host(going).retire();
     scene.runs_on_for(outage / 5, &command);
     scene.host(leader).ask_for_upgrade();
     scene.runs_on_for(outage * 2 / 5, &command);

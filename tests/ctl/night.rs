@@ -259,9 +259,11 @@ fn unhealthy() -> String {
 
 fn two_signals() -> String {
     let election = election();
-    let command = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"];
-    let host = host(&election, "a").option("--stop-timeout", "5m").command(&command).spawn();
+    let deaf = election.diary.directory().join("deaf");
+    let script = format!("trap '' TERM; : >'{}'; while :; do sleep 0.1; done", deaf.display());
+    let host = host(&election, "a").option("--stop-timeout", "5m").command(&["sh", "-c", &script]).spawn();
     host.until_logged("Command started");
+    wait::until("the command ignores SIGTERM", || deaf.exists());
     let before = lines(&host);
     host.signal(Signal::SIGTERM);
     host.until_logged("leading -> stopping");
