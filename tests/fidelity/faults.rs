@@ -228,6 +228,23 @@ fn a_leader_that_is_stopped_is_replaced_and_learns_of_it_when_it_goes_on() {
 }
 
 #[test]
+fn a_leader_of_an_earlier_epoch_is_not_followed_though_it_does_not_know_that_it_lost_its_quorum() {
+    let mut lab = Lab::of(3);
+    lab.ensemble.pause(2, lab.now);
+    lab.pass(NOTICED);
+    let client = lab.connect(0);
+    assert!(is_ok(lab.ask(&client, create("/a", CreateMode::Persistent)).as_ref()));
+    // Server 2 does not learn that 0 has left it, until it looks whom it has not heard of.
+    lab.ensemble.isolate(0, lab.now);
+    lab.pass(NOTICED);
+    lab.ensemble.resume(2, lab.now);
+    assert_eq!((lab.ensemble.role(1), lab.ensemble.role(2)), (Role::Looking, Role::Leading));
+    lab.pass(NOTICED);
+    assert_eq!(lab.ensemble.role(2), Role::Following(1));
+    assert!(lab.exists_at(2, "/a"));
+}
+
+#[test]
 fn ephemeral_znodes_of_an_expired_session_go_while_its_client_is_cut_off() {
     let mut lab = Lab::of(3);
     let (lonely, other) = (lab.connect(0), lab.connect(1));

@@ -53,6 +53,8 @@ pub struct Server {
     /// What came while it was stopped.
     pub inbox: Vec<Input>,
     pub log: Vec<Arc<Entry>>,
+    /// That of the newest leader that it has followed or been: it follows none of an earlier one (ZAB's `acceptedEpoch`).
+    pub epoch: i64,
     /// How many of the log's transactions are applied.
     pub applied: usize,
     pub state: State,
@@ -76,6 +78,7 @@ impl Server {
             is_paused: false,
             inbox: Vec::new(),
             log: Vec::new(),
+            epoch: 0,
             applied: 0,
             state: State::new(settings.version),
             watches: Watches::default(),

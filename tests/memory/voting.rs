@@ -124,7 +124,10 @@ impl Ensemble {
                 let leading = self.servers[*leader].leading();
                 leading.is_some_and(|leading| 1 + leading.followers.len() >= self.settings.quorum())
             };
-            let leader = (0..self.servers.len()).filter(|leader| self.are_linked(server, *leader)).find(has_quorum);
+            let may_follow = |leader: &usize| {
+                self.are_linked(server, *leader) && self.servers[*leader].epoch >= self.servers[server].epoch
+            };
+            let leader = (0..self.servers.len()).filter(may_follow).find(has_quorum);
             if let Some(leader) = leader {
                 self.join(server, leader);
                 self.commit_what_a_quorum_has(leader);
@@ -163,6 +166,7 @@ impl Ensemble {
         let is_standalone = self.servers.len() == 1;
         if !is_standalone {
             self.epoch += 1;
+            self.servers[leader].epoch = self.epoch;
             self.servers[leader].state.last_zxid = self.epoch << 32;
         }
         let tick_ms = self.settings.tick.as_millis() as u64;
@@ -191,6 +195,7 @@ impl Ensemble {
         let (link, now) = (self.links, self.now);
         let log = std::mem::take(&mut self.servers[leader].log);
         self.servers[follower].take_log_of(&log);
+        self.servers[follower].epoch = self.servers[leader].epoch;
         self.servers[leader].log = log;
         let until = self.servers[leader].state.last_zxid;
         self.servers[follower].phase = Phase::Following { leader, link, heard: now, applies: now };
