@@ -12,8 +12,8 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/seed_build.sh
 . tests/seed_build.sh
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
-# Most of the tests wait, and all are built once.
-export CARGO_PROFILE_TEST_OPT_LEVEL=0 CARGO_INCREMENTAL=0
+# Most of the tests wait, and all are built once: by Clippy's driver, which is rustc with its lints.
+export CARGO_PROFILE_TEST_OPT_LEVEL=0 CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver
 
 install_prerequisites() {
     need_zookeeper
@@ -24,11 +24,19 @@ install_prerequisites() {
     need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux python3-yaml fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
 }
 
+# Cargo tells the warnings of what it built before, too.
+without_warnings() { # without_warnings COMMAND...
+    local said
+    said=$(mktemp -p "$steps")
+    CARGO_TERM_COLOR=never "$@" 2>&1 | tee "$said" || return 1
+    if grep -q '^warning' "$said"; then echo "Warnings are errors" && return 1; fi
+}
+
 kerberos() ( # takes a build with the feature; in a folder of its own, since the programs of the other build are in use
     seed_build target/kerberos
     export CARGO_TARGET_DIR=target/kerberos
     cargo build --quiet --features kerberos --example witness # what the tests run
-    cargo test --no-fail-fast --features kerberos --test kerberos
+    without_warnings cargo test --no-fail-fast --features kerberos --test kerberos
 )
 
 computing=(model shell simulation machine_properties)
@@ -39,21 +47,20 @@ mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,
 # They give way to the others. Not in idle time: there they would hold locks of the kernel for seconds, for which others wait.
 computing() (
     seed_build target/computing
-    CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1 nice cargo test --no-fail-fast "${computing[@]/#/--test=}"
+    export CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1
+    without_warnings nice cargo test --no-fail-fast "${computing[@]/#/--test=}"
 )
 
 checks() {
-    step "Clippy, warnings are errors" nice cargo clippy --all-targets --quiet -- -D warnings
-    step "Clippy with Kerberos" nice cargo clippy --lib --bins --test kerberos --all-features --quiet -- -D warnings
-    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" nice cargo doc --no-deps --quiet
+    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" nice cargo doc --no-deps --lib --quiet
     step "Examples in the documentation" cargo test --doc --quiet
-    step "Planted mistakes, a sample" bash tests/mutations/run.sh --sample 3
-    step "Kerberos" kerberos
+    step "Planted mistakes, a sample" env -u RUSTC_WORKSPACE_WRAPPER bash tests/mutations/run.sh --sample 2
+    step "Kerberos, with Clippy" kerberos
 }
 
 need_rust
 # Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
-step "Build of the tests" cargo test --no-run --quiet --package zk-leader-run &
+step "Build of the tests, with Clippy" without_warnings cargo test --no-run --all-targets --package zk-leader-run &
 step "Installing what is missing" install_prerequisites
 step "Format" cargo fmt --all --check
 wait
