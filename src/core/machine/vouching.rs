@@ -188,11 +188,18 @@ impl Machine {
         over.max(self.promised_until(record))
     }
 
+    /// What the record says about vouching, if its holder needs no promise of ours. Under a record of our own that we do not
+    /// know any more, only we could have a tree.
+    fn asks_others(&self, record: Record) -> Option<Vouching> {
+        let own = self.settings.instance;
+        record.vouching.filter(|vouching| record.nonce.instance != own && !vouching.roster.names(own))
+    }
+
     /// The lease that may still run under the record, and since when we know that it was not renewed. A holder that lives on
     /// promises needs ours if its record names us; if not, it may live for its limit.
     fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
         let over = !record.held || self.finished == Some(record.nonce);
-        let unnamed = record.vouching.filter(|vouching| !vouching.roster.names(self.settings.instance));
+        let unnamed = self.asks_others(record);
         let lease = unnamed.map_or(record.lease, |vouching| vouching.limit.max(record.lease));
         self.sightings.of(record).filter(|_| !over).map(|seen| (lease, seen))
     }
@@ -207,9 +214,8 @@ impl Machine {
     /// theirs we would be before them again at once.
     pub(super) fn wait_in_turns(&mut self, now: Now, record: Record, not_before: Sighting) {
         let over_at = now.lease.after(now.observer.until(not_before));
-        let is_named = record.vouching.is_none_or(|vouching| vouching.roster.names(self.settings.instance));
         let leaves_at = self.vouching.away_until.after(record.lease);
-        if is_named || !record.held {
+        if !record.held || self.asks_others(record).is_none() {
             self.standing.claim_at = Some(over_at);
         } else if now.lease < leaves_at {
             self.standing.claim_at = Some(over_at.min(leaves_at));
