@@ -233,9 +233,16 @@ impl Machine {
         self.reconnect_when_due(now);
     }
 
-    /// In a new session: a candidate now, or when the others have had their time.
+    /// A candidate now, or when the others have had their time.
     pub(super) fn enter_in_turn(&mut self, now: Now) {
         self.enter_anew_at(now, self.vouching.away_until);
+    }
+
+    /// The same, where there may be a candidate already.
+    pub(super) fn look_in_turn(&mut self, now: Now) {
+        if self.standing.entered || now.lease >= self.vouching.away_until {
+            self.look_again();
+        }
     }
 
     // As a leader.
