@@ -62,9 +62,8 @@ impl World {
             waiting_on: None,
             vouching: None,
         };
-        let session = releaser.grant.session as usize;
-        let candidacy = self.ensemble.state().candidates.iter().find(|candidate| candidate.owner == session);
-        let candidacy = candidacy.map_or(0, |candidate| candidate.candidacy);
+        // A record names the candidate of its last write.
+        let (session, candidacy) = read.candidate.unwrap_or((releaser.grant.session as usize, 0));
         match self.ensemble.release(session, candidacy, conditions, entry, false) {
             Ok(()) => {
                 self.note(|| format!("ensemble: freed by the releaser of instance {}", releaser.instance));

@@ -114,6 +114,29 @@ fn a_leader_that_alone_is_cut_off_hands_over_in_three_leases_and_a_half() {
     assert!(after.is_some() && after != before, "{log}");
 }
 
+/// A host restarts just after the leader alone was cut off. It has the highest priority, and no record names it.
+#[test]
+fn a_host_that_nobody_asked_lets_those_who_are_asked_replace_a_leader_that_alone_is_cut_off() {
+    let cut_at = GONE_AT + 5 * LEASE;
+    let cut = [(cut_at, Target::Holder, Fault::Cut(100 * LEASE))];
+    let preferred = standby(&mut three_hosts(&cut));
+    let mut world = with_standby(&cut, (GONE_AT, Fault::CrashSupervisor));
+    world.run_until(cut_at + MILLI);
+    let before = leader(&world).unwrap();
+    world.script.hosts[preferred].priority = 5;
+    let settings = world.instances[before].settings;
+    world.start_instance(preferred, &settings);
+    world.run_until(cut_at + 7 * LEASE);
+    let (starts, violation, after) = (world.oracle.starts, world.oracle.violation.take(), leader(&world));
+    let log = told(&mut world);
+    assert_eq!((starts, violation), (2, None), "{log}");
+    let host = after.map(|index| world.instances[index].host);
+    assert!(
+        host.is_some_and(|host| host != preferred && host != world.instances[before].host),
+        "{host:?} leads: {log}"
+    );
+}
+
 #[test]
 fn a_host_that_joined_in_an_outage_waits_for_the_limit_and_the_rest_of_the_hosts_do_not() {
     // All that vouched are killed in an outage: who comes after them is named by no record.

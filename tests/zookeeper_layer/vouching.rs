@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use zk_leader_run::core::event::{Candidacy, Event, Nonce, Place, SessionNumber};
+use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::lease::LEASE_LONGEST;
 use zk_leader_run::core::vouching::{LIMIT_LONGEST, Roster, Vouching, Word};
 use zk_leader_run::zookeeper::Settings;
 use zk_leader_run::zookeeper::client::acl::{Acl, Entry, Rights};
 use zk_leader_run::zookeeper::client::connect::{Login, Secret as Password};
+use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::zookeeper::publish::MemberStatus;
 use zk_leader_run::zookeeper::schema::settings::Vouch;
 use zk_leader_run::zookeeper::schema::vouching::{Neighbourhood, Secret};
@@ -46,6 +48,25 @@ async fn leading(settings: Settings, named: Roster) -> (Host, zk_leader_run::cor
     host.vouching = Some(Vouching { limit: F, roster: named });
     let (conditions, _) = host.take_over(&view, 1).await.unwrap();
     (host, conditions)
+}
+
+/// After an outage that was longer than its session, the term goes on with another candidate. The guard knows that of the start.
+#[tokio::test]
+async fn a_killed_supervisors_candidate_of_a_later_session_is_deleted_with_its_record() {
+    let ensemble = Ensemble::single();
+    let servers = ensemble.connect_string();
+    let (mut host, view) = Host::entered(vouching(&servers, 1)).await;
+    host.vouching = Some(Vouching { limit: F, roster: roster([2]) });
+    let (conditions, token) = host.take_over(&view, 1).await.unwrap();
+    host.connect(2).await;
+    let later = host.enter(Candidacy(2)).await.unwrap();
+    assert_ne!((later.candidate, later.session_id), (view.candidate, view.session_id));
+    host.renew_as(Candidacy(2), conditions).await.unwrap();
+    let candidate = view.candidate.as_str().to_owned();
+    let orphaned = Orphaned { slot: Slot(0), token, candidate, session: view.session_id };
+    let freed = release_orphaned::free_record(vouching(&servers, 9), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert_eq!(Admin::to(&servers).children(ELECTION), [""; 0], "whoever is next need not wait for the session's end");
 }
 
 /// Waits until the line is this.

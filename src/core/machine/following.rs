@@ -255,10 +255,7 @@ impl Machine {
         let Some(timing) = self.timing().copied() else { return };
         let waits = now.observer < self.start_from(not_before);
         if waits && self.claims_late(view.record, now) {
-            if !self.lets_others_go_first(now, view.record) {
-                self.standing.claim_at = Some(now.lease.after(now.observer.until(not_before)));
-            }
-            return;
+            return self.wait_in_turns(now, view.record, not_before);
         }
         // While we wait we have no lease: the record carries the inherited one, which our own successor would wait for.
         let lease = if waits { view.record.lease } else { timing.lease };

@@ -75,7 +75,7 @@ impl Machine {
         self.ineligibilities.set(reason, on);
         match self.phase {
             // `pass_following` handles the queue.
-            Phase::Following if before.disabled && !self.ineligibilities.disabled => self.look_again(),
+            Phase::Following if before.disabled && !self.ineligibilities.disabled => self.look_in_turn(now),
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }
                 if self.ineligibilities.is_any() =>
             {
@@ -167,7 +167,7 @@ impl Machine {
         }
         if self.standing.is_out {
             self.announce_in_line(Why::EligibleAgain);
-            self.enter_anew();
+            self.enter_in_turn(now);
         } else if self.pending != Some(Request::TakeOver) {
             self.announce_in_line(self.ineligibilities.why());
             self.leave_line(now);

@@ -26,7 +26,7 @@ pub(super) struct State {
     /// The newest token that any record has shown.
     newest_token: i64,
     promise: Promise,
-    /// Since when we have been first behind this version of a held record.
+    /// Since when we know that the candidate of this version's holder is gone: we were first behind it.
     first_since: Option<(i64, Sighting)>,
     /// We are not in line before this, in favour of others.
     away_until: Timestamp,
@@ -130,23 +130,19 @@ impl Machine {
         self.actions.push(Action::Reply { reply });
     }
 
-    /// First in line, in contact, and nothing new from the holder for two leases, though its candidate is gone: it alone is cut
-    /// off, and should hand over.
+    /// In contact, and nothing new from the holder for two leases, though its candidate is gone: it alone is cut off, and should
+    /// hand over. Whether we are first at this moment does not matter: that candidate does not come back.
     fn is_impatient(&self, now: Now) -> bool {
         let Some((_, since)) = self.vouching.first_since.filter(|_| self.vouching.in_contact) else { return false };
         let lease = self.standing.view.map(|view| view.record.lease);
         self.phase == Phase::Following && lease.is_some_and(|lease| now.observer >= since.after(2 * lease))
     }
 
-    /// Notes since when we have been first behind this version of a held record.
+    /// Notes when we were first behind this version of a held record. Somebody may stand before us again, in turns.
     pub(super) fn note_first(&mut self, now: Now, view: View) {
-        let version = view.record.mzxid;
-        let is_first = view.place == Place::First && view.record.held && self.held_term.is_none();
-        self.vouching.first_since = match self.vouching.first_since {
-            _ if !is_first => None,
-            Some((of, since)) if of == version => Some((of, since)),
-            _ => Some((version, now.observer)),
-        };
+        if view.place == Place::First && view.record.held && self.held_term.is_none() {
+            self.vouching.first_since.get_or_insert((view.record.mzxid, now.observer));
+        }
     }
 
     /// When this version of the record was first seen, and the newest token. An ensemble that has lost writes begins tokens anew: we
@@ -156,6 +152,9 @@ impl Machine {
             self.vouching.newest_token = 0;
         }
         self.note_token(record.token);
+        // A holder that lives makes new versions.
+        let is_same = |(version, _): &_| record.held && *version == record.mzxid && self.held_term.is_none();
+        self.vouching.first_since = self.vouching.first_since.filter(is_same);
     }
 
     pub(super) fn note_token(&mut self, token: i64) {
@@ -189,11 +188,18 @@ impl Machine {
         over.max(self.promised_until(record))
     }
 
+    /// What the record says about vouching, if its holder needs no promise of ours. Under a record of our own that we do not
+    /// know any more, only we could have a tree.
+    fn asks_others(&self, record: Record) -> Option<Vouching> {
+        let own = self.settings.instance;
+        record.vouching.filter(|vouching| record.nonce.instance != own && !vouching.roster.names(own))
+    }
+
     /// The lease that may still run under the record, and since when we know that it was not renewed. A holder that lives on
     /// promises needs ours if its record names us; if not, it may live for its limit.
     fn inherited(&self, record: Record) -> Option<(Duration, Sighting)> {
         let over = !record.held || self.finished == Some(record.nonce);
-        let unnamed = record.vouching.filter(|vouching| !vouching.roster.names(self.settings.instance));
+        let unnamed = self.asks_others(record);
         let lease = unnamed.map_or(record.lease, |vouching| vouching.limit.max(record.lease));
         self.sightings.of(record).filter(|_| !over).map(|seen| (lease, seen))
     }
@@ -203,26 +209,40 @@ impl Machine {
         self.standing.claim_at.filter(|_| self.pending.is_none() && self.timing().is_some()).unwrap_or(Timestamp::NEVER)
     }
 
-    /// First in line behind a holder that needs no promise of ours: whoever is in its roster waits for one lease, and we
-    /// for its limit. So we leave the line for one lease, and stay in it for the next: with a higher priority than theirs we would be before
-    /// them again at once.
-    pub(super) fn lets_others_go_first(&mut self, now: Now, record: Record) -> bool {
-        let is_named = record.vouching.is_none_or(|vouching| vouching.roster.names(self.settings.instance));
-        if is_named || !record.held || now.lease < self.vouching.away_until.after(record.lease) {
-            return false;
+    /// First in line, and the wait is not over. Behind a holder that needs no promise of ours, whoever is in its roster waits for one
+    /// lease, and we for its limit. So we leave the line for one lease, stay in it for the next, and so on: with a higher priority than
+    /// theirs we would be before them again at once.
+    pub(super) fn wait_in_turns(&mut self, now: Now, record: Record, not_before: Sighting) {
+        let over_at = now.lease.after(now.observer.until(not_before));
+        let leaves_at = self.vouching.away_until.after(record.lease);
+        if !record.held || self.asks_others(record).is_none() {
+            self.standing.claim_at = Some(over_at);
+        } else if now.lease < leaves_at {
+            self.standing.claim_at = Some(over_at.min(leaves_at));
+        } else {
+            self.let_others_go_first(now, over_at.min(now.lease.after(record.lease)));
         }
-        self.vouching.away_until = now.lease.after(record.lease);
+    }
+
+    fn let_others_go_first(&mut self, now: Now, until: Timestamp) {
+        self.vouching.away_until = until;
         self.candidacy.0 += 1;
         self.pending = None;
         self.standing = super::Standing::default();
         self.link = Link::Down { retry_at: now.lease };
         self.reconnect_when_due(now);
-        true
     }
 
-    /// In a new session: a candidate now, or when the others have had their time.
+    /// A candidate now, or when the others have had their time.
     pub(super) fn enter_in_turn(&mut self, now: Now) {
         self.enter_anew_at(now, self.vouching.away_until);
+    }
+
+    /// The same, where there may be a candidate already.
+    pub(super) fn look_in_turn(&mut self, now: Now) {
+        if self.standing.entered || now.lease >= self.vouching.away_until {
+            self.look_again();
+        }
     }
 
     // As a leader.

@@ -19,6 +19,7 @@ use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::election::transactions::{Leaving, free};
+use crate::zookeeper::schema::lease::Parsed;
 use crate::zookeeper::schema::settings::Settings;
 
 /// Between two attempts to open a session.
@@ -87,7 +88,8 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Requ
         let (term, lease) = (contact.client.check_stat(&paths.term), contact.client.get_data(&paths.lease));
         let (term, lease, candidate) = tokio::join!(term, lease, contact.client.check_stat(&candidate));
         let (term, (data, stat)) = (term?, lease?);
-        let record = contact.shared.record(orphaned.slot, &data, &stat);
+        let read = contact.shared.parse(orphaned.slot, &data, &stat);
+        let record = read.record;
         let Some(conditions) = conditions(term.as_ref(), &record, orphaned) else { return Ok(Outcome::NotOurs) };
         let entry = Entry {
             nonce: record.nonce,
@@ -96,9 +98,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Requ
             waiting_on: None,
             vouching: None,
         };
-        // With the single recipe, the znode may be a successor's by now.
-        let candidate = candidate.ok().flatten().filter(|stat| stat.ephemeral_owner == orphaned.session);
-        let candidate = candidate.map(|_| Leaving::Deleted(orphaned.candidate.clone()));
+        let candidate = candidate_of(&read, candidate.ok().flatten(), orphaned).map(Leaving::Deleted);
         let freed = match free(contact, conditions, &entry, candidate.as_ref()).await {
             Err(RequestError::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
             freed => freed,
@@ -108,6 +108,15 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Requ
             Err(RequestError::Denied(Denial::Conflict)) => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// The candidate to delete: the one that the record names. The term may have gone on in a later session, with another one than
+/// the guard knows. With the single recipe, the znode of the same name may be a successor's by now.
+fn candidate_of(read: &Parsed, known: Option<Stat>, orphaned: &Orphaned) -> Option<String> {
+    match read.holder().and_then(|holder| holder.candidate.as_ref()) {
+        Some(later) if *later != orphaned.candidate => Some(later.clone()),
+        _ => known.filter(|stat| stat.ephemeral_owner == orphaned.session).map(|_| orphaned.candidate.clone()),
     }
 }
 

@@ -49,7 +49,7 @@ impl Machine {
         if self.phase == Phase::Following {
             // What was tried in vain before says nothing about this connection.
             self.backoff.reset();
-            self.look_again();
+            self.look_in_turn(now);
         }
     }
 
