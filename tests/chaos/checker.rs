@@ -74,7 +74,8 @@ pub struct Findings {
     /// So long a command ran, and so long none did although it was possible.
     pub running: Duration,
     pub idle_though_possible: Duration,
-    pub longest_idle: Duration,
+    /// The times of which that is the sum.
+    pub idle: Vec<Span>,
     /// From the healing of each fault to a running command.
     pub recoveries: Vec<Duration>,
 }
@@ -90,6 +91,10 @@ fn surely_runs(lease: Duration) -> Duration {
 }
 
 impl Findings {
+    pub fn longest_idle(&self) -> Duration {
+        self.idle.iter().map(|span| span.1.saturating_sub(span.0)).max().unwrap_or_default()
+    }
+
     /// What breaks the promise.
     pub fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.iter().filter(|overlap| overlap.apart.is_none()).map(|overlap| {
@@ -128,7 +133,7 @@ pub fn judge(evidence: &Evidence) -> Findings {
         possible: length(&possible),
         running: length(&alive),
         idle_though_possible: length(&idle),
-        longest_idle: idle.iter().map(|span| span.1.saturating_sub(span.0)).max().unwrap_or_default(),
+        idle,
         recoveries: recoveries(evidence, &alive),
         runs,
     }
@@ -296,7 +301,7 @@ fn repeated(runs: &[Run], evidence: &Evidence) -> Vec<String> {
     repeated
 }
 
-type Span = (Duration, Duration);
+pub type Span = (Duration, Duration);
 
 /// Sorted, and joined where they touch.
 fn spans(of: impl Iterator<Item = Span>) -> Vec<Span> {

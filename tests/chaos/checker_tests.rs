@@ -256,6 +256,6 @@ fn only_what_was_possible_counts_as_missed() {
     let entries = [run("h0", 1, 0, 500), run("h0", 2, 2500, 20_000)].concat();
     let findings = judged(&entries, &[], &history);
     assert_eq!(findings.idle_though_possible, ms(1000));
-    assert_eq!(findings.longest_idle, ms(500));
+    assert_eq!(findings.longest_idle(), ms(500));
     assert_eq!(findings.possible, ms(19_000));
 }
