@@ -64,6 +64,7 @@ impl Report<'_> {
         line("record and term: requests judged", self.judged());
         line("  that no order explains", self.verdict.problems.len().to_string());
         line("acknowledged writes lost", self.verdict.losses.join("; "));
+        line("servers unlike their leader", self.verdict.differing.join(", "));
         line("watched", seconds(findings.watched));
         line("a command ran", share(findings.running, findings.watched));
         line("none ran though one could", share(findings.idle_though_possible, findings.possible));
@@ -101,6 +102,7 @@ impl Report<'_> {
             "record_reads": self.verdict.reads,
             "record_problems": self.verdict.problems,
             "losses": self.verdict.losses,
+            "differing": self.verdict.differing,
             "oldest_read_ms": milliseconds(self.verdict.oldest_read),
             "lease_file_yes": findings.yes,
             "candidates_left": self.leftovers.candidates,
