@@ -74,7 +74,8 @@ pub struct Findings {
     /// So long a command ran, and so long none did although it was possible.
     pub running: Duration,
     pub idle_though_possible: Duration,
-    pub longest_idle: Duration,
+    /// The times of which that is the sum.
+    pub idle: Vec<Span>,
     /// From the healing of each fault to a running command.
     pub recoveries: Vec<Duration>,
 }
@@ -83,13 +84,17 @@ pub struct Findings {
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
 /// A thawed host needs at most so long to be scheduled, and to kill what it must.
 const THAW: Duration = Duration::from_secs(1);
-/// How long a lease lasts at least from when its holder was in touch and then struck: the last renewal was sent an eighth
-/// of it before; the rest is for a slow one.
+/// How long a lease that no lease file told of lasts at least from when its holder was in touch and then struck: the last
+/// renewal was sent an eighth of it before; the rest is for a slow one.
 fn surely_runs(lease: Duration) -> Duration {
     lease * 3 / 4
 }
 
 impl Findings {
+    pub fn longest_idle(&self) -> Duration {
+        self.idle.iter().map(|span| span.1.saturating_sub(span.0)).max().unwrap_or_default()
+    }
+
     /// What breaks the promise.
     pub fn violations(&self) -> Vec<String> {
         let overlaps = self.overlaps.iter().filter(|overlap| overlap.apart.is_none()).map(|overlap| {
@@ -128,7 +133,7 @@ pub fn judge(evidence: &Evidence) -> Findings {
         possible: length(&possible),
         running: length(&alive),
         idle_though_possible: length(&idle),
-        longest_idle: idle.iter().map(|span| span.1.saturating_sub(span.0)).max().unwrap_or_default(),
+        idle,
         recoveries: recoveries(evidence, &alive),
         runs,
     }
@@ -198,7 +203,7 @@ fn overlaps(trees: &[Tree], evidence: &Evidence) -> Vec<Overlap> {
                     earlier: earlier.run.clone(),
                     later: later.run.clone(),
                     length: earlier.run.tree_ended.saturating_sub(*first).max(Duration::from_micros(1)),
-                    apart: stated_limit(&earlier.run, &later.run, evidence),
+                    apart: stated_limit(earlier, &later.run, evidence),
                 });
             }
         }
@@ -206,7 +211,7 @@ fn overlaps(trees: &[Tree], evidence: &Evidence) -> Vec<Overlap> {
         if let (true, false, Some(earlier)) = (later.found_lock_taken, seen, trees[..index].last()) {
             let silent = trees[..index]
                 .iter()
-                .find_map(|tree| stated_limit(&tree.run, &later.run, evidence).map(|limit| (&tree.run, limit)));
+                .find_map(|tree| stated_limit(tree, &later.run, evidence).map(|limit| (&tree.run, limit)));
             overlaps.push(Overlap {
                 earlier: silent.map_or(&earlier.run, |(run, _)| run).clone(),
                 later: later.run.clone(),
@@ -219,10 +224,15 @@ fn overlaps(trees: &[Tree], evidence: &Evidence) -> Vec<Overlap> {
 }
 
 /// Overlaps that the design does not promise to prevent: how they must have come about, and how long they may last.
-fn stated_limit(earlier: &Run, later: &Run, evidence: &Evidence) -> Option<&'static str> {
+fn stated_limit(tree: &Tree, later: &Run, evidence: &Evidence) -> Option<&'static str> {
+    let earlier = &tree.run;
     let befell = |strike: &&Strike| earlier.began < strike.ended && strike.began <= later.began;
     let suspended = |strike: &Strike| {
-        let slept_through_its_lease = later.began >= strike.began + surely_runs(strike.lease);
+        // Who was told to stop just before is not in touch any more; but it knows when its lease ends.
+        let slept_through_its_lease = match tree.leases.iter().map(|(_, until)| *until).max() {
+            Some(until) => strike.began < until && until <= later.began,
+            None => later.began >= strike.began + surely_runs(strike.lease),
+        };
         let killed_on_waking = earlier.tree_ended.max(later.began) <= strike.ended + THAW;
         let is_the_host = strike.host == earlier.host && strike.involves(Kind::suspends_the_host);
         is_the_host && slept_through_its_lease && killed_on_waking
@@ -296,7 +306,7 @@ fn repeated(runs: &[Run], evidence: &Evidence) -> Vec<String> {
     repeated
 }
 
-type Span = (Duration, Duration);
+pub type Span = (Duration, Duration);
 
 /// Sorted, and joined where they touch.
 fn spans(of: impl Iterator<Item = Span>) -> Vec<Span> {

@@ -132,6 +132,22 @@ fn a_suspend_excuses_only_its_host_its_length_and_a_second_after_it() {
 }
 
 #[test]
+fn a_host_that_was_told_to_stop_and_then_slept_knew_when_its_lease_ends() {
+    // Its last renewal was long ago; a shorter rest of its lease is left than that of one that was in touch.
+    let judged = |until, from, starts| {
+        let first = with_lease(run("h0", 1, 0, 1500), 1500, until);
+        let entries = [first, run("h1", 2, starts, 5000), run("h0", 1, 3500, 3501)].concat();
+        let findings = judged(&entries, &[strike(Kind::FreezeHost, "h0", from, 3490)], &History::default());
+        assert_eq!(findings.overlaps.len(), 1);
+        findings.violations().len()
+    };
+    assert_eq!(judged(2000, 1500, 2100), 0);
+    assert_eq!(judged(2000, 1500, 1900), 1, "its lease was not over");
+    assert_eq!(judged(3400, 1500, 3300), 1, "its lease was not over, though most of one had passed");
+    assert_eq!(judged(2000, 2050, 2100), 1, "it should have been dead before it slept");
+}
+
+#[test]
 fn two_hosts_with_one_token_are_two_at_once() {
     let entries = [run("h0", 1, 0, 150), run("h1", 1, 110, 200)].concat();
     let findings = judged(&entries, &[], &History::default());
@@ -256,6 +272,6 @@ fn only_what_was_possible_counts_as_missed() {
     let entries = [run("h0", 1, 0, 500), run("h0", 2, 2500, 20_000)].concat();
     let findings = judged(&entries, &[], &history);
     assert_eq!(findings.idle_though_possible, ms(1000));
-    assert_eq!(findings.longest_idle, ms(500));
+    assert_eq!(findings.longest_idle(), ms(500));
     assert_eq!(findings.possible, ms(19_000));
 }

@@ -162,8 +162,9 @@ fn judge_the_record(world: &World, settings: &Settings, findings: &Findings) -> 
         tokens.entry(world.operator.records(run.slot)).or_default().push(run.token);
     }
     let logs = (0..SERVERS).map(|index| fs::read_to_string(settings.report.join(format!("z{index}.log"))).unwrap());
-    let losses = record::losses(&logs.collect::<Vec<_>>(), &exchanges);
-    Verdict { losses, ..record::judge(&exchanges, &tokens) }
+    let logs: Vec<String> = logs.collect();
+    let (losses, differing) = (record::losses(&logs, &exchanges), record::differing(&logs));
+    Verdict { losses, differing, ..record::judge(&exchanges, &tokens) }
 }
 
 /// Everyone is asked to stop; what is there after that should not be.

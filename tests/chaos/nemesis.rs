@@ -114,13 +114,15 @@ impl<'a> Nemesis<'a> {
     }
 
     fn rescue(&mut self) {
-        if self.world.writes_silent_for() < STUCK {
+        // Silent since a fault: that may have been it, and it gets the time to come back.
+        let writes = || self.world.writes_silent_for() < Duration::from_secs(1);
+        if self.world.writes_silent_for() < STUCK || wait::held_within(STUCK, writes) {
             return;
         }
         self.rescues += 1;
         self.world.ensemble.kill(self.world.leader().unwrap_or(0));
         self.world.heal();
-        wait::held_within(wait::LIMIT, || self.world.writes_silent_for() < Duration::from_secs(1));
+        wait::held_within(wait::LIMIT, writes);
     }
 
     /// At this host, or at anybody who is up.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::calm::Calm;
-use super::checker::{Findings, Overlap};
+use super::checker::{Findings, Overlap, Run};
 use super::host::Life;
 use super::nemesis::Strike;
 use super::operator::Leftovers;
@@ -64,10 +64,11 @@ impl Report<'_> {
         line("record and term: requests judged", self.judged());
         line("  that no order explains", self.verdict.problems.len().to_string());
         line("acknowledged writes lost", self.verdict.losses.join("; "));
+        line("servers unlike their leader", self.verdict.differing.join(", "));
         line("watched", seconds(findings.watched));
         line("a command ran", share(findings.running, findings.watched));
         line("none ran though one could", share(findings.idle_though_possible, findings.possible));
-        line("  at most", seconds(findings.longest_idle));
+        line("  at most", seconds(findings.longest_idle()));
         let [median, late, last] = [50, 95, 100].map(|percent| seconds(self.recovery(percent)));
         line("from healing to a command", format!("median {median}, 95 % {late}, at most {last}"));
         let settings = self.settings;
@@ -101,6 +102,7 @@ impl Report<'_> {
             "record_reads": self.verdict.reads,
             "record_problems": self.verdict.problems,
             "losses": self.verdict.losses,
+            "differing": self.verdict.differing,
             "oldest_read_ms": milliseconds(self.verdict.oldest_read),
             "lease_file_yes": findings.yes,
             "candidates_left": self.leftovers.candidates,
@@ -109,13 +111,18 @@ impl Report<'_> {
             "running_ms": milliseconds(findings.running),
             "possible_ms": milliseconds(findings.possible),
             "idle_though_possible_ms": milliseconds(findings.idle_though_possible),
-            "longest_idle_ms": milliseconds(findings.longest_idle),
-            "recovery_ms": {
-                "median": milliseconds(self.recovery(50)), "p95": milliseconds(self.recovery(95)), "max": milliseconds(self.recovery(100)),
-            },
+            "longest_idle_ms": milliseconds(findings.longest_idle()),
+            "recovery_ms": self.recoveries(),
+            "idle": findings.idle.iter().map(|span| [milliseconds(span.0), milliseconds(span.1)]).collect::<Vec<_>>(),
+            "runs": findings.runs.iter().map(run).collect::<Vec<_>>(),
             "strikes": self.strikes.iter().map(strike).collect::<Vec<_>>(),
             "supervisors": self.lives.iter().map(life).collect::<Vec<_>>(),
         })
+    }
+
+    fn recoveries(&self) -> Value {
+        let [median, late, last] = [50, 95, 100].map(|percent| milliseconds(self.recovery(percent)));
+        json!({"median": median, "p95": late, "max": last})
     }
 
     fn judged(&self) -> String {
@@ -186,6 +193,17 @@ fn overlap(overlap: &Overlap) -> Value {
         "at_ms": milliseconds(overlap.later.began),
         "us": u64::try_from(overlap.length.as_micros()).unwrap(),
         "apart": overlap.apart,
+    })
+}
+
+fn run(run: &Run) -> Value {
+    json!({
+        "slot": run.slot,
+        "token": run.token,
+        "host": run.host,
+        "began_ms": milliseconds(run.began),
+        "ended_ms": milliseconds(run.ended),
+        "tree_ended_ms": milliseconds(run.tree_ended),
     })
 }
 

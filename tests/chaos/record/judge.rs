@@ -30,6 +30,8 @@ pub struct Verdict {
     pub problems: Vec<String>,
     /// What the servers themselves had lost of what they had acknowledged: then there is no order.
     pub losses: Vec<String>,
+    /// Servers that had other data than their leader.
+    pub differing: Vec<String>,
 }
 
 /// `tokens`: of every command that ran, by the directory of its slot's records.

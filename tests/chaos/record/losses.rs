@@ -9,6 +9,16 @@ use super::protocol::Outcome;
 /// What a leader of `ZooKeeper` writes into its log (`LearnerHandler.syncFollower`).
 const LINE: &str = "Synchronizing with Learner sid: ";
 
+/// What a server writes that has applied a write, and has other data than the one that sent it (once in its life).
+const MISMATCH: &str = "First digest mismatch on txn";
+
+/// The servers whose data were not those of their leader: what they answer may be what nobody else has, also candidates of
+/// sessions that are over.
+pub fn differing(logs: &[String]) -> Vec<String> {
+    let differs = |(_, log): &(usize, &String)| log.contains(MISMATCH);
+    logs.iter().enumerate().filter(differs).map(|(server, _)| format!("z{server}")).collect()
+}
+
 /// From the logs of the servers, one line for each synchronization that cost such writes.
 pub fn losses(logs: &[String], exchanges: &[Exchange]) -> Vec<String> {
     let acknowledged: Vec<i64> = exchanges.iter().filter_map(acknowledged).collect();
@@ -49,6 +59,12 @@ mod tests {
             "... {LINE}1 maxCommittedLog={leaders:#x} lastProcessedZxid={leaders:#x} peerLastZxid={servers:#x}"
         );
         vec![line]
+    }
+
+    #[test]
+    fn a_server_that_differs_says_so() {
+        let logs = [log(1, 1), vec!["... ERROR ... DataTree - First digest mismatch on txn: 7,0,8,9,-10".to_owned()]];
+        assert_eq!(differing(&logs.concat()), ["z1"]);
     }
 
     #[test]

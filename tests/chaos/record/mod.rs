@@ -13,5 +13,5 @@ mod tap;
 
 pub use history::write;
 pub use judge::{Verdict, judge};
-pub use losses::losses;
+pub use losses::{differing, losses};
 pub use tap::Tap;
