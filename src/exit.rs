@@ -64,7 +64,11 @@ const MEANINGS: [Meaning; 15] = [
         "USAGE",
         "an option, an argument or a variable cannot be understood, or contradicts another; another participant has our --id",
     ),
-    row("69", "UNAVAILABLE", "the ensemble was not reached within --connect-timeout, or else --wait"),
+    row(
+        "69",
+        "UNAVAILABLE",
+        "the ensemble was not reached within --connect-timeout, or else --wait or --start-deadline",
+    ),
     row("70", "SOFTWARE", "internal: a guard process died, or a bug"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
@@ -165,7 +169,7 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::LeadershipLost => {
             "leadership was lost, with --on-loss exit or in a job that runs at most once".into()
         }
-        ExitReason::Unreachable => "the ensemble was not reached in time (--connect-timeout, or else --wait)".into(),
+        ExitReason::Unreachable => words::reason(Why::Unreachable).into(),
         ExitReason::Forbidden(grounds) => words::grounds(grounds).into(),
         ExitReason::BadTiming(error) => {
             format!("the timings do not fit the session timeout that the ensemble granted: {}", words::misfit(&error))

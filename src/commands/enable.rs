@@ -17,7 +17,7 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     let was = election.orders.disabled.is_some();
     change(context, &election, |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);
-    progress.tell(&format!("{} is enabled{}", election.base, if was { "" } else { ", and was before" }));
+    progress.tell(&format!("{} {}", election.base, if was { "is enabled again" } else { "was not disabled" }));
     let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, String::new())) };
     let patience = Patience::new(limit);
     loop {

@@ -249,7 +249,11 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
             // A server that refuses at once did not use up the time.
             let is_late = began.until(clock::now().lease) >= asked.limit;
             let within = if is_late { format!(" within {}", words::length(asked.limit)) } else { String::new() };
-            let remedy = "check --connect and the network, or raise --connect-timeout";
+            let remedy = if asked.is_connect_given {
+                "check --connect and the network, or raise --connect-timeout"
+            } else {
+                "that is the default; name the servers by --connect, ZK_LEADER_RUN_CONNECT or the configuration file"
+            };
             CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}")).called("unreachable")
         }
         other => other.into(),

@@ -151,8 +151,10 @@ pub fn load(
     arguments: impl IntoIterator<Item = OsString>,
     process_environment: &ProcessEnvironment,
 ) -> Result<Asked, EarlyExit> {
-    let matches = ctl::with_own_help().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
-    let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error))?;
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let program = program_of(&arguments);
+    let matches = ctl::with_own_help().try_get_matches_from(arguments).map_err(|error| stop(&error, &program))?;
+    let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error, &program))?;
     let asked = match &typed.command {
         Verb::Lease { file, at_least } => {
             about_the_lease(&typed, file.as_ref(), at_least.as_ref(), process_environment)
@@ -331,7 +333,7 @@ const LONGEST_REASON: usize = 1000;
 
 /// An operator who finds the election disabled must learn why, so a reason is required.
 fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
-    let missing = || ConfigError::usage("--reason", "is missing; write --reason 'upgrade of the database', or so");
+    let missing = || ConfigError::usage("--reason", "is missing; write one, like --reason 'upgrade of the database'");
     let setting = text("--reason", reason)?.ok_or_else(missing)?;
     if setting.text.len() > LONGEST_REASON {
         return Err(ConfigError::usage(
@@ -403,12 +405,19 @@ fn refused(error: &ConfigError) -> EarlyExit {
     EarlyExit { text, stream: Stream::Stderr, status: error.status.code() }
 }
 
-fn stop(error: &clap::Error) -> EarlyExit {
+/// Whose `--help` tells more: the program's, or that of the first word that is a subcommand.
+fn program_of(arguments: &[OsString]) -> String {
+    let grammar = ctl::command();
+    let verb = arguments.iter().skip(1).find_map(|word| grammar.find_subcommand(word));
+    verb.map_or_else(|| PROGRAM.to_owned(), |verb| format!("{PROGRAM} {}", verb.get_name()))
+}
+
+fn stop(error: &clap::Error, program: &str) -> EarlyExit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => EarlyExit::answer(error.render().to_string()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => refused(
             &ConfigError::usage("COMMAND", format_args!("no command; write one of these, or --help:{}", ctl::verbs())),
         ),
-        _ => refused(&command_line_errors::error_of(error, PROGRAM)),
+        _ => refused(&command_line_errors::error_of(error, program)),
     }
 }

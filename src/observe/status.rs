@@ -146,8 +146,9 @@ impl Status {
     pub fn sentence(&self) -> String {
         let phase = words::phase(self.snapshot.phase);
         match (self.snapshot.held_term, self.place()) {
-            (Some(held), _) => format!("{phase}, token {}", held.grant.token),
-            _ if !self.in_contact => format!("{phase}, without contact to ZooKeeper"),
+            (Some(held), _) if self.in_contact => format!("{phase}, token {}", held.grant.token),
+            (Some(held), _) => format!("{phase}, token {}, no contact with ZooKeeper", held.grant.token),
+            _ if !self.in_contact => format!("{phase}, no contact with ZooKeeper"),
             (None, None) => format!("{phase}, not in line"),
             (None, Some(Place::First)) => format!("{phase}, first in line"),
             (None, Some(Place::Next)) => format!("{phase}, next in line"),

@@ -25,6 +25,10 @@ use crate::zookeeper::schema::vouching::Neighbourhood;
 /// line: a lease.
 const PATIENCE: u32 = 4;
 
+/// A host that has left a question open for this part of that time does not answer. One that says no has at most one
+/// question open, and only for as long as its answer takes.
+const ANSWERS_WITHIN: u32 = 4;
+
 /// Runs for as long as the feed does; not without `--vouch`.
 pub async fn report(mut feed: Feed, neighbourhood: watch::Receiver<Neighbourhood>) {
     let mut seen = Seen::default();
@@ -96,7 +100,7 @@ impl Seen {
             match lacks {
                 Some(since) if !known => {
                     self.silent.push(instance);
-                    let refuses = silent_since.is_none_or(|silent| silent.until(now) < patience);
+                    let refuses = silent_since.is_none_or(|silent| silent.until(now) < leads.recent / ANSWERS_WITHIN);
                     lines.push(Line::Lacking { instance, since: since.until(now), refuses, left });
                 }
                 None if known => {

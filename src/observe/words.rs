@@ -99,7 +99,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Confirming => "first in line; a second write to ZooKeeper must confirm it",
         Why::Elected => "elected",
         Why::ContactLost => {
-            "contact with ZooKeeper is lost; unless it is back before, the command is dead when the lease ends"
+            "contact with ZooKeeper is lost; unless it is back in time, the command is stopped before the lease ends"
         }
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
         Why::VouchedFor => "ZooKeeper is away; the command runs on, because every host that could take over holds back",
@@ -130,7 +130,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::HandingOver => "a handover was requested",
         Why::Drained => "an operator drains this host",
         Why::Ineligible => "the eligibility command reports that this host may not lead",
-        Why::StandingBack => "this host resigned a short while ago; another host may lead",
+        Why::StandingBack => "this host resigned, and stays out of the queue for --stand-back; another host may lead",
         Why::Disabled => "an operator disabled the election",
         Why::EligibleAgain => "eligible again",
         Why::TreeEmpty => "every process of the command has ended",
@@ -146,7 +146,7 @@ pub const fn reason(why: Why) -> &'static str {
             "could not tell ZooKeeper that the command stopped; the next leader waits until the lease runs out"
         }
         Why::WaitOver => "not elected within --wait; zk-leaderctl status tells who leads",
-        Why::Unreachable => "ZooKeeper was not reached in time (--connect-timeout, or else --wait)",
+        Why::Unreachable => "ZooKeeper was not reached in time (--connect-timeout, or else --wait or --start-deadline)",
         Why::Forbidden(grounds) => self::grounds(grounds),
         Why::Misconfigured => {
             "the settings do not fit the ensemble or the other contenders (the line before or after this one says which)"

@@ -360,6 +360,18 @@ fn a_misspelt_variable_is_refused_instead_of_ignored() {
 }
 
 #[test]
+fn a_mistake_after_a_subcommand_names_the_help_of_that_subcommand() {
+    let said = |words: &[&str]| {
+        let typed = ["zk-leaderctl"].iter().chain(words).map(OsString::from);
+        ctl::load(typed, &ProcessEnvironment::default()).unwrap_err().text
+    };
+    assert!(said(&["drain"]).ends_with("HOST: is missing; zk-leaderctl drain --help tells what it is\n"));
+    assert!(said(&["-z", "zk1", "handover", "--dry"]).ends_with("zk-leaderctl handover --help lists all options\n"));
+    assert!(said(&["--dry"]).ends_with("zk-leaderctl --help lists all options\n"));
+    assert!(said(&["help", "drain"]).contains("help: no such command; write zk-leaderctl COMMAND --help"));
+}
+
+#[test]
 fn an_interpreter_needs_a_name() {
     each_is_refused(&[
         typed(&["sh", "-c", "true"], 64, ["--name:", "'sh'", "add --name"]),

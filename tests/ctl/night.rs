@@ -28,13 +28,14 @@ Written by the test that plays it, against real servers: UPDATE=1 cargo test --t
 ";
 
 /// Said at every start and every reconnect, or only on a slow machine.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 10] = [
     "Containment:",
     "Session was opened",
     "Session ended",
     "Missing znodes were created",
     "Command started",
     "HTTP is served",
+    "Waiting:",
     "Contact was",
     "Without ZooKeeper for",
     "A request found no answer",

@@ -43,7 +43,7 @@ fn a_lost_lease_is_no_stop_and_a_unit_that_cannot_reach_the_ensemble_is_not_read
     let notified = Notified::listening();
     link.stall();
     let host = notifying(election.host_behind(&link, "a"), &notified).spawn();
-    notified.until_told("STATUS=following, without contact to ZooKeeper");
+    notified.until_told("STATUS=following, no contact with ZooKeeper");
     wait::pass(secs(1));
     assert_eq!(notified.count("READY=1"), 0);
     link.heal();

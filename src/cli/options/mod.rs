@@ -72,7 +72,8 @@ pub struct Options {
 
     /// Id of this participant [default: <hostname>:<pid>]
     ///
-    /// Any text without '/'. No two live participants may have the same one.
+    /// Any text without '/'. No two live participants may have the same one: the later one notices it after
+    /// a little more than two session timeouts, and ends with status 64 unless its command runs by then.
     #[arg(long, value_name = "ID", help_heading = ELECTION)]
     pub id: Option<OsString>,
 

@@ -230,7 +230,7 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) 
         Some(shortest) => good(
             "timings",
             format!(
-                "--session-timeout {} is the shortest to think of here; the default is 15s",
+                "the shortest --session-timeout that fits these servers is {}; the default is 15s",
                 words::length(shortest)
             ),
         ),
@@ -284,7 +284,12 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let (line, members) = (election.line.len(), election.members.len());
-        findings.push(good("election", format!("{}: {line} in line, {members} members", election.base)));
+        let nobody = "nobody takes part (as between two runs of a cron job); start zk-leader-run on two hosts or more";
+        findings.push(match (line, members) {
+            (0, 0) if !election.is_shared => advice("election", format!("{}: {nobody}", election.base)),
+            (_, 1) => good("election", format!("{}: {line} in line, 1 member", election.base)),
+            _ => good("election", format!("{}: {line} in line, {members} members", election.base)),
+        });
     }
     findings
 }

@@ -92,7 +92,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         if fleet.led.is_empty() {
             return Ok(settled(order, &fleet));
         }
-        progress.tell(&format!("{host} still leads {}", listed(&fleet.led)));
+        progress.tell(&waits_for(host, &fleet));
         if !patience.wait().await {
             let text = format!(
                 "{host} still leads {} after {}; it may be cut off, or run an older version\n",
@@ -102,6 +102,14 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
             return Ok(told(order, &fleet, "leading", NOT_DONE, text));
         }
     }
+}
+
+fn waits_for(host: &str, fleet: &Fleet) -> String {
+    let stays = match fleet.stays.as_slice() {
+        [] => String::new(),
+        stays => format!("; it stays leader of {}, which no other host could lead", listed(stays)),
+    };
+    format!("{host} still leads {}{stays}", listed(&fleet.led))
 }
 
 fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
@@ -209,6 +217,15 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stays_is_told_beside_what_is_waited_for() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let fleet = |led, stays| Fleet { led: names(led), stays: names(stays), ..Fleet::default() };
+        assert_eq!(waits_for("db1", &fleet(&["a", "b"], &[])), "db1 still leads a, b");
+        let one_left = waits_for("db1", &fleet(&["b"], &["a"]));
+        assert_eq!(one_left, "db1 still leads b; it stays leader of a, which no other host could lead");
+    }
 
     #[test]
     fn ten_are_listed_by_name_and_the_others_are_counted() {

@@ -25,8 +25,14 @@ pub fn error_of(error: &Error, program: &str) -> ConfigError {
         }
         ErrorKind::InvalidSubcommand => {
             let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            // A subcommand further on has not been asked for.
+            let program = program.split(' ').next().unwrap_or(program);
             let meant = text(error, ContextKind::SuggestedSubcommand);
-            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            let meant = match meant {
+                _ if word == "help" => format!("; write {program} COMMAND --help"),
+                Some(meant) => format!("; did you mean {meant}?"),
+                None => String::new(),
+            };
             ConfigError::usage(plain(&word), format_args!("no such command{meant}; {program} --help lists them"))
         }
         ErrorKind::MissingRequiredArgument => {
@@ -46,7 +52,7 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
     match (foreign, text(error, ContextKind::SuggestedArg)) {
         (Some(ours), _) => format!("no such option; write {ours}"),
         (None, Some(suggested)) => format!("no such option; did you mean {suggested}?"),
-        (None, None) if is_word => format!("unexpected argument; {program} --help lists the arguments of each command"),
+        (None, None) if is_word => format!("unexpected argument; {program} --help lists its arguments"),
         (None, None) if program == RUN => {
             format!("no such option; {program} --help lists all options, and options of the command stand after it")
         }

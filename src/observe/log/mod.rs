@@ -21,7 +21,7 @@ pub use self::format::{Format, Owner};
 use self::journald::Journal;
 use super::console::Stderr;
 use super::words;
-use crate::core::action::{Transition, Why};
+use crate::core::action::{PhaseName, Transition, Why};
 use crate::core::guard_messages::Takeover;
 
 /// Starts the log of this process, of its panics too. A second start changes nothing.
@@ -94,6 +94,18 @@ fn sentence(transition: &Transition) -> String {
         Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
             "elected; the leader before did not release its lease, which has run out".to_owned()
         }
+        // ZooKeeper has been away for a while.
+        Why::ContactLost if from == PhaseName::Vouched => {
+            "not every host that could take over holds back any more; unless all do again, or ZooKeeper is back, the command \
+             is stopped before the lease ends"
+                .to_owned()
+        }
+        Why::LeaseEnding if from == PhaseName::Vouched => {
+            "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
+             when the lease ends"
+                .to_owned()
+        }
+        Why::StopRequested if to != PhaseName::Stopping => "a signal asks us to stop".to_owned(),
         why => words::reason(why).to_owned(),
     };
     match (words::phase(from), words::phase(to)) {
@@ -156,7 +168,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::core::action::PhaseName;
 
     const PAUSED: Transition = Transition {
         from: PhaseName::Leading,
@@ -197,7 +208,7 @@ mod tests {
         assert_eq!(
             line,
             "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost; unless \
-             it is back before, the command is dead when the lease ends token=4294967301 lease_left=9.025s\n"
+             it is back in time, the command is stopped before the lease ends token=4294967301 lease_left=9.025s\n"
         );
     }
 
@@ -210,7 +221,7 @@ mod tests {
             object,
             serde_json::json!({
                 "time": "2026-11-20T03:00:00.123Z", "level": "warn",
-                "message": "leading -> paused: contact with ZooKeeper is lost; unless it is back before, the command is dead when the lease ends",
+                "message": "leading -> paused: contact with ZooKeeper is lost; unless it is back in time, the command is stopped before the lease ends",
                 "from": "leading", "to": "paused", "why": "contact-lost",
                 "token": 4_294_967_301_i64, "lease_left_ms": 9025, "election": "job", "id": "h1:7",
             })
@@ -223,13 +234,25 @@ mod tests {
         assert_eq!(
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
-             MESSAGE=leading -> paused: contact with ZooKeeper is lost; unless it is back before, the \
-             command is dead when the lease ends token=4294967301 lease_left=9.025s\n\
+             MESSAGE=leading -> paused: contact with ZooKeeper is lost; unless it is back in time, the \
+             command is stopped before the lease ends token=4294967301 lease_left=9.025s\n\
              ZK_LEADER_ELECTION=job\nZK_LEADER_ID=h1:7\nZK_LEADER_FROM=leading\nZK_LEADER_TO=paused\nZK_LEADER_WHY=contact-lost\nZK_LEADER_TOKEN=4294967301\n\
              ZK_LEADER_LEASE_LEFT_MS=9025\n"
         );
         let entry = written(Format::Journald, false, LevelFilter::INFO, || tracing::info!(id = "a\nMESSAGE=b", "x\ny"));
         assert_eq!(entry.lines().count(), 5, "{entry}");
+    }
+
+    #[test]
+    fn the_same_reason_has_other_words_in_another_phase() {
+        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED });
+        let (vouched, stopping) = (PhaseName::Vouched, PhaseName::Stopping);
+        assert!(said(vouched, PhaseName::Paused, Why::ContactLost).contains("holds back any more"));
+        assert!(said(vouched, stopping, Why::LeaseEnding).contains("before the end of --vouch-limit"));
+        assert!(said(PhaseName::Paused, stopping, Why::LeaseEnding).contains("no renewal was acknowledged"));
+        assert!(said(PhaseName::Leading, stopping, Why::StopRequested).contains("--stop-timeout"));
+        let idle = said(PhaseName::Following, PhaseName::Done, Why::StopRequested);
+        assert_eq!(idle, "following -> done: a signal asks us to stop", "no command runs");
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn an_outage_is_told_with_those_who_vouch_and_its_end_with_its_length() {
     if let Some(leads) = back.snapshot.vouching.as_mut().and_then(|vouched| vouched.leads.as_mut()) {
         leads.needed = leads.needed.map(|host| host.map(recently));
     }
-    assert_eq!(told(&mut seen, &back), ["ZooKeeper is back after 312 s; the command ran on"]);
+    assert_eq!(told(&mut seen, &back), ["ZooKeeper is back after 5m12s; the command ran on"]);
     assert_eq!(told(&mut seen, &back), [""; 0], "once");
 }
 
@@ -74,14 +74,19 @@ fn a_host_that_falls_silent_in_an_outage_is_told_with_the_time_that_is_left() {
     let mut seen = Seen::default();
     let (well, silent) = (host(2, Some(1), None), host(3, Some(5), Some(4)));
     told(&mut seen, &status(PhaseName::Vouched, &[well, host(3, Some(1), None)]));
-    let line = "web3 (10.0.0.3:4711) has not answered for 5 s; unless that changes, the command is stopped in 4 s: look \
+    let line = "web3 (10.0.0.3:4711) has not answered for 5s; unless that changes, the command is stopped in 4s: look \
                 whether that host is well, and let UDP pass between it and this host";
     assert_eq!(told(&mut seen, &status(PhaseName::Vouched, &[well, silent])), [line]);
     assert_eq!(told(&mut seen, &status(PhaseName::Paused, &[well, silent])), [""; 0], "once");
     let again = status(PhaseName::Vouched, &[well, host(3, Some(0), None)]);
     assert_eq!(told(&mut seen, &again), ["web3 (10.0.0.3:4711) vouches for the command again"]);
+    // The question after its last promise was the first that it did not answer.
+    let killed = status(PhaseName::Vouched, &[well, host(3, Some(2), Some(1))]);
+    let lines = told(&mut seen, &killed);
+    assert!(lines[0].starts_with("web3 (10.0.0.3:4711) has not answered for 2s;"), "{lines:?}");
+    told(&mut seen, &again);
     let refuses = status(PhaseName::Vouched, &[well, host(3, Some(5), None)]);
-    let line = "web3 (10.0.0.3:4711) has refused to hold back for 5 s; unless that changes, the command is stopped in 4 s: \
+    let line = "web3 (10.0.0.3:4711) has refused to hold back for 5s; unless that changes, the command is stopped in 4s: \
                 it is stopping, or saw in ZooKeeper that this host is cut off or replaced; look at its log, and whether \
                 this host reaches ZooKeeper";
     assert_eq!(told(&mut seen, &refuses), [line], "it answers, and says no");
@@ -95,7 +100,7 @@ fn who_never_answers_is_told_once_while_zookeeper_is_there() {
     let lines = told(&mut seen, &silent);
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
-        lines[0].starts_with("web3 (10.0.0.3:4711) has not answered for 8 s; in an outage of ZooKeeper"),
+        lines[0].starts_with("web3 (10.0.0.3:4711) has not answered for 8s; in an outage of ZooKeeper"),
         "{lines:?}"
     );
     assert_eq!(told(&mut seen, &silent), [""; 0], "once");

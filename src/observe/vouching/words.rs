@@ -50,7 +50,7 @@ impl Line {
                      back before then, and kill or restart none of these hosts"
                 )
             }
-            Self::Back { after } => format!("ZooKeeper is back after {} s; the command ran on", after.as_secs()),
+            Self::Back { after } => format!("ZooKeeper is back after {}; the command ran on", whole(*after)),
             Self::Lacking { instance, since, refuses, left } => {
                 lacking(&place(names, *instance), *since, *refuses, *left)
             }
@@ -78,10 +78,15 @@ fn lacking(host: &str, since: Duration, refuses: bool, left: Option<Duration>) -
         ("has not answered", "look whether that host is well, and let UDP pass between it and this host")
     };
     let end = match left {
-        Some(left) => format!("unless that changes, the command is stopped in {} s", left.as_secs()),
+        Some(left) => format!("unless that changes, the command is stopped in {}", whole(left)),
         None => "in an outage of ZooKeeper the command would be stopped for it".to_owned(),
     };
-    format!("{host} {lacks} for {} s; {end}: {remedy}", since.as_secs())
+    format!("{host} {lacks} for {}; {end}: {remedy}", whole(since))
+}
+
+/// In whole seconds.
+fn whole(time: Duration) -> String {
+    if time < Duration::from_secs(1) { "0s".to_owned() } else { length(Duration::from_secs(time.as_secs())) }
 }
 
 /// Its id.

@@ -98,7 +98,8 @@ impl WaitReporter {
             }
             self.survey = self.surveyor.look().await;
             let waited_ms = super::words::millis(Duration::from_secs(waited(since).as_secs()));
-            tracing::info!(waited_ms, "Still waiting: {}", self.known().sentence(time_of_day()));
+            let still = if told == 0 { "Waiting" } else { "Still waiting" };
+            tracing::info!(waited_ms, "{still}: {}", self.known().sentence(time_of_day()));
         }
     }
 

@@ -108,12 +108,17 @@ fn ordinal(number: u32) -> String {
     format!("{number}{ending}")
 }
 
-/// How long after its beginning a wait is worth its n-th line in a log, from 0: after 5 min, 15 min, 35 min, then every hour.
+/// How long after its beginning a wait is worth its n-th line in a log, from 0: after 10 s, 5 min, 15 min, 35 min, then every
+/// hour.
 pub fn due_after(told: u32) -> Duration {
-    const FIRST: Duration = Duration::from_secs(5 * 60);
+    const FIRST: Duration = Duration::from_secs(10);
+    const SECOND: Duration = Duration::from_secs(5 * 60);
     const DOUBLINGS: u32 = 3;
-    let doubled = FIRST.saturating_mul((1 << (told.saturating_add(1)).min(DOUBLINGS)) - 1);
-    doubled + Duration::from_secs(3600).saturating_mul(told.saturating_sub(DOUBLINGS - 1))
+    if told == 0 {
+        return FIRST;
+    }
+    let doubled = SECOND.saturating_mul((1 << told.min(DOUBLINGS)) - 1);
+    doubled + Duration::from_secs(3600).saturating_mul(told.saturating_sub(DOUBLINGS))
 }
 
 #[cfg(test)]
@@ -183,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_long_wait_is_told_of_ever_more_rarely_but_at_least_every_hour() {
-        let minutes = [0, 1, 2, 3, 4, 5].map(|told| due_after(told).as_secs() / 60);
+        assert_eq!(due_after(0), Duration::from_secs(10));
+        let minutes = [1, 2, 3, 4, 5, 6].map(|told| due_after(told).as_secs() / 60);
         assert_eq!(minutes, [5, 15, 35, 95, 155, 215]);
     }
 }

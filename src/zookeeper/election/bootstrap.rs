@@ -74,7 +74,7 @@ enum Creation {
 impl fmt::Display for Creation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Home => f.write_str("home of a record"),
+            Self::Home => f.write_str("parent of the lease record"),
             Self::FreeRecord(_) => f.write_str("free lease record"),
             Self::HeldRecord(Longest { lease, vouched }) => {
                 let longest = vouched.map_or(*lease, |limit| limit.max(*lease));

@@ -316,7 +316,7 @@ impl Shared {
             tracing::error!(
                 path,
                 why = "disagreement",
-                "Contenders disagree: {disagreement}; give every host of this election the same, or this one another --name"
+                "Contenders disagree: {disagreement}; give every host of this election the same, or choose another --name for this job"
             );
         }
     }
