@@ -102,14 +102,25 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) 
         return Ok(());
     }
     let now = clock::now().lease;
+    let timeout = Duration::from_millis(other.session_ms).max(contact.negotiated);
+    let limit = timeout * TIMEOUTS_OF_THE_DEAD + SLACK;
+    let (id, host, pid) = (&contact.shared.settings.id, &other.host, other.pid);
     let since = match own.other {
         Some((czxid, since)) if czxid == stat.czxid => since,
-        _ => now,
+        _ => {
+            let limit = limit.as_secs();
+            tracing::warn!(
+                id,
+                host,
+                pid,
+                "Another participant has our id; if it is still there in {limit}s, this process ends with status 64; \
+                 give each its own with --id"
+            );
+            now
+        }
     };
     own.other = Some((stat.czxid, since));
-    let timeout = Duration::from_millis(other.session_ms).max(contact.negotiated);
-    if now >= since.after(timeout * TIMEOUTS_OF_THE_DEAD + SLACK) && !std::mem::replace(&mut own.told, true) {
-        let (id, host, pid) = (&contact.shared.settings.id, &other.host, other.pid);
+    if now >= since.after(limit) && !std::mem::replace(&mut own.told, true) {
         tracing::error!(id, host, pid, "Another live participant has our id; give each its own with --id");
         contact.shared.tell(Event::IdTaken);
     }
