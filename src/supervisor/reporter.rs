@@ -181,4 +181,18 @@ mod tests {
         let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
     }
+
+    #[test]
+    fn the_next_program_goes_on_with_the_term_and_the_phase_and_begins_neither_anew() {
+        let (begun, later) = (at(Duration::ZERO), at(Duration::from_secs(2)));
+        let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let none = Ineligibilities::default();
+        let mut before = Reporter::default();
+        let told = before.update((begun, 1_000), &Event::Ticked, &snapshot, none, &[]);
+        let mut next = Reporter::take_up(before.hand_over(), &snapshot);
+        let told_again = next.update((later, 3_000), &Event::Ticked, &snapshot, none, &[]);
+        assert_eq!(told_again.status, told.status, "the new program may have to write its member anew");
+        assert_eq!(told_again.terms, []);
+        assert_eq!(serde_json::to_value(next.hand_over()).unwrap(), serde_json::to_value(before.hand_over()).unwrap());
+    }
 }

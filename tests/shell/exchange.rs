@@ -142,3 +142,49 @@ fn a_command_lives_though_a_connection_is_lost_or_the_process_stopped_or_upgrade
     let (many, lived) = exchanges(&struck_by(upgrade(Program::GOOD)));
     assert!(many > 20 && lived == many, "{many} {lived}");
 }
+
+/// All hosts are upgraded at once, and all vouch for the leader.
+fn all_upgraded_then(faults: Vec<(Duration, Fault)>, hosts: usize) -> Script {
+    let upgraded = (0..hosts).map(|host| (Duration::ZERO, Fault::Upgrade { host, program: Program::GOOD }));
+    let plan = HostPlan { vouch: Some(SESSION * 8), ..HOST };
+    let script = script(upgraded.chain(faults).collect(), true);
+    let strikes = script.strikes.into_iter().map(|strike| Strike { is_at_leader: false, ..strike }).collect();
+    Script { hosts: vec![plan; hosts], strikes, ..script }
+}
+
+/// Nothing is read or written any more: what the next programs need of their neighbours, they have been given.
+#[test]
+fn a_command_lives_on_promises_though_the_servers_are_away_from_any_instant_of_an_upgrade_of_all_hosts_on() {
+    let mut all = Vec::new();
+    for at in (0..160).step_by(16).map(millis) {
+        let script = all_upgraded_then(vec![(at, Fault::Outage { length: SESSION * 4 })], 3);
+        all.push(run(&Script { healed_at: script.healed_at + SESSION * 4, ..script }));
+    }
+    let (many, lived) = exchanges(&all);
+    assert!(many > 15 && lived > 5, "{many} {lived}");
+}
+
+/// Both lose sight of one another when the standby, which alone sees the servers, is upgraded. The lease of the record is over by then.
+#[test]
+fn a_standby_keeps_its_promise_through_an_upgrade() {
+    let alone = Fault::Cut { host: 0, server: None, way: None, length: SESSION * 4 };
+    let silence = |host, other| (Duration::ZERO, Fault::Silence { host, other, length: SESSION * 4 });
+    let mut script = all_upgraded_then(vec![silence(0, 1), silence(1, 0)], 2);
+    script.has_upgrades_only = false;
+    script.strikes[0].at = BEGIN + SESSION * 3 / 2;
+    script.strikes.insert(0, Strike { at: BEGIN, is_at_leader: true, faults: vec![(Duration::ZERO, alone)] });
+    let verdict = run(&Script { healed_at: BEGIN + SESSION * 7, ..script });
+    assert_eq!(verdict.exchanges.0, 1, "{verdict:#?}");
+}
+
+/// A term that has just begun is not in the history yet.
+#[test]
+fn a_term_is_told_however_early_its_leader_is_upgraded() {
+    let upgrade_at = |at| {
+        let mut script = script(vec![(Duration::ZERO, upgrade(Program::GOOD))], false);
+        script.strikes[0].at = at;
+        run(&script)
+    };
+    let (many, lived) = exchanges(&(0..160).step_by(16).map(millis).map(upgrade_at).collect::<Vec<_>>());
+    assert!(many == 10 && lived == many, "{many} {lived}");
+}

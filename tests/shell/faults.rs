@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use serde_json::Value;
 use tokio::task::yield_now;
 
 use crate::guard::Body;
@@ -244,6 +245,19 @@ pub fn candidates_of(ensemble: &Ensemble, host: usize) -> Vec<(String, SessionId
     let nodes = tree.paths().filter(|path| path.starts_with(&directory)).map(|path| (path, tree.node(path).unwrap()));
     let ours = nodes.filter(|(_, node)| String::from_utf8_lossy(&node.data).contains(&id));
     ours.map(|(path, node)| (path.clone(), node.owner)).collect()
+}
+
+/// The members' znodes and the history, as far as the servers' leader knows. A member's phase may have come back.
+pub fn told(ensemble: &Ensemble) -> Vec<(String, Value)> {
+    let Some(leader) = ensemble.leader() else { return Vec::new() };
+    let (tree, members, history) = (ensemble.tree(leader), format!("{BASE}/members/"), format!("{BASE}/history"));
+    let paths = tree.paths().filter(|path| path.starts_with(&members) || **path == history);
+    let read = |path: &String| {
+        let mut told: Value = serde_json::from_slice(&tree.node(path).unwrap().data).unwrap();
+        told.as_object_mut().unwrap().remove("since");
+        (path.clone(), told)
+    };
+    paths.map(read).collect()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the other faults")]

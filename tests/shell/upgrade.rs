@@ -13,13 +13,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::sleep;
 use zk_leader_run::core::machine;
 use zk_leader_run::core::settings::StepLimits;
 use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::upgrade::{Settings, Simulated, Work, YES};
 
-use crate::faults::candidates_of;
+use crate::faults::{candidates_of, told};
 use crate::guard::{Descriptor, Guard, Temper};
 use crate::host::Running;
 use crate::memory::SessionId;
@@ -239,8 +240,8 @@ impl Simulated for Installed {
     }
 }
 
-/// Each command that lives, and each candidate with its session.
-type Present = (Vec<(usize, i64, u64)>, Vec<(String, SessionId)>);
+/// Each command that lives; each candidate with its session; what is told of members and terms.
+type Present = (Vec<(usize, i64, u64)>, Vec<(String, SessionId)>, Vec<(String, Value)>);
 
 impl World {
     /// Until all faults are over.
@@ -261,6 +262,6 @@ impl World {
     fn present(&self) -> Present {
         let hosts = 0..self.script.hosts.len();
         let of = |host| self.network(|network, _| candidates_of(&network.ensemble, host));
-        (self.oracle.commands(), hosts.flat_map(of).collect())
+        (self.oracle.commands(), hosts.flat_map(of).collect(), self.network(|network, _| told(&network.ensemble)))
     }
 }

@@ -13,6 +13,7 @@ mod guard;
 mod layout;
 mod package;
 mod refusals;
+mod vouched;
 
 use std::sync::OnceLock;
 

@@ -71,3 +71,87 @@ impl Shared {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use serde_json::Value;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::core::action::Conditions;
+    use crate::core::guard_messages::{ChildStatus, Slot};
+    use crate::core::operator_orders::{Disabled, Drain, Handover, Target};
+    use crate::zookeeper::schema::once::{Once, Per};
+    use crate::zookeeper::schema::run_marker::Run;
+    use crate::zookeeper::schema::vouching::{Neighbour, Secret};
+    use crate::zookeeper::testing::{settings, stat};
+
+    const SESSION: SessionNumber = SessionNumber(3);
+    const NONCE: Nonce = Nonce { instance: 7, sending: 2 };
+
+    fn shared() -> Shared {
+        Shared::new(settings(), unbounded_channel().0)
+    }
+
+    /// A run that has ended, and whose end is not written down yet.
+    fn run() -> OpenRun {
+        let once = Once { per: Per::Slot("night".into()), retry_failed: false, keep_slots: 9 };
+        let (slot, earlier) = (Some(("/runs/slot-night".into(), 4)), vec![Run::default()]);
+        let run = Run::new(&once, NONCE, 40, &settings());
+        OpenRun { run, started_ms: 8, term: 5, slot, last: 6, earlier, end: Some((ChildStatus::Exited(0), true)) }
+    }
+
+    /// All that a program may know at that moment, though never all of it at once.
+    fn full() -> Shared {
+        let (shared, znode) = (shared(), Znode { name: "candidate".into(), czxid: 12 });
+        let (candidacy, former) = (Candidacy(2), vec![Uuid::from_u128(1)]);
+        let candidate = Candidate {
+            candidacy,
+            session: SESSION,
+            uuid: Uuid::from_u128(2),
+            tried: true,
+            znode: Some(znode),
+            former,
+        };
+        *shared.lock() = Some(candidate);
+        shared.joined(&stat());
+        shared.open_run(run());
+        let conditions = Conditions { slot: Slot(0), record: 1, term: 2 };
+        let unfenced = PendingFence { id: "dead".into(), token: 39, ..PendingFence::default() };
+        shared.pending_fences.note(vec![(conditions, vec![unfenced])]);
+        shared.pending_fences.take_over(NONCE, conditions);
+        let lasts = Duration::from_secs(9);
+        let handover = Handover { id: 6, lasts, token: 40, target: Target::Another, stop: true };
+        let disabled = Some(Disabled { id: 5, lasts: Some(lasts) });
+        shared.ordered(Orders { disabled, handover: Some(handover), ..Orders::default() });
+        shared.drained(Some(Drain { id: 4, lasts: Some(lasts), has_others: true, force: false }));
+        shared.asked_for(40);
+        let address = SocketAddr::from(([10, 0, 0, 1], 4711));
+        shared.learn(|known| {
+            (known.election, known.secret) = (Some(11), Secret::read(&[9; Secret::LENGTH]));
+            known.note(std::iter::once(Neighbour { instance: 8, id: "b".into(), address }));
+        });
+        shared
+    }
+
+    fn lacks(value: &Value) -> bool {
+        let fields = value.as_object().into_iter().flatten().map(|(_, field)| field);
+        value.is_null() || value.as_array().is_some_and(Vec::is_empty) || fields.into_iter().any(lacks)
+    }
+
+    /// The candidate and the run, the leaders to fence, the orders, and the hosts that vouch with their secret.
+    #[test]
+    fn the_next_program_knows_all_that_this_one_knew() {
+        let known = serde_json::to_value(full().hand_over(SESSION).unwrap()).unwrap();
+        assert!(!lacks(&known), "it is forgotten when it is handed over: {known:#}");
+        let next = shared();
+        next.take_up(serde_json::from_value(known.clone()).unwrap()).unwrap();
+        let again = serde_json::to_value(next.hand_over(SESSION).unwrap()).unwrap();
+        assert_eq!(again, known, "it is forgotten when it is taken up");
+        assert_eq!(next.pending_fences.carried(NONCE).len(), 1);
+        assert!(next.lock().as_ref().is_some_and(|candidate| candidate.tried), "its create was sent");
+    }
+}

@@ -1,0 +1,57 @@
+//! Hosts that vouch for one another.
+
+use serde_json::Value;
+
+use crate::package::Package;
+use crate::support::{Election, Proxy, Running, http, wait};
+
+/// What a host says of itself, and which program says it. Its contact with a busy server, and so its phase, may come and go.
+fn member(election: &Election, id: &str) -> (Value, Value) {
+    let (text, _) = election.admin.find(&election.path(&format!("members/{id}"))).unwrap();
+    let mut member: Value = serde_json::from_str(&text).unwrap();
+    let [version, ..] = ["version", "phase", "since"].map(|name| member[name].take());
+    (member, version)
+}
+
+/// As the newest program of this host tells it.
+fn status(host: &Running) -> Value {
+    let log = host.log();
+    let address = log.rsplit("HTTP is served at ").next().unwrap().split_whitespace().next().unwrap();
+    http::status(address.parse().unwrap())
+}
+
+/// The socket is handed over: others know its port from `ZooKeeper`, and need no word of it.
+#[test]
+fn hosts_that_vouch_keep_their_ports_and_their_promises_reach_a_leader_that_was_upgraded() {
+    let (election, package) = (crate::election(), Package::new());
+    let links = ["a", "b"].map(|_| Proxy::to(crate::server().server(0).address()));
+    let host =
+        |at: usize, id: &str| election.host_behind(&links[at], id).session_timeout("3s").flag("--vouch").served();
+    let leader = package.on(host(0, "a")).spawn();
+    let start = election.diary.until_started(1);
+    let standby = package.on(host(1, "b")).spawn();
+    let is_ready = || status(&leader)["vouching"]["leads"]["ready"] == true;
+    wait::until("b is needed, and promises", || {
+        !status(&leader)["vouching"]["leads"]["needed"][0].is_null() && is_ready()
+    });
+    let members = || ["a", "b"].map(|id| member(&election, id));
+    let (before, command) = (members(), status(&leader)["command"].clone());
+    package.upgrade(&standby);
+    package.install();
+    package.upgrade(&leader);
+    let is_new = || members().iter().zip(&before).all(|((_, now), (_, before))| now != before);
+    wait::until("both have said which program they run", is_new);
+    let (after, before) = (members().map(|(member, _)| member), before.map(|(member, _)| member));
+    for (after, before) in after.iter().zip(&before) {
+        assert_eq!(after["vouch"], before["vouch"], "at another port");
+        assert_eq!(after, before);
+    }
+    assert_eq!(status(&leader)["command"], command, "the command is another one");
+    links.iter().for_each(Proxy::stall);
+    leader.until_logged("ZooKeeper is away; the command runs on, vouched for by b, until ");
+    let promised = || status(&leader)["vouching"]["leads"]["on_promises_for_seconds"].as_f64();
+    wait::until("two leases are over", || promised().is_some_and(|seconds| seconds > 6.0));
+    links.iter().for_each(Proxy::heal);
+    leader.until_logged("ZooKeeper is back after ");
+    assert_eq!(election.diary.starts(), [start]);
+}
