@@ -283,15 +283,22 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
         findings.push(advice("members", "no candidate in line has a member znode: all run an older version"));
     }
     if findings.is_empty() {
-        let (line, members) = (election.line.len(), election.members.len());
-        let nobody = "nobody takes part (as between two runs of a cron job); start zk-leader-run on two hosts or more";
-        findings.push(match (line, members) {
-            (0, 0) if !election.is_shared => advice("election", format!("{}: {nobody}", election.base)),
-            (_, 1) => good("election", format!("{}: {line} in line, 1 member", election.base)),
-            _ => good("election", format!("{}: {line} in line, {members} members", election.base)),
-        });
+        findings.push(nothing_wrong(election));
     }
     findings
+}
+
+fn nothing_wrong(election: &ElectionView) -> Finding {
+    let (base, line) = (&election.base, election.line.len());
+    match (line, election.members.len()) {
+        (0, 0) if !election.is_shared => {
+            let nobody =
+                "nobody takes part (as between two runs of a cron job); start zk-leader-run on two hosts or more";
+            advice("election", format!("{base}: {nobody}"))
+        }
+        (_, 1) => good("election", format!("{base}: {line} in line, 1 member")),
+        (_, members) => good("election", format!("{base}: {line} in line, {members} members")),
+    }
 }
 
 /// Checks the candidates in line.
