@@ -32,6 +32,11 @@ without_warnings() { # without_warnings COMMAND...
     if grep -q '^warning' "$said"; then echo "Warnings are errors" && return 1; fi
 }
 
+build() {
+    without_warnings cargo test --no-run --package zk-leader-run && # with the examples, as programs
+        without_warnings cargo test --no-run --package zk-leader-run --bench peers
+}
+
 kerberos() ( # takes a build with the feature; in a folder of its own, since the programs of the other build are in use
     seed_build target/kerberos
     export CARGO_TARGET_DIR=target/kerberos
@@ -52,15 +57,14 @@ computing() (
 )
 
 checks() {
-    step "Documentation, warnings are errors" env RUSTDOCFLAGS="-D warnings" nice cargo doc --no-deps --lib --quiet
-    step "Examples in the documentation" cargo test --doc --quiet
+    step "Documentation and its examples, warnings are errors" env RUSTDOC="$PWD/tests/rustdoc.sh" nice cargo test --doc --quiet
     step "Planted mistakes, a sample" env -u RUSTC_WORKSPACE_WRAPPER bash tests/mutations/run.sh --sample 2
     step "Kerberos, with Clippy" kerberos
 }
 
 need_rust
 # Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
-step "Build of the tests, with Clippy" without_warnings cargo test --no-run --all-targets --package zk-leader-run &
+step "Build of the tests, with Clippy" build &
 step "Installing what is missing" install_prerequisites
 step "Format" cargo fmt --all --check
 wait

@@ -301,6 +301,13 @@ pub fn command() -> clap::Command {
     CtlOptions::command().after_help(AFTER_HELP)
 }
 
+/// Whose `--help` tells more about a mistake: the program's, or that of the first word that is a subcommand.
+pub fn program_of(arguments: &[OsString]) -> String {
+    let grammar = command();
+    let verb = arguments.iter().skip(1).find_map(|word| grammar.find_subcommand(word));
+    verb.map_or_else(|| PROGRAM.to_owned(), |verb| format!("{PROGRAM} {}", verb.get_name()))
+}
+
 /// The same for people who ask: the help of a subcommand is about its own options.
 pub fn with_own_help() -> clap::Command {
     let command = command();

@@ -152,7 +152,7 @@ pub fn load(
     process_environment: &ProcessEnvironment,
 ) -> Result<Asked, EarlyExit> {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let program = program_of(&arguments);
+    let program = ctl::program_of(&arguments);
     let matches = ctl::with_own_help().try_get_matches_from(arguments).map_err(|error| stop(&error, &program))?;
     let typed = CtlOptions::from_arg_matches(&matches).map_err(|error| stop(&error, &program))?;
     let asked = match &typed.command {
@@ -403,13 +403,6 @@ fn given(what: &'static str, value: &OsString) -> Result<Setting, ConfigError> {
 fn refused(error: &ConfigError) -> EarlyExit {
     let text = format!("{PROGRAM}: {}\n", error.sentence);
     EarlyExit { text, stream: Stream::Stderr, status: error.status.code() }
-}
-
-/// Whose `--help` tells more: the program's, or that of the first word that is a subcommand.
-fn program_of(arguments: &[OsString]) -> String {
-    let grammar = ctl::command();
-    let verb = arguments.iter().skip(1).find_map(|word| grammar.find_subcommand(word));
-    verb.map_or_else(|| PROGRAM.to_owned(), |verb| format!("{PROGRAM} {}", verb.get_name()))
 }
 
 fn stop(error: &clap::Error, program: &str) -> EarlyExit {
