@@ -113,6 +113,8 @@ impl PollLoop {
         let look = if self.suspend.jumped() { Input::ClockJumped } else { Input::Ticked };
         self.step(look)?;
         if ready.supervisor_gone {
+            // What it said before it died counts: it may have retired us, for a step that runs under the lease (I8).
+            while self.take_order()? {}
             self.supervisor_gone()?;
         }
         while let Ok(Some(_)) = self.deaths.read_signal() {}
@@ -174,12 +176,17 @@ impl PollLoop {
         Ok(())
     }
 
-    fn take_order(&mut self) -> Result<(), Errno> {
+    /// Whether there was one.
+    fn take_order(&mut self) -> Result<bool, Errno> {
         let length = match recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT) {
-            Ok(0) | Err(Errno::ECONNRESET) => return self.supervisor_gone(),
+            Ok(0) | Err(Errno::ECONNRESET) => return self.supervisor_gone().map(|()| false),
             Ok(length) => length,
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(false),
         };
+        self.heed(length).map(|()| true)
+    }
+
+    fn heed(&mut self, length: usize) -> Result<(), Errno> {
         let record = self.record.get(..length).unwrap_or_default();
         if record == PROBE {
             // Best effort: if the socket is full, the answer is dropped.

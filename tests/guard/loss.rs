@@ -1,7 +1,9 @@
 //! A supervisor or a guard that is killed, or stopped, or both.
 
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::Command;
 
+use nix::sys::socket::{MsgFlags, recv};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
@@ -9,7 +11,9 @@ use zk_leader_run::core::settings::Contain;
 use zk_leader_run::guard::contain::children_of;
 
 use crate::driver;
-use crate::subject::{GRANT, LONG, News, Process, SHORT, Setting, Subject, deadlines, is_in_time, now, until};
+use crate::subject::{
+    GRANT, LONG, News, Process, SHORT, Setting, Subject, deadlines, is_in_time, now, state_of, until,
+};
 
 /// A command that ends by SIGKILL only, and a daemon of it.
 const DEAF_FAMILY: &str = r#"
@@ -270,6 +274,33 @@ pub fn the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty() {
     is_in_time(killed_at);
     assert!(!subject.tree_lives(), "no release before the tree is empty");
     assert_eq!(std::fs::read_to_string(&report).unwrap(), GRANT.token.to_string());
+}
+
+/// It has retired the guard, because a step is about to run, and is killed before the guard has heard of it.
+pub fn what_a_supervisor_said_before_it_was_killed_counts() {
+    for is_retired in [false, true] {
+        let mut setting = Setting::new(Contain::Subreaper, &["true"]);
+        let report = setting.dir.path().join("released");
+        setting.command.env(driver::RELEASER, &report);
+        let mut subject = setting.run();
+        let run = subject.start(LONG);
+        subject.ends();
+        subject.guard.signal(Signal::STOP);
+        until("the guard stands still", || state_of(subject.guard.pid) == Some('T'));
+        if is_retired {
+            subject.order(Order::Retire { run });
+            let sockets = subject.guard.steal_sockets();
+            let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+            let waits = |socket: &OwnedFd| recv(socket.as_raw_fd(), &mut [0; 1], peek).is_ok();
+            until("the order waits for the guard", || sockets.iter().any(waits));
+        }
+        subject.driver.kill().unwrap();
+        subject.driver.wait().unwrap();
+        let guard = Process::of(subject.guard.pid);
+        guard.signal(Signal::CONT);
+        until("the guard is gone", || !guard.is_alive());
+        assert_eq!(report.exists(), !is_retired, "retired: {is_retired}");
+    }
 }
 
 /// systemd looks through the cgroups of a unit whose supervisor died; if one of them is removed meanwhile, systemd kills all that

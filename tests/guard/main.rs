@@ -100,6 +100,7 @@ fn trials() -> Vec<Trial> {
             loss::a_clean_up_that_is_not_possible_at_first_is_done_when_it_is,
             loss::the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty,
             loss::the_cgroup_of_a_killed_supervisor_stays_until_its_releaser_has_ended,
+            loss::what_a_supervisor_said_before_it_was_killed_counts,
             launching::a_namespace_shows_its_own_processes_only,
             launching::the_containment_is_chosen_and_explained_before_any_command_runs,
             launching::a_supervisor_that_was_started_with_signals_blocked_hears_them,

@@ -350,7 +350,8 @@ impl World {
         }
         for kind in [StepKind::BeforeStart, StepKind::AfterStop] {
             let delay = self.rng(instance).below(3 * MILLI);
-            self.push(self.now + delay, Occurrence::Step { instance, kind, what: What::GuardTold(input) });
+            let at = self.instances[instance].steps.of(kind).order_arrives_at.max(self.now + delay);
+            self.push(at, Occurrence::Step { instance, kind, what: What::GuardTold(input) });
         }
     }
 }

@@ -167,7 +167,9 @@ impl World {
             self.tree_is_gone(instance);
         }
         let delay = self.hosts[host].rng.below(5 * MILLI);
-        self.push(self.now + delay, Occurrence::GuardTold { instance, input: Input::SupervisorGone });
+        // What it said before counts.
+        let at = self.instances[instance].guard.order_arrives_at.max(self.now + delay);
+        self.push(at, Occurrence::GuardTold { instance, input: Input::SupervisorGone });
         self.steps_lose_supervisor(instance);
         if self.script.hosts[host].restarted || self.healed || anew {
             let delay = self.hosts[host].rng.between(10 * MILLI, 2 * SECOND);
