@@ -113,8 +113,7 @@ impl PollLoop {
         let look = if self.suspend.jumped() { Input::ClockJumped } else { Input::Ticked };
         self.step(look)?;
         if ready.supervisor_gone {
-            // What it said before it died counts: it may have retired us, for a step that runs under the lease (I8).
-            while self.take_order()? {}
+            self.heed_retirement()?;
             self.supervisor_gone()?;
         }
         while let Ok(Some(_)) = self.deaths.read_signal() {}
@@ -176,17 +175,12 @@ impl PollLoop {
         Ok(())
     }
 
-    /// Whether there was one.
-    fn take_order(&mut self) -> Result<bool, Errno> {
+    fn take_order(&mut self) -> Result<(), Errno> {
         let length = match recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT) {
-            Ok(0) | Err(Errno::ECONNRESET) => return self.supervisor_gone().map(|()| false),
+            Ok(0) | Err(Errno::ECONNRESET) => return self.supervisor_gone(),
             Ok(length) => length,
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(()),
         };
-        self.heed(length).map(|()| true)
-    }
-
-    fn heed(&mut self, length: usize) -> Result<(), Errno> {
         let record = self.record.get(..length).unwrap_or_default();
         if record == PROBE {
             // Best effort: if the socket is full, the answer is dropped.
@@ -201,6 +195,17 @@ impl PollLoop {
             return Ok(());
         }
         self.step(Input::Ordered(Order::Start { run, deadlines, grant: Grant::default() }))
+    }
+
+    /// What the supervisor ordered before it died is void but for this: it may have retired us, for a step that runs under the
+    /// lease (I8).
+    fn heed_retirement(&mut self) -> Result<(), Errno> {
+        while let Ok(length @ 1..) = recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT) {
+            if let Some(order @ Order::Retire { .. }) = decode_order(self.record.get(..length).unwrap_or_default()) {
+                self.step(Input::Ordered(order))?;
+            }
+        }
+        Ok(())
     }
 
     fn supervisor_gone(&mut self) -> Result<(), Errno> {
