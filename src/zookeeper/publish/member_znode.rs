@@ -113,7 +113,7 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) 
                 id,
                 host,
                 pid,
-                "Another participant has our id; if it is still there in {limit}s, this process ends with status 64; \
+                "Another participant has our id; if it is still there in {limit}s, this process ends with status 64, unless it leads; \
                  give each its own with --id"
             );
             now
