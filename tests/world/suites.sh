@@ -13,18 +13,24 @@ cd "$(dirname "$0")/../.."
 need_packages libzookeeper-java default-jre-headless python3-pytest python3-py python3-psutil dpkg-dev procps
 
 work=$(mktemp -d)
-trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'kill ${server:-} 2>/dev/null || true; rm -rf "$work"' EXIT
 mkdir -p "$work/bin"
 
 say "Fetching the sources of dumb-init and tini"
 source_of dumb-init "$work/dumb-init"
 source_of tini "$work/tini"
 
+# A server that has only begun to start may take a connection and never answer it.
+serves() { timeout 2 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf srvr >&3 && grep -q "^Mode: " <&3' "$1" 2>/dev/null; }
+
 port=$((20000 + RANDOM % 10000))
 java -Xmx64m -Dzookeeper.admin.enableServer=false -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar \
-    org.apache.zookeeper.server.ZooKeeperServerMain $port "$work/zookeeper" 200 >/dev/null 2>&1 &
+    org.apache.zookeeper.server.ZooKeeperServerMain $port "$work/zookeeper" 200 >"$work/zookeeper.log" 2>&1 &
 server=$!
-until (exec 3<>"/dev/tcp/127.0.0.1/$port" && printf srvr >&3 && grep -q '^Mode: ' <&3) 2>/dev/null; do sleep 0.1; done
+until serves $port; do
+    [ $SECONDS -lt 300 ] && kill -0 $server || { echo "the ZooKeeper server does not start: $(cat "$work/zookeeper.log")"; exit 1; }
+    sleep 0.1
+done
 
 # An election for each call, so that none waits for another one.
 for name in dumb-init tini; do
