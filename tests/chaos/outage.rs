@@ -45,6 +45,8 @@ impl Scene {
         let named = || self.world().operator.roster().is_some_and(|roster| roster.len() == others);
         assert!(wait::held_within(LIMIT, named), "{:?} vouch", self.world().operator.roster());
         assert!(wait::held_within(LIMIT, || self.world().holder().is_some()), "nobody leads");
+        // What the record said before may have been a former leader's.
+        assert!(wait::held_within(LIMIT, named), "{:?} vouch", self.world().operator.roster());
         wait::pass(self.lease());
     }
 
