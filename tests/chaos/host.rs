@@ -168,8 +168,12 @@ impl Host {
     /// The power fails, for good: no further start, and nothing of it is left.
     pub fn kill_for_good(&self) {
         self.state.lock().unwrap().start_at = None;
-        self.signal_guard(Signal::SIGKILL);
-        self.signal_supervisor(Signal::SIGKILL);
+        // Stopped before: a guard that outlives its supervisor, or the other way round, frees the record.
+        self.stop_everything();
+        for pid in self.node.processes() {
+            self.signal(Some(pid), Signal::SIGKILL);
+        }
+        self.state.lock().unwrap().stopped = false;
     }
 
     /// After [`Self::retire`] or [`Self::kill_for_good`].
