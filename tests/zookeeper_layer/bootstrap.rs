@@ -5,15 +5,17 @@ use std::time::Duration;
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Place};
 use zk_leader_run::core::lease::LEASE_LONGEST;
 
+use crate::chroot::Chroot;
 use crate::host::{BASE, ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
 use crate::support::proxy::request;
-use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::support::standalone::link;
+use crate::support::{Admin, Ensemble, wait};
 
 #[tokio::test]
 async fn a_new_base_is_created_in_one_multi_with_a_free_record() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (_host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (_host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     assert_eq!((view.place, view.term_version), (Place::First, 0));
     assert!(!view.record.held && view.record.agrees);
     assert_eq!((view.record.lease, view.record.nonce), (SESSION_TIMEOUT, Nonce::UNKNOWN));
@@ -39,20 +41,20 @@ async fn a_chroot_that_does_not_exist_is_created_like_any_ancestor() {
 
 #[tokio::test]
 async fn an_election_elsewhere_is_created_there() {
-    let ensemble = Ensemble::single();
-    let mut foreign = settings(&ensemble.connect_string(), 1);
+    let chroot = Chroot::new();
+    let mut foreign = settings(&chroot.connect_string(), 1);
     foreign.election = "/curator/latch/job".to_owned();
     let (_host, view) = Host::entered(foreign).await;
     assert!(!view.record.held);
-    let admin = Admin::to(&ensemble.connect_string());
+    let admin = Admin::to(&chroot.connect_string());
     assert_eq!(admin.children("/curator/latch/job"), [view.candidate.as_str()]);
     assert_eq!(admin.children(BASE), ["lease", "term"]);
 }
 
 #[tokio::test]
 async fn hosts_that_race_to_create_the_base_share_one() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let mut hosts = Vec::new();
     for instance in 1..=6 {
         hosts.push(Host::connected(settings(&servers, instance)).await);
@@ -73,10 +75,10 @@ async fn hosts_that_race_to_create_the_base_share_one() {
 
 #[tokio::test]
 async fn a_start_on_an_existing_base_sends_all_its_requests_before_any_reply() {
-    let ensemble = Ensemble::single();
-    let (_first, _) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
+    let chroot = Chroot::new();
+    let (_first, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    let proxy = link();
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 2)).await;
     proxy.stall_replies();
     host.election.enter(FIRST);
     let round = [request::CREATE2, request::GET_DATA, request::GET_DATA, request::GET_CHILDREN2];
@@ -97,10 +99,10 @@ async fn a_start_on_an_existing_base_sends_all_its_requests_before_any_reply() {
 /// The answer to the creation is held back: what follows does not wait for it.
 #[tokio::test]
 async fn a_new_base_is_created_in_the_round_that_creates_the_candidate() {
-    let ensemble = Ensemble::single();
-    Admin::to(&ensemble.connect_string()).create_all("/zk-leader-run");
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut host = Host::connected(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    Admin::to(&chroot.connect_string()).create_all("/zk-leader-run");
+    let proxy = link();
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
     proxy.hold_replies_from(&[request::MULTI]);
     host.election.enter(FIRST);
     let round = [request::MULTI, request::CREATE2, request::GET_DATA, request::GET_DATA, request::GET_CHILDREN2];
@@ -121,9 +123,9 @@ async fn a_new_base_is_created_in_the_round_that_creates_the_candidate() {
 
 #[tokio::test]
 async fn an_election_directory_that_vanished_is_created_again() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     let before = admin.stat(LEASE).unwrap();
     admin.delete_tree(ELECTION);
     host.wait_for(Event::LineChanged { candidacy: FIRST }).await;
@@ -134,9 +136,9 @@ async fn an_election_directory_that_vanished_is_created_again() {
 
 #[tokio::test]
 async fn a_lost_record_is_held_by_unknown_for_the_longer_of_two_leases() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     for (in_the_term, expected) in [(SESSION_TIMEOUT * 2, SESSION_TIMEOUT * 2), (SESSION_TIMEOUT / 2, SESSION_TIMEOUT)]
     {
         admin.set(TERM, &format!(r#"{{"v":1,"lease_ms":{}}}"#, in_the_term.as_millis()));
@@ -153,9 +155,9 @@ async fn a_lost_record_is_held_by_unknown_for_the_longer_of_two_leases() {
 
 #[tokio::test]
 async fn the_loss_of_the_term_is_the_loss_of_the_base() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     admin.delete(TERM);
     let seen = host.look(FIRST).await.unwrap();
     assert_eq!((seen.record, seen.term_version), (view.record, 0), "the record is still there and says what it says");
@@ -167,27 +169,27 @@ async fn the_loss_of_the_term_is_the_loss_of_the_base() {
 
 #[tokio::test]
 async fn a_base_that_others_used_before_gets_no_free_record() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
     admin.create_all(&format!("{BASE}/something"));
     admin.delete(&format!("{BASE}/something"));
-    let (_host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let (_host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     assert_eq!((view.record.held, view.record.lease), (true, LEASE_LONGEST));
 }
 
 #[tokio::test]
 async fn an_empty_base_that_an_operator_made_is_as_good_as_none() {
-    let ensemble = Ensemble::single();
-    Admin::to(&ensemble.connect_string()).create_all(BASE);
-    let (_host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    Admin::to(&chroot.connect_string()).create_all(BASE);
+    let (_host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     assert!(!view.record.held);
 }
 
 #[tokio::test]
 async fn an_unreadable_record_counts_as_held_and_can_be_taken_over() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     admin.set(LEASE, "\u{0}{garbage");
     let view = host.look(FIRST).await.unwrap();
     assert!(view.record.held && view.record.agrees);
@@ -199,9 +201,9 @@ async fn an_unreadable_record_counts_as_held_and_can_be_taken_over() {
 
 #[tokio::test]
 async fn a_peer_with_another_guarantee_is_seen_to_disagree() {
-    let ensemble = Ensemble::single();
-    let (_first, _, _) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    let mut other = settings(&ensemble.connect_string(), 2);
+    let chroot = Chroot::new();
+    let (_first, _, _) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let mut other = settings(&chroot.connect_string(), 2);
     other.guarantee = zk_leader_run::core::settings::Guarantee::AtLeastOne;
     let (_second, view) = Host::entered(other).await;
     assert!(view.record.held && !view.record.agrees);
@@ -209,11 +211,11 @@ async fn a_peer_with_another_guarantee_is_seen_to_disagree() {
 
 #[tokio::test]
 async fn our_own_lease_is_the_wish_unless_the_session_is_shorter() {
-    let ensemble = Ensemble::single();
+    let chroot = Chroot::new();
     for (name, wish, expected) in
         [("short", Duration::from_secs(7), Duration::from_secs(7)), ("long", Duration::from_secs(90), SESSION_TIMEOUT)]
     {
-        let mut wishing = settings(&ensemble.connect_string(), 1);
+        let mut wishing = settings(&chroot.connect_string(), 1);
         wishing.base = format!("/zk-leader-run/{name}");
         wishing.election = format!("/zk-leader-run/{name}/election");
         wishing.lease = Some(wish);

@@ -27,11 +27,12 @@ pub const TERM: &str = "/zk-leader-run/job/term";
 /// The one candidacy of most tests.
 pub const FIRST: Candidacy = Candidacy(1);
 
-/// The settings of the host with this number.
-pub fn settings(servers: &str, instance: u64) -> Settings {
+/// The settings of the host with this number, on `host:port,…/chroot`.
+pub fn settings(connect: &str, instance: u64) -> Settings {
+    let (servers, chroot) = connect.split_at(connect.find('/').unwrap_or(connect.len()));
     Settings {
         servers: servers.to_owned(),
-        chroot: String::new(),
+        chroot: chroot.to_owned(),
         access: Access::default(),
         session_timeout: SESSION_TIMEOUT,
         lease: None,

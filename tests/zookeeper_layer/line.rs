@@ -6,33 +6,35 @@ use zk_leader_run::core::event::{Candidacy, Denial, Event, Place, Request};
 use zk_leader_run::core::settings::Recipe;
 use zk_leader_run::zookeeper::Settings;
 
+use crate::chroot::Chroot;
 use crate::host::{ELECTION, FIRST, Host, No, settings};
+use crate::support::Admin;
 use crate::support::proxy::request;
+use crate::support::standalone::link;
 use crate::support::wait::SETTLED;
-use crate::support::{Admin, Ensemble, Proxy};
 
 const SECOND: Candidacy = Candidacy(2);
 
 #[tokio::test]
 async fn a_lost_create_reply_leaves_one_candidate() {
-    let ensemble = Ensemble::single();
+    let chroot = Chroot::new();
     for recipe in [Recipe::Sequential, Recipe::CuratorLock, Recipe::Kazoo, Recipe::JavaLes] {
-        leaves_one_candidate(&ensemble, recipe).await;
+        leaves_one_candidate(&chroot, recipe).await;
     }
 }
 
-async fn leaves_one_candidate(ensemble: &Ensemble, recipe: Recipe) {
+async fn leaves_one_candidate(chroot: &Chroot, recipe: Recipe) {
     let settings = |servers: &str, instance| Settings {
         recipe,
         base: format!("/zk-leader-run/{recipe:?}"),
         election: format!("/zk-leader-run/{recipe:?}/election"),
         ..settings(servers, instance)
     };
-    let admin = Admin::to(&ensemble.connect_string());
-    let (_first, before) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let admin = Admin::to(&chroot.connect_string());
+    let (_first, before) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     let children = || admin.children(&format!("/zk-leader-run/{recipe:?}/election"));
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
+    let proxy = link();
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 2)).await;
     proxy.drop_next_reply_to(&[request::CREATE2]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
     assert_eq!((proxy.replies_dropped(), children().len()), (1, 2), "{recipe:?}");
@@ -48,26 +50,26 @@ async fn leaves_one_candidate(ensemble: &Ensemble, recipe: Recipe) {
 /// its create was answered.
 #[tokio::test]
 async fn a_candidate_without_a_uuid_whose_candidacy_was_given_up_is_found_and_deleted() {
-    let ensemble = Ensemble::single();
+    let chroot = Chroot::new();
     let settings = |servers: &str, instance| Settings { recipe: Recipe::JavaLes, ..settings(servers, instance) };
-    let (_first, before) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
+    let (_first, before) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    let proxy = link();
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 2)).await;
     proxy.drop_next_reply_to(&[request::CREATE2]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
     let view = host.enter(SECOND).await.unwrap();
     assert_eq!((before.candidate.as_str(), view.candidate.as_str()), ("n_0000000000", "n_0000000002"));
-    let children = Admin::to(&ensemble.connect_string()).children(ELECTION);
+    let children = Admin::to(&chroot.connect_string()).children(ELECTION);
     assert_eq!(children, ["n_0000000000", "n_0000000002"], "that of the earlier candidacy is gone");
 }
 
 #[tokio::test]
 async fn a_candidate_with_our_uuid_and_another_owner_is_not_adopted() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (_first, others) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut host = Host::connected(settings(&proxy.connect_string(), 2)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (_first, others) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    let proxy = link();
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 2)).await;
     proxy.drop_next_reply_to(&[request::CREATE2]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
     let ours = admin.children(ELECTION).into_iter().find(|child| child != others.candidate.as_str()).unwrap();
@@ -84,9 +86,9 @@ async fn a_candidate_with_our_uuid_and_another_owner_is_not_adopted() {
 
 #[tokio::test]
 async fn a_late_second_candidate_of_ours_is_deleted_and_does_not_count() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     let name = view.candidate.as_str();
     let (prefix, _) = name.rsplit_once('-').unwrap();
     admin.create_sequential(&format!("{ELECTION}/{prefix}-"), "late");
@@ -98,21 +100,21 @@ async fn a_late_second_candidate_of_ours_is_deleted_and_does_not_count() {
 
 #[tokio::test]
 async fn a_new_candidacy_does_not_stand_behind_an_old_one_of_the_same_session() {
-    let ensemble = Ensemble::single();
-    let (mut host, old) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let (mut host, old) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     let new = host.enter(SECOND).await.unwrap();
     assert_ne!(old.candidate, new.candidate);
     assert_eq!(new.place, Place::First);
     host.look(SECOND).await.unwrap();
-    assert_eq!(Admin::to(&ensemble.connect_string()).children(ELECTION), [new.candidate.as_str()]);
+    assert_eq!(Admin::to(&chroot.connect_string()).children(ELECTION), [new.candidate.as_str()]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered), "an old candidacy does not come back");
 }
 
 #[tokio::test]
 async fn a_candidate_of_an_older_session_is_not_ours() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut short = settings(&proxy.connect_string(), 1);
+    let chroot = Chroot::new();
+    let proxy = link();
+    let mut short = settings(&chroot.behind(&proxy), 1);
     short.session_timeout = Duration::from_secs(15);
     let (mut host, old) = Host::entered(short).await;
     // The old session is not closed before its client gives up the silent connection, after a fifth of that.
@@ -131,8 +133,8 @@ async fn a_candidate_of_an_older_session_is_not_ours() {
 
 #[tokio::test]
 async fn the_same_candidacy_in_a_new_session_gets_a_new_candidate() {
-    let ensemble = Ensemble::single();
-    let (mut host, old) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let (mut host, old) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     host.connect(2).await;
     let new = host.enter(FIRST).await.unwrap();
     assert!(new.candidate != old.candidate && new.session_id != old.session_id);
@@ -140,24 +142,24 @@ async fn the_same_candidacy_in_a_new_session_gets_a_new_candidate() {
 
 #[tokio::test]
 async fn foreign_children_are_ignored() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (_first, _) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (_first, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     for foreign in ["foo", "n_0000000000", "config", "latch-", "é-latch-00000é0000", "_c_-lock-0000000000"] {
         admin.create(&format!("{ELECTION}/{foreign}"), "");
     }
-    let (_second, view) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let (_second, view) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     assert_eq!(view.place, Place::Next);
 }
 
 #[tokio::test]
 async fn a_latch_of_curator_stands_in_the_same_line() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
     admin.create_all(ELECTION);
     let theirs = format!("{ELECTION}/_c_6a0b7f0e-6a5f-4f7c-9d5b-2f1f6f0c9a11-latch-");
     let theirs = admin.create_sequential(&theirs, "curator");
-    let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     assert_eq!(view.place, Place::Next);
     admin.delete(&theirs);
     host.wait_for(Event::LineChanged { candidacy: FIRST }).await;
@@ -166,11 +168,11 @@ async fn a_latch_of_curator_stands_in_the_same_line() {
 
 #[tokio::test]
 async fn a_departure_wakes_the_two_behind_and_nobody_else() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
     let mut hosts = Vec::new();
     for instance in 1..=5 {
-        hosts.push(Host::entered(settings(&ensemble.connect_string(), instance)).await);
+        hosts.push(Host::entered(settings(&chroot.connect_string(), instance)).await);
     }
     let places: Vec<_> = hosts.iter().map(|(_, view)| view.place).collect();
     assert_eq!(places, [Place::First, Place::Next, Place::Behind(2), Place::Behind(3), Place::Behind(4)]);
@@ -190,9 +192,9 @@ async fn a_departure_wakes_the_two_behind_and_nobody_else() {
 
 #[tokio::test]
 async fn the_loss_of_our_own_candidate_is_told_at_once() {
-    let ensemble = Ensemble::single();
-    let (mut host, view, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    Admin::to(&ensemble.connect_string()).delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
+    let chroot = Chroot::new();
+    let (mut host, view, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    Admin::to(&chroot.connect_string()).delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
     host.wait_for(Event::LineChanged { candidacy: FIRST }).await;
     assert_eq!(host.look(FIRST).await, Err(No::Denied(Denial::CandidateGone)));
     assert_eq!(host.renew(conditions).await, Err(No::Denied(Denial::CandidateGone)));
@@ -200,10 +202,10 @@ async fn the_loss_of_our_own_candidate_is_told_at_once() {
 
 #[tokio::test]
 async fn a_request_for_an_unknown_candidacy_is_answered_too() {
-    let ensemble = Ensemble::single();
-    let mut host = Host::connected(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let mut host = Host::connected(settings(&chroot.connect_string(), 1)).await;
     assert_eq!(host.look(Candidacy(9)).await, Err(No::Denied(Denial::CandidateGone)));
-    let mut nobody = Host::new(settings(&ensemble.connect_string(), 2));
+    let mut nobody = Host::new(settings(&chroot.connect_string(), 2));
     for ask in [zk_leader_run::zookeeper::Election::enter, zk_leader_run::zookeeper::Election::look] {
         ask(&nobody.election, FIRST);
     }

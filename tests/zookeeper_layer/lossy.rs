@@ -4,13 +4,15 @@ use zk_leader_run::core::event::{Denial, Place};
 use zk_leader_run::core::settings::Recipe;
 use zk_leader_run::zookeeper::Settings;
 
+use crate::chroot::Chroot;
 use crate::host::{FIRST, Host, No, settings};
-use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::support::standalone::link;
+use crate::support::{Admin, wait};
 
 /// A base of its own for each loss.
-fn on_base(number: usize, recipe: Recipe, proxy: &Proxy) -> Settings {
+fn on_base(number: usize, recipe: Recipe, connect: &str) -> Settings {
     let base = format!("/lossy/{number}/job");
-    Settings { election: format!("{base}/election"), base, recipe, ..settings(&proxy.connect_string(), 1) }
+    Settings { election: format!("{base}/election"), base, recipe, ..settings(connect, 1) }
 }
 
 #[tokio::test]
@@ -24,11 +26,11 @@ async fn whichever_reply_is_lost_on_the_way_to_the_seat_it_is_ours_and_the_recor
 }
 
 async fn every_way_in(recipe: Recipe) {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let proxy = Proxy::to(ensemble.server(0).address());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let proxy = link();
     for spared in 0.. {
-        let settings = on_base(spared, recipe, &proxy);
+        let settings = on_base(spared, recipe, &chroot.behind(&proxy));
         let election = settings.election.clone();
         let mut host = Host::connected(settings).await;
         proxy.drop_reply_after(spared);
@@ -58,11 +60,11 @@ async fn whichever_reply_is_lost_on_the_way_out_the_record_is_freed_once() {
 }
 
 async fn every_way_out(recipe: Recipe) {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let proxy = Proxy::to(ensemble.server(0).address());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let proxy = link();
     for spared in 0.. {
-        let settings = on_base(spared, recipe, &proxy);
+        let settings = on_base(spared, recipe, &chroot.behind(&proxy));
         let (base, election) = (settings.base.clone(), settings.election.clone());
         let (mut host, _, conditions) = Host::leading(settings).await;
         // A reply to arming a watch is none that this test is about.
@@ -89,9 +91,9 @@ async fn every_way_out(recipe: Recipe) {
 
 #[tokio::test]
 async fn a_release_after_somebody_elses_is_a_conflict() {
-    let ensemble = Ensemble::single();
-    let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     let free = r#"{"v":1,"state":"free","lease_ms":1,"holder":{"nonce":"0000000000000009-1"}}"#;
-    Admin::to(&ensemble.connect_string()).set(crate::host::LEASE, free);
+    Admin::to(&chroot.connect_string()).set(crate::host::LEASE, free);
     assert_eq!(host.release(conditions).await, Err(No::Denied(Denial::Conflict)));
 }

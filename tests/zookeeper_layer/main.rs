@@ -6,6 +6,7 @@
 mod support;
 
 mod bootstrap;
+mod chroot;
 mod host;
 mod line;
 mod lossy;

@@ -7,8 +7,10 @@ use tokio::time::Instant;
 use zk_leader_run::core::event::{Event, SessionNumber};
 use zk_leader_run::zookeeper::publish::MemberStatus;
 
+use crate::chroot::Chroot;
 use crate::host::{BASE, FIRST, Host, settings};
 use crate::support::ensemble::Build;
+use crate::support::standalone::link;
 use crate::support::{Admin, Ensemble, Proxy};
 
 const ONE: SessionNumber = SessionNumber(1);
@@ -16,9 +18,9 @@ const ONE: SessionNumber = SessionNumber(1);
 /// Every 650 ms it would be tried 18 times.
 #[tokio::test]
 async fn what_the_server_refuses_to_publish_is_tried_ever_more_seldom() {
-    let ensemble = Ensemble::single();
-    let (admin, proxy) = (Admin::to(&ensemble.connect_string()), Proxy::to(ensemble.server(0).address()));
-    let (host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let (admin, proxy) = (Admin::to(&chroot.connect_string()), link());
+    let (host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     let members = format!("{BASE}/members");
     admin.create(&members, "");
     admin.make_read_only(&members);
@@ -52,9 +54,9 @@ async fn a_silent_server_costs_a_fifth_of_the_session_timeout_that_was_granted()
 /// The server takes up the session each time, and answers pings alone.
 #[tokio::test]
 async fn a_session_in_which_nothing_is_answered_is_let_go_though_it_can_be_resumed() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut short = settings(&proxy.connect_string(), 1);
+    let chroot = Chroot::new();
+    let proxy = link();
+    let mut short = settings(&chroot.behind(&proxy), 1);
     short.session_timeout = Duration::from_secs(3);
     let (mut host, _) = Host::entered(short).await;
     proxy.tamper(|frame| if i32::from_be_bytes(frame[4..8].try_into().unwrap()) > 0 { Vec::new() } else { frame });

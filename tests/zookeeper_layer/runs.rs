@@ -9,9 +9,11 @@ use zk_leader_run::core::guard_messages::ChildStatus;
 use zk_leader_run::zookeeper::Settings;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
+use crate::chroot::Chroot;
 use crate::host::{ELECTION, FIRST, Host, No, settings};
 use crate::support::proxy::request;
-use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::support::standalone::link;
+use crate::support::{Admin, wait};
 
 const RUNS: &str = "/zk-leader-run/job/runs";
 const LAST: &str = "/zk-leader-run/job/runs/last";
@@ -61,8 +63,8 @@ fn json(admin: &Admin, path: &str) -> Value {
 
 #[tokio::test]
 async fn a_slot_runs_once_whatever_became_of_it_and_the_next_slot_runs() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     for (key, status) in [("well", Some(0)), ("ill", Some(3)), ("never ended", None)] {
         assert!(call(of(&servers, 1, &slot(key)), status).await, "{key}");
         assert!(!call(of(&servers, 2, &slot(key)), Some(0)).await, "{key}");
@@ -71,8 +73,8 @@ async fn a_slot_runs_once_whatever_became_of_it_and_the_next_slot_runs() {
 
 #[tokio::test]
 async fn with_failures_retried_a_slot_runs_until_it_has_succeeded() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let once = retrying(slot("noon"));
     assert!(call(of(&servers, 1, &once), Some(3)).await);
     assert!(call(of(&servers, 2, &once), None).await);
@@ -82,9 +84,9 @@ async fn with_failures_retried_a_slot_runs_until_it_has_succeeded() {
 
 #[tokio::test]
 async fn the_markers_tell_who_ran_when_by_the_servers_clock_and_how_it_ended() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _, conditions) = Host::leading(of(&ensemble.connect_string(), 1, &slot("noon"))).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, conditions) = Host::leading(of(&chroot.connect_string(), 1, &slot("noon"))).await;
     assert!(mark(&mut host, conditions).await.unwrap());
     let begun = admin.stat(LAST).unwrap().mtime;
     for path in [SLOT, LAST] {
@@ -105,16 +107,16 @@ async fn the_markers_tell_who_ran_when_by_the_servers_clock_and_how_it_ended() {
         );
     }
     let ended = admin.stat(LAST).unwrap().mtime;
-    assert!(call(of(&ensemble.connect_string(), 2, &slot("one")), Some(0)).await);
+    assert!(call(of(&chroot.connect_string(), 2, &slot("one")), Some(0)).await);
     let earlier = &json(&admin, LAST)["earlier"][0];
     assert_eq!((earlier["slot"].as_str(), earlier["ended_ms"].as_i64()), (Some("noon"), Some(ended)));
 }
 
 #[tokio::test]
 async fn no_marker_is_written_without_our_candidate_or_under_another_term() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view, conditions) = Host::leading(of(&ensemble.connect_string(), 1, &slot("noon"))).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view, conditions) = Host::leading(of(&chroot.connect_string(), 1, &slot("noon"))).await;
     let wrong = Conditions { term: conditions.term - 1, ..conditions };
     assert_eq!(mark(&mut host, wrong).await, Err(No::Denied(Denial::Conflict)));
     admin.delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
@@ -124,14 +126,14 @@ async fn no_marker_is_written_without_our_candidate_or_under_another_term() {
 
 #[tokio::test]
 async fn a_marker_whose_reply_was_lost_is_ours_whichever_reply_it_was() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let admin = Admin::to(&ensemble.connect_string());
+    let chroot = Chroot::new();
+    let proxy = link();
+    let admin = Admin::to(&chroot.connect_string());
     for (way, once) in [slot("noon"), every(Duration::from_secs(60))].into_iter().enumerate() {
         for spared in 0.. {
             let base = format!("/lossy/{way}-{spared}/job");
             let election = format!("{base}/election");
-            let settings = Settings { election, base: base.clone(), ..of(&proxy.connect_string(), 1, &once) };
+            let settings = Settings { election, base: base.clone(), ..of(&chroot.behind(&proxy), 1, &once) };
             let (mut host, _, conditions) = Host::leading(settings).await;
             host.hints_within(wait::SETTLED).await;
             let before = proxy.replies_dropped();
@@ -159,12 +161,12 @@ async fn a_marker_whose_reply_was_lost_is_ours_whichever_reply_it_was() {
 
 #[tokio::test]
 async fn the_end_that_a_lost_reply_hid_is_written_down_with_the_next_try() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let proxy = Proxy::to(ensemble.server(0).address());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let proxy = link();
     for spared in 0..2 {
         let key = format!("noon{spared}");
-        let (mut host, _, conditions) = Host::leading(of(&proxy.connect_string(), 1, &slot(&key))).await;
+        let (mut host, _, conditions) = Host::leading(of(&chroot.behind(&proxy), 1, &slot(&key))).await;
         assert!(mark(&mut host, conditions).await.unwrap());
         host.hints_within(wait::SETTLED).await;
         host.election.end_run(ChildStatus::Exited(0), true);
@@ -183,8 +185,8 @@ async fn the_end_that_a_lost_reply_hid_is_written_down_with_the_next_try() {
 
 #[tokio::test]
 async fn a_run_that_began_within_half_a_period_before_a_call_joined_makes_it_a_duplicate() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     let once = every(Duration::from_secs(4));
     // It joins now, and waits behind the first.
     let (mut first, _, conditions) = Host::leading(of(&servers, 1, &once)).await;
@@ -212,8 +214,8 @@ async fn a_run_that_began_within_half_a_period_before_a_call_joined_makes_it_a_d
 
 #[tokio::test]
 async fn a_candidate_of_a_later_session_joined_when_the_first_did() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     let once = every(Duration::from_secs(600));
     let (mut host, _) = Host::entered(of(&servers, 1, &once)).await;
     let joined = admin.stat(&format!("{ELECTION}/{}", admin.children(ELECTION)[0])).unwrap().ctime;
@@ -231,12 +233,12 @@ async fn a_candidate_of_a_later_session_joined_when_the_first_did() {
 /// The reply to its create was lost. A run from long before it joined is none that counts.
 #[tokio::test]
 async fn a_candidate_that_was_found_again_joined_when_it_was_created() {
-    let ensemble = Ensemble::single();
-    let (admin, proxy) = (Admin::to(&ensemble.connect_string()), Proxy::to(ensemble.server(0).address()));
+    let chroot = Chroot::new();
+    let (admin, proxy) = (Admin::to(&chroot.connect_string()), link());
     let once = every(Duration::from_secs(600));
-    let (mut first, _) = Host::entered(of(&ensemble.connect_string(), 1, &once)).await;
+    let (mut first, _) = Host::entered(of(&chroot.connect_string(), 1, &once)).await;
     assert!(first.election.close(wait::LIMIT).await);
-    let mut host = Host::connected(of(&proxy.connect_string(), 2, &once)).await;
+    let mut host = Host::connected(of(&chroot.behind(&proxy), 2, &once)).await;
     proxy.drop_next_reply_to(&[request::CREATE2]);
     assert_eq!(host.enter(FIRST).await, Err(No::Unanswered));
     let view = host.enter(FIRST).await.unwrap();
@@ -249,8 +251,8 @@ async fn a_candidate_that_was_found_again_joined_when_it_was_created() {
 
 #[tokio::test]
 async fn old_slots_are_trimmed_and_the_newest_are_not() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     for turn in 0_i32..6 {
         let once = Once { keep_slots: 3, ..slot(&format!("{turn}")) };
         assert!(call(of(&servers, 1, &once), Some(0)).await);
@@ -263,8 +265,8 @@ async fn old_slots_are_trimmed_and_the_newest_are_not() {
 
 #[tokio::test]
 async fn an_unreadable_marker_is_a_run_that_was() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     assert!(call(of(&servers, 1, &slot("other")), Some(0)).await);
     admin.create(SLOT, "garbage");
     assert!(!call(of(&servers, 2, &slot("noon")), Some(0)).await);

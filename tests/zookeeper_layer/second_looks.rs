@@ -2,21 +2,23 @@
 
 use zk_leader_run::core::event::{Event, Place};
 
+use crate::chroot::Chroot;
 use crate::host::{BASE, ELECTION, FIRST, Host, settings};
-use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::support::standalone::link;
+use crate::support::{Admin, wait};
 
 /// No server tells of a change of a znode that we may not read (CVE-2024-23944). Older ones take a watch on it by `exists`,
 /// those since 3.9.3 refuse it (ZOOKEEPER-2590).
 #[tokio::test]
 async fn a_candidate_that_we_may_not_read_is_missed_soon_after_it_has_left() {
-    let ensemble = Ensemble::single();
-    let (host, _) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let (host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     drop(host);
-    let owner = Admin::known_as(&ensemble.connect_string(), "owner:secret");
+    let owner = Admin::known_as(&chroot.connect_string(), "owner:secret");
     let predecessor =
         owner.create_sequential(&format!("{ELECTION}/_c_00000000-0000-0000-0000-000000000009-latch-"), "");
     owner.set_acl(&predecessor, "auth", "", "rwcda");
-    let (mut next, view) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let (mut next, view) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     assert_eq!(view.place, Place::Next);
     next.hints_within(wait::SETTLED).await;
     owner.delete(&predecessor);
@@ -41,9 +43,9 @@ async fn a_request_for_the_leadership_that_could_not_be_read_is_heard_later() {
 }
 
 async fn heard_in_spite_of(spoil: impl Fn(&mut Vec<u8>) + Send + 'static) {
-    let ensemble = Ensemble::single();
-    let (admin, proxy) = (Admin::to(&ensemble.connect_string()), Proxy::to(ensemble.server(0).address()));
-    let (mut holder, view) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let (admin, proxy) = (Admin::to(&chroot.connect_string()), link());
+    let (mut holder, view) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     let (_, token) = holder.take_over(&view, 1).await.unwrap();
     holder.hints_within(wait::SETTLED).await;
     let mut replies = 0;

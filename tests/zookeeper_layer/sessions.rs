@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use zk_leader_run::core::event::{Event, Request, SessionNumber};
 
+use crate::chroot::Chroot;
 use crate::host::{ELECTION, FIRST, Host, No, settings};
 use crate::support::ports::Port;
+use crate::support::standalone::link;
 use crate::support::{Admin, Ensemble, Proxy, wait};
 
 const ONE: SessionNumber = SessionNumber(1);
@@ -44,9 +46,9 @@ async fn the_negotiated_timeout_is_the_servers() {
 
 #[tokio::test]
 async fn lost_and_restored_contact_is_told() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut host, view) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut host, view) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     proxy.cut();
     host.wait_for(Event::ContactLost { session: ONE }).await;
     proxy.heal();
@@ -56,15 +58,15 @@ async fn lost_and_restored_contact_is_told() {
 
 #[tokio::test]
 async fn a_session_that_ended_answers_everything_with_unknown() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut short = settings(&proxy.connect_string(), 1);
+    let chroot = Chroot::new();
+    let proxy = link();
+    let mut short = settings(&chroot.behind(&proxy), 1);
     short.session_timeout = Duration::from_secs(2);
     let (mut host, _, conditions) = Host::leading(short).await;
     proxy.stall();
     host.election.renew(FIRST, conditions, host.entry(1));
     assert_eq!(host.answer(FIRST, Request::Renew).await, Err(No::Unanswered));
-    gone(&ensemble, ELECTION).await;
+    gone(&chroot, ELECTION).await;
     proxy.heal();
     host.wait_for(Event::SessionOver { session: ONE }).await;
     assert_eq!(host.look(FIRST).await, Err(No::Unanswered));
@@ -74,15 +76,15 @@ async fn a_session_that_ended_answers_everything_with_unknown() {
 
 #[tokio::test]
 async fn a_session_is_kept_until_a_server_says_that_it_is_over() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut short = settings(&proxy.connect_string(), 1);
+    let chroot = Chroot::new();
+    let proxy = link();
+    let mut short = settings(&chroot.behind(&proxy), 1);
     short.session_timeout = Duration::from_secs(5);
     let (mut host, _) = Host::entered(short).await;
     proxy.cut();
     host.wait_for(Event::ContactLost { session: ONE }).await;
     assert_eq!(host.look(FIRST).await, Err(No::Unanswered));
-    gone(&ensemble, ELECTION).await;
+    gone(&chroot, ELECTION).await;
     let over = Event::SessionOver { session: ONE };
     assert!(!host.hints_within(Duration::from_secs(3)).await.contains(&over), "no server has said so");
     proxy.heal();
@@ -90,8 +92,8 @@ async fn a_session_is_kept_until_a_server_says_that_it_is_over() {
 }
 
 /// Waits until the server has expired the session: its candidate is gone.
-async fn gone(ensemble: &Ensemble, election: &str) {
-    let admin = Admin::to(&ensemble.connect_string());
+async fn gone(chroot: &Chroot, election: &str) {
+    let admin = Admin::to(&chroot.connect_string());
     while !admin.children(election).is_empty() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -99,10 +101,10 @@ async fn gone(ensemble: &Ensemble, election: &str) {
 
 #[tokio::test]
 async fn a_new_session_answers_for_the_requests_of_the_old_one_and_closes_it() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     proxy.stall();
     host.election.look(FIRST);
     tokio::task::yield_now().await;
@@ -120,10 +122,10 @@ async fn a_new_session_answers_for_the_requests_of_the_old_one_and_closes_it() {
 
 #[tokio::test]
 async fn a_closed_desk_leaves_no_candidate() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
     for instance in 1..=10 {
-        let (mut host, _) = Host::entered(settings(&ensemble.connect_string(), instance)).await;
+        let (mut host, _) = Host::entered(settings(&chroot.connect_string(), instance)).await;
         assert!(host.election.close(SOON).await);
         assert_eq!(admin.children(ELECTION), [""; 0]);
     }
@@ -131,9 +133,9 @@ async fn a_closed_desk_leaves_no_candidate() {
 
 #[tokio::test]
 async fn a_desk_closed_in_the_middle_of_requests_answers_them_and_leaves_no_candidate() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let mut host = Host::connected(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let mut host = Host::connected(settings(&chroot.connect_string(), 1)).await;
     host.election.enter(FIRST);
     tokio::task::yield_now().await;
     assert!(host.election.close(SOON).await);
@@ -152,9 +154,9 @@ async fn a_desk_without_a_session_is_closed_at_once() {
 
 #[tokio::test]
 async fn a_close_that_cannot_be_confirmed_says_so_in_time() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut host, _) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     proxy.stall();
     assert!(!host.election.close(Duration::from_millis(300)).await);
 }

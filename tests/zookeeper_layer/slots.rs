@@ -5,9 +5,10 @@ use zk_leader_run::core::event::{Denial, Event, Place, View};
 use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::zookeeper::Settings;
 
+use crate::chroot::Chroot;
 use crate::host::{BASE, ELECTION, FIRST, Host, No, SESSION_TIMEOUT, settings};
+use crate::support::Admin;
 use crate::support::wait::SETTLED;
-use crate::support::{Admin, Ensemble};
 
 fn of_two(servers: &str, instance: u64) -> Settings {
     Settings { leaders: 2, ..settings(servers, instance) }
@@ -28,8 +29,8 @@ fn shown(view: &View) -> (Place, Slot) {
 
 #[tokio::test]
 async fn each_of_the_first_is_shown_a_slot_of_its_own_and_the_next_the_newest_record() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (mut first, view, _) = Host::leading(of_two(&servers, 1)).await;
     assert_eq!(shown(&view), (Place::First, Slot(0)));
     let (mut second, view, conditions) = Host::leading(of_two(&servers, 2)).await;
@@ -46,8 +47,8 @@ async fn each_of_the_first_is_shown_a_slot_of_its_own_and_the_next_the_newest_re
 
 #[tokio::test]
 async fn two_that_were_shown_one_slot_do_not_both_take_it() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (mut first, view) = Host::entered(of_two(&servers, 1)).await;
     let (mut second, _) = Host::entered(of_two(&servers, 2)).await;
     let (conditions, token) = first.take_over(&view, 1).await.unwrap();
@@ -61,8 +62,8 @@ async fn two_that_were_shown_one_slot_do_not_both_take_it() {
 
 #[tokio::test]
 async fn what_is_written_to_one_slot_changes_no_other() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     // Both slots are new, so their versions are the same.
     let (mut host, view) = Host::entered(of_two(&servers, 1)).await;
     let conditions = Conditions { slot: Slot(1), record: view.record.version, term: view.term_version };
@@ -79,8 +80,8 @@ async fn what_is_written_to_one_slot_changes_no_other() {
 
 #[tokio::test]
 async fn a_lost_slot_is_created_held_and_the_other_stays_as_it_is() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     let (mut first, view, _) = Host::leading(of_two(&servers, 1)).await;
     assert_eq!(view.record.slot, Slot(0));
     admin.delete(&path(0, "lease"));
@@ -96,8 +97,8 @@ async fn a_lost_slot_is_created_held_and_the_other_stays_as_it_is() {
 
 #[tokio::test]
 async fn a_base_for_another_number_disagrees_in_every_record_and_is_left_as_it_is() {
-    let ensemble = Ensemble::single();
-    let (servers, admin) = (ensemble.connect_string(), Admin::to(&ensemble.connect_string()));
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
     let (_first, _) = Host::entered(of_two(&servers, 1)).await;
     for leaders in [1, 3] {
         let (_other, view) = Host::entered(Settings { leaders, ..settings(&servers, 9) }).await;
@@ -113,8 +114,8 @@ async fn a_base_for_another_number_disagrees_in_every_record_and_is_left_as_it_i
 
 #[tokio::test]
 async fn a_take_over_wakes_those_behind_it_and_is_no_news_to_whoever_comes_later() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (mut first, view) = Host::entered(of_two(&servers, 1)).await;
     let (mut second, _) = Host::entered(of_two(&servers, 2)).await;
     let (mut third, _) = Host::entered(of_two(&servers, 3)).await;

@@ -16,8 +16,10 @@ use zk_leader_run::zookeeper::schema::settings::Vouch;
 use zk_leader_run::zookeeper::schema::vouching::{Neighbourhood, Secret};
 use zookeeper_client::Error;
 
+use crate::chroot::Chroot;
 use crate::host::{BASE, ELECTION, FIRST, Host, LEASE, No, TERM, settings};
-use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::support::standalone::link;
+use crate::support::{Admin, Ensemble, wait};
 
 const VOUCH: &str = "/zk-leader-run/job/vouch";
 const F: Duration = Duration::from_secs(600);
@@ -101,8 +103,8 @@ fn secret_of(admin: &Admin) -> Option<Vec<u8>> {
 
 #[tokio::test]
 async fn a_record_names_its_roster_with_ids_and_addresses_and_the_term_keeps_the_limit() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (mut leader, conditions) = leading(vouching(&servers, 1), Roster::EMPTY).await;
     for text in [admin.read(LEASE), admin.read(TERM)] {
@@ -122,8 +124,8 @@ async fn a_record_names_its_roster_with_ids_and_addresses_and_the_term_keeps_the
 /// A member that comes later knows from the record whom the leader needs.
 #[tokio::test]
 async fn whoever_reads_a_roster_knows_where_its_hosts_are() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (mut leader, conditions) = leading(vouching(&servers, 1), Roster::EMPTY).await;
     let next = member(vouching(&servers, 2)).await;
     told(&mut leader, roster([2])).await;
@@ -139,8 +141,8 @@ async fn whoever_reads_a_roster_knows_where_its_hosts_are() {
 
 #[tokio::test]
 async fn the_term_keeps_the_limit_of_a_take_over_that_waits_and_its_record_gives_none() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (_leader, view, _) = Host::leading(settings(&servers, 1)).await;
     let (mut next, _) = Host::entered(vouching(&servers, 2)).await;
@@ -156,8 +158,8 @@ async fn the_term_keeps_the_limit_of_a_take_over_that_waits_and_its_record_gives
 
 #[tokio::test]
 async fn a_lost_record_is_made_anew_with_the_limit_of_the_term_whoever_makes_it() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (_leader, _) = leading(vouching(&servers, 1), roster([2])).await;
     let other = Some(Vouch { address: address(2), limit: F * 2 });
@@ -173,8 +175,8 @@ async fn a_lost_record_is_made_anew_with_the_limit_of_the_term_whoever_makes_it(
 
 #[tokio::test]
 async fn the_lost_record_of_a_leader_without_the_option_gives_no_limit() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (_leader, ..) = Host::leading(settings(&servers, 1)).await;
     admin.delete(LEASE);
@@ -184,8 +186,8 @@ async fn the_lost_record_of_a_leader_without_the_option_gives_no_limit() {
 
 #[tokio::test]
 async fn an_unreadable_record_counts_as_a_lost_one() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (mut leader, _) = leading(vouching(&servers, 1), roster([2])).await;
     admin.set(LEASE, "garbage");
@@ -201,8 +203,8 @@ async fn an_unreadable_record_counts_as_a_lost_one() {
 
 #[tokio::test]
 async fn where_the_term_is_lost_too_it_is_a_day_if_there_is_a_secret_and_else_nothing() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (leader, _) = leading(vouching(&servers, 1), roster([2])).await;
     admin.delete_at_once(&[LEASE.to_owned(), TERM.to_owned()]);
@@ -244,8 +246,8 @@ async fn the_secret_is_made_before_the_first_take_over_and_only_who_may_write_ca
 
 #[tokio::test]
 async fn a_host_without_the_option_makes_no_secret() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (host, ..) = Host::leading(settings(&servers, 1)).await;
     host.election.describe(MemberStatus::default());
     let admin = Admin::to(&servers);
@@ -255,8 +257,8 @@ async fn a_host_without_the_option_makes_no_secret() {
 
 #[tokio::test]
 async fn a_secret_that_is_lost_or_no_secret_is_made_anew_and_all_learn_it() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (leader, _) = leading(vouching(&servers, 1), Roster::EMPTY).await;
     let (next, _) = Host::entered(vouching(&servers, 2)).await;
@@ -273,8 +275,8 @@ async fn a_secret_that_is_lost_or_no_secret_is_made_anew_and_all_learn_it() {
 
 #[tokio::test]
 async fn a_base_that_is_made_anew_is_another_election_with_another_secret() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
     let (mut host, view) = Host::entered(vouching(&servers, 1)).await;
     let before = learnt(&host, "the first", |known| known.secret.is_some()).await;
@@ -289,8 +291,8 @@ async fn a_base_that_is_made_anew_is_another_election_with_another_secret() {
 
 #[tokio::test]
 async fn who_joins_and_who_leaves_is_told_in_the_order_of_the_line() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (mut leader, _) = leading(vouching(&servers, 1), Roster::EMPTY).await;
     told(&mut leader, Roster::EMPTY).await;
     let second = member(vouching(&servers, 2)).await;
@@ -307,8 +309,8 @@ async fn who_joins_and_who_leaves_is_told_in_the_order_of_the_line() {
 
 #[tokio::test]
 async fn members_without_the_option_are_not_in_the_line_and_make_no_room_less() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (mut leader, _) = leading(vouching(&servers, 1), Roster::EMPTY).await;
     let mut plain = Vec::new();
     for instance in 2..=6 {
@@ -323,11 +325,11 @@ async fn members_without_the_option_are_not_in_the_line_and_make_no_room_less() 
 /// The session is over, and the command lives on promises: it is renewed at once, wherever the new candidate stands.
 #[tokio::test]
 async fn a_record_is_renewed_by_a_later_session_and_names_its_new_candidate() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let admin = Admin::to(&servers);
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut short = vouching(&proxy.connect_string(), 1);
+    let proxy = link();
+    let mut short = vouching(&chroot.behind(&proxy), 1);
     short.session_timeout = Duration::from_secs(2);
     let (mut leader, conditions) = leading(short, roster([2])).await;
     let (_next, _) = Host::entered(vouching(&servers, 2)).await;
@@ -348,8 +350,8 @@ async fn a_record_is_renewed_by_a_later_session_and_names_its_new_candidate() {
 
 #[tokio::test]
 async fn a_host_without_the_option_agrees_with_a_record_on_promises_and_obeys_its_limit() {
-    let ensemble = Ensemble::single();
-    let servers = ensemble.connect_string();
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
     let (_leader, _) = leading(vouching(&servers, 1), roster([2])).await;
     let (_next, view) = Host::entered(settings(&servers, 2)).await;
     assert!(view.record.held && view.record.agrees);

@@ -2,19 +2,21 @@
 
 use zk_leader_run::core::event::{Event, Place};
 
+use crate::chroot::Chroot;
 use crate::host::{BASE, ELECTION, FIRST, Host, LEASE, TERM, settings};
 use crate::support::proxy::request;
+use crate::support::standalone::link;
 use crate::support::wait::SETTLED;
-use crate::support::{Admin, Ensemble, Proxy};
+use crate::support::{Admin, Proxy};
 
 const RECORD_CHANGED: Event = Event::RecordChanged { candidacy: FIRST };
 
 #[tokio::test]
 async fn the_next_in_line_gets_one_event_and_makes_one_read_for_each_renewal() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut holder, _, mut conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    let (mut next, view) = Host::entered(settings(&proxy.connect_string(), 2)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut holder, _, mut conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let (mut next, view) = Host::entered(settings(&chroot.behind(&proxy), 2)).await;
     assert_eq!(view.place, Place::Next);
     assert_eq!(next.hints_within(SETTLED).await, []);
     let requests = |proxy: &Proxy| proxy.forwarded().into_iter().filter(|kind| *kind != request::PING).count();
@@ -30,10 +32,10 @@ async fn the_next_in_line_gets_one_event_and_makes_one_read_for_each_renewal() {
 
 #[tokio::test]
 async fn those_behind_the_next_sleep_through_renewals() {
-    let ensemble = Ensemble::single();
-    let (mut holder, _, mut conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    let (_next, _) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
-    let (mut third, view) = Host::entered(settings(&ensemble.connect_string(), 3)).await;
+    let chroot = Chroot::new();
+    let (mut holder, _, mut conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let (_next, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
+    let (mut third, view) = Host::entered(settings(&chroot.connect_string(), 3)).await;
     assert_eq!(view.place, Place::Behind(2));
     for _ in 0..3 {
         conditions = holder.renew(conditions).await.unwrap();
@@ -43,9 +45,9 @@ async fn those_behind_the_next_sleep_through_renewals() {
 
 #[tokio::test]
 async fn a_holder_sends_its_renewals_and_nothing_else() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut holder, _, mut conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut holder, _, mut conditions) = Host::leading(settings(&chroot.behind(&proxy), 1)).await;
     assert_eq!(holder.hints_within(SETTLED).await, []);
     let before = proxy.forwarded().len();
     for _ in 0..5 {
@@ -59,9 +61,9 @@ async fn a_holder_sends_its_renewals_and_nothing_else() {
 #[tokio::test]
 async fn a_holder_is_told_at_once_that_its_record_or_term_was_deleted() {
     for path in [LEASE, TERM] {
-        let ensemble = Ensemble::single();
-        let admin = Admin::to(&ensemble.connect_string());
-        let (mut holder, _, _) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+        let chroot = Chroot::new();
+        let admin = Admin::to(&chroot.connect_string());
+        let (mut holder, _, _) = Host::leading(settings(&chroot.connect_string(), 1)).await;
         assert_eq!(holder.hints_within(SETTLED).await, []);
         admin.create(&format!("{BASE}/control"), "{}");
         assert_eq!(holder.hints_within(SETTLED).await, [], "another child of the base is none of its business");
@@ -72,10 +74,10 @@ async fn a_holder_is_told_at_once_that_its_record_or_term_was_deleted() {
 
 #[tokio::test]
 async fn an_adopted_take_over_is_watched_like_any_other() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut holder, view) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let proxy = link();
+    let (mut holder, view) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     proxy.drop_next_reply_to(&[request::MULTI]);
     holder.take_over(&view, 1).await.unwrap_err();
     holder.look(FIRST).await.unwrap();
@@ -86,10 +88,10 @@ async fn an_adopted_take_over_is_watched_like_any_other() {
 
 #[tokio::test]
 async fn one_who_is_first_behind_a_held_record_sees_it_renewed() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut holder, view, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    let (mut next, _) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut holder, view, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let (mut next, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     // An operator deletes the holder's candidate (T54); the holder has not noticed yet.
     admin.create_ephemeral(&format!("{ELECTION}/keep"), "");
     admin.delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
@@ -103,10 +105,10 @@ async fn one_who_is_first_behind_a_held_record_sees_it_renewed() {
 
 #[tokio::test]
 async fn a_change_during_a_cut_is_told_after_it() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut holder, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    let (mut next, _) = Host::entered(settings(&proxy.connect_string(), 2)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut holder, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let (mut next, _) = Host::entered(settings(&chroot.behind(&proxy), 2)).await;
     assert_eq!(next.hints_within(SETTLED).await, []);
     proxy.cut();
     next.wait_for(Event::ContactLost { session: zk_leader_run::core::event::SessionNumber(1) }).await;
@@ -118,10 +120,10 @@ async fn a_change_during_a_cut_is_told_after_it() {
 
 #[tokio::test]
 async fn a_later_candidacy_is_not_woken_for_an_earlier_one() {
-    let ensemble = Ensemble::single();
+    let chroot = Chroot::new();
     let second = zk_leader_run::core::event::Candidacy(2);
-    let (mut holder, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
-    let (mut next, _) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let (mut holder, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let (mut next, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     next.enter(second).await.unwrap();
     next.hints_within(SETTLED).await;
     holder.renew(conditions).await.unwrap();

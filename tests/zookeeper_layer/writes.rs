@@ -8,18 +8,20 @@ use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Reque
 use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Written};
 use zk_leader_run::zookeeper::client::connect::Access;
 
+use crate::chroot::Chroot;
 use crate::host::{ELECTION, FIRST, Host, LEASE, No, SESSION_TIMEOUT, TERM, settings};
 use crate::support::proxy::request;
+use crate::support::standalone::link;
 use crate::support::wait::{LIMIT, SETTLED};
-use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::support::{Admin, Ensemble, wait};
 
 const CONFLICT: No = No::Denied(Denial::Conflict);
 
 #[tokio::test]
 async fn a_term_from_take_over_to_release() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     let (conditions, token) = host.take_over(&view, 1).await.unwrap();
     let term = admin.stat(TERM).unwrap();
     assert_eq!((token, conditions.term), (term.mzxid, term.version), "the token is the zxid of the term's last write");
@@ -33,7 +35,7 @@ async fn a_term_from_take_over_to_release() {
     host.release(conditions).await.unwrap();
     assert!(admin.read(LEASE).contains(r#""state":"free""#), "{}", admin.read(LEASE));
     assert_eq!(admin.children(ELECTION), [""; 0]);
-    let (_next, view) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let (_next, view) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     assert!(!view.record.held && view.term_version == 1);
 }
 
@@ -62,10 +64,10 @@ async fn what_is_fenced_is_written_under_the_term_that_was_read_and_no_other() {
 
 #[tokio::test]
 async fn tokens_grow_from_term_to_term() {
-    let ensemble = Ensemble::single();
+    let chroot = Chroot::new();
     let mut tokens = Vec::new();
     for instance in 1..=5 {
-        let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), instance)).await;
+        let (mut host, view) = Host::entered(settings(&chroot.connect_string(), instance)).await;
         let (conditions, token) = host.take_over(&view, 1).await.unwrap();
         assert_eq!(conditions.term, i32::try_from(instance).unwrap());
         host.release(conditions).await.unwrap();
@@ -76,9 +78,9 @@ async fn tokens_grow_from_term_to_term() {
 
 #[tokio::test]
 async fn a_renewal_carries_what_it_was_given() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     let entry = Entry { token: Some(42), lease: Duration::from_millis(77_001), ..host.entry(1) };
     host.election.renew(FIRST, conditions, entry);
     host.answer(FIRST, Request::Renew).await.unwrap();
@@ -88,9 +90,9 @@ async fn a_renewal_carries_what_it_was_given() {
 
 #[tokio::test]
 async fn a_write_on_another_version_of_the_record_or_the_term_is_a_conflict_and_writes_nothing() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     let before = [LEASE, TERM, ELECTION].map(|path| admin.find(path).unwrap());
     let Conditions { slot, record, term } = conditions;
     for wrong in [Conditions { slot, record: record - 1, term }, Conditions { slot, record, term: term - 1 }] {
@@ -104,11 +106,11 @@ async fn a_write_on_another_version_of_the_record_or_the_term_is_a_conflict_and_
 
 #[tokio::test]
 async fn a_record_created_again_with_the_same_version_is_still_a_conflict() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     admin.delete(LEASE);
-    let (mut other, view) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let (mut other, view) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     assert!(view.record.held && view.record.version == 0);
     let (theirs, _) = other.take_over(&view, 1).await.unwrap();
     assert_eq!(theirs.record, conditions.record, "by its version alone it could be the same");
@@ -118,9 +120,9 @@ async fn a_record_created_again_with_the_same_version_is_still_a_conflict() {
 
 #[tokio::test]
 async fn without_its_candidate_nobody_takes_over() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view) = Host::entered(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
     admin.delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
     assert_eq!(host.take_over(&view, 1).await, Err(No::Denied(Denial::CandidateGone)));
     assert_eq!(admin.stat(TERM).unwrap().version, 0);
@@ -128,9 +130,9 @@ async fn without_its_candidate_nobody_takes_over() {
 
 #[tokio::test]
 async fn a_write_to_a_record_that_is_gone_is_a_conflict() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, _, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     admin.delete(LEASE);
     assert_eq!(host.renew(conditions).await, Err(CONFLICT));
     assert_eq!(host.release(conditions).await, Err(CONFLICT));
@@ -139,9 +141,9 @@ async fn a_write_to_a_record_that_is_gone_is_a_conflict() {
 
 #[tokio::test]
 async fn an_acl_that_forbids_a_write_is_told_from_a_conflict() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     admin.make_read_only(LEASE);
     let forbidden = No::Denied(Denial::Forbidden(Grounds::Right));
     assert_eq!(host.take_over(&view, 2).await, Err(CONFLICT), "the version is looked at first, in the term");
@@ -154,35 +156,35 @@ async fn an_acl_that_forbids_a_write_is_told_from_a_conflict() {
 
 #[tokio::test]
 async fn a_lost_take_over_reply_is_recognised_by_its_nonce() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut host, view) = Host::entered(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut host, view) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
     proxy.drop_next_reply_to(&[request::MULTI]);
     assert_eq!(host.take_over(&view, 7).await, Err(No::Unanswered));
     assert_eq!(proxy.replies_dropped(), 1);
     let seen = host.look(FIRST).await.unwrap();
     assert_eq!((seen.place, seen.record.held, seen.record.nonce), (Place::First, true, host.nonce(7)));
-    assert_eq!(seen.record.mzxid, Admin::to(&ensemble.connect_string()).stat(TERM).unwrap().mzxid);
+    assert_eq!(seen.record.mzxid, Admin::to(&chroot.connect_string()).stat(TERM).unwrap().mzxid);
     let adopted = Conditions { slot: seen.record.slot, record: seen.record.version, term: seen.term_version };
     host.renew(adopted).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_lost_release_reply_is_recognised_by_its_nonce() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut host, _, conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.behind(&proxy), 1)).await;
     proxy.drop_next_reply_to(&[request::MULTI]);
     assert_eq!(host.release(conditions).await, Err(No::Unanswered));
     host.release(conditions).await.unwrap();
-    assert_eq!(Admin::to(&ensemble.connect_string()).children(ELECTION), [""; 0]);
+    assert_eq!(Admin::to(&chroot.connect_string()).children(ELECTION), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_release_frees_the_record_even_if_the_candidate_is_gone() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let (mut host, view, conditions) = Host::leading(settings(&ensemble.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view, conditions) = Host::leading(settings(&chroot.connect_string(), 1)).await;
     admin.delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
     host.release(conditions).await.unwrap();
     assert!(admin.read(LEASE).contains(r#""state":"free""#));
@@ -190,10 +192,10 @@ async fn a_release_frees_the_record_even_if_the_candidate_is_gone() {
 
 #[tokio::test]
 async fn a_release_is_one_multi_and_tells_of_the_departure_first() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut holder, _, conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
-    let (mut next, _) = Host::entered(settings(&ensemble.connect_string(), 2)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut holder, _, conditions) = Host::leading(settings(&chroot.behind(&proxy), 1)).await;
+    let (mut next, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     assert_eq!(next.hints_within(SETTLED).await, []);
     let before = proxy.forwarded().len();
     holder.release(conditions).await.unwrap();
@@ -207,10 +209,10 @@ async fn a_release_is_one_multi_and_tells_of_the_departure_first() {
 
 #[tokio::test]
 async fn a_release_in_a_new_session_frees_the_record_and_deletes_the_old_candidate() {
-    let ensemble = Ensemble::single();
-    let admin = Admin::to(&ensemble.connect_string());
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut host, _, conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let proxy = link();
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.behind(&proxy), 1)).await;
     proxy.strand();
     host.connect(2).await;
     host.release(conditions).await.unwrap();
@@ -220,9 +222,9 @@ async fn a_release_in_a_new_session_frees_the_record_and_deletes_the_old_candida
 
 #[tokio::test]
 async fn a_renewal_counts_from_when_it_was_sent() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let (mut host, _, conditions) = Host::leading(settings(&proxy.connect_string(), 1)).await;
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut host, _, conditions) = Host::leading(settings(&chroot.behind(&proxy), 1)).await;
     proxy.stall();
     let before = clock::now().lease;
     host.election.renew(FIRST, conditions, host.entry(1));
@@ -237,13 +239,13 @@ async fn a_renewal_counts_from_when_it_was_sent() {
 
 #[tokio::test]
 async fn a_server_that_falls_silent_leaves_the_outcome_unknown() {
-    let ensemble = Ensemble::single();
-    let proxy = Proxy::to(ensemble.server(0).address());
-    let mut short = settings(&proxy.connect_string(), 1);
+    let chroot = Chroot::new();
+    let proxy = link();
+    let mut short = settings(&chroot.behind(&proxy), 1);
     short.session_timeout = Duration::from_secs(4);
     let (mut host, _, conditions) = Host::leading(short).await;
     proxy.stall_replies();
     assert_eq!(host.renew(conditions).await, Err(No::Unanswered));
-    let admin = Admin::to(&ensemble.connect_string());
+    let admin = Admin::to(&chroot.connect_string());
     wait::until("the server applies it all the same", || admin.stat(LEASE).unwrap().version == conditions.record + 1);
 }
