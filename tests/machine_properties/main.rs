@@ -90,7 +90,7 @@ fn breaches(choice: u16, slots: u16, stream: &[(u64, Telling)]) -> Vec<Breach> {
         }
         let Some(event) = telling.event(&onlooker.ids, now.lease) else { continue };
         tell(&mut machine, &mut onlooker, now, event);
-        replacement::replace(&mut machine, &settings, now);
+        replacement::replace(&mut machine, &settings, now, 16);
         for attempt in 0.. {
             if machine.next_deadline(now).is_none_or(|at| at > now.lease) {
                 break;

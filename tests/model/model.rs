@@ -1,5 +1,5 @@
 //! The lease protocol as a model, explored state by state: with the correct rules no state breaks the promise, and each
-//! planted mistake is found. `docs/verification/model.md` says what is modelled. `MODEL_SIZE=n` cuts the bounded ones at n million.
+//! planted mistake is found. `docs/verification/model.md` says what is modelled. `MODEL_SIZE=n` cuts the bounded ones at n million states.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod canon;

@@ -8,10 +8,10 @@ use crate::properties::Property;
 /// No test of a whole model comes near it.
 const EVERYTHING: usize = 100_000_000;
 
-/// The states, in millions, after which an exploration that is not expected to end is cut: `MODEL_SIZE`.
+/// The states after which an exploration that is not expected to end is cut: `MODEL_SIZE` million.
 fn bound() -> usize {
     let millions = std::env::var("MODEL_SIZE").ok().and_then(|size| size.parse::<usize>().ok());
-    millions.unwrap_or(1) * 1_000_000
+    millions.map_or(300_000, |millions| millions * 1_000_000)
 }
 
 /// Every state that can be reached is visited, and in each the properties hold.

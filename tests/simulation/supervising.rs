@@ -12,6 +12,9 @@ use crate::oracle::answers;
 use crate::script::{Mark, tame};
 use crate::world::{Occurrence, World};
 
+/// In one of so many quiet moments a machine is replaced: once or twice in a script. It costs as much as a hundred events.
+const REPLACED: u64 = 64;
+
 /// How often a machine may ask to be woken at once before that is a busy loop.
 const IMPATIENCE: u32 = 4;
 
@@ -75,7 +78,7 @@ impl World {
         self.coverage.visit(this.machine.phase(), &event);
         this.was_barred = this.machine.ineligibilities().is_any();
         let actions = this.machine.handle(now, event);
-        crate::replacement::replace(&mut this.machine, &this.settings, now);
+        crate::replacement::replace(&mut this.machine, &this.settings, now, REPLACED);
         self.note(|| format!("instance {instance} {event:?}"));
         self.abandoned |= taking_over && actions.iter().any(|action| matches!(action, Action::Exit(_)));
         for action in actions {

@@ -6,9 +6,9 @@ use zk_leader_run::core::time::{Now, Timestamp};
 /// T / 5 is the connection timeout.
 const CONNECTION_TIMEOUTS: u32 = 5;
 
-/// In about one of sixteen quiet moments. Panics if the copy differs.
-pub fn replace(machine: &mut Machine, settings: &Settings, now: Now) -> bool {
-    if (now.lease.as_nanos() >> 20) & 15 != 0 {
+/// In about one of `one_of` quiet moments, Panics if the copy differs.
+pub fn replace(machine: &mut Machine, settings: &Settings, now: Now, one_of: u64) -> bool {
+    if (now.lease.as_nanos() >> 20) % one_of != 0 {
         return false;
     }
     let Ok(state) = machine.hand_over(now, Timestamp::ZERO) else { return false };
