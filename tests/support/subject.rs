@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -268,6 +268,17 @@ pub fn copy_program(from: &Path, to: &Path) {
 
 /// A new file in this directory: the same program but for the number of its version, wherever that stands. Copy it to execute it.
 pub fn of_another_version(program: &Path, directory: &Path) -> PathBuf {
+    // To look through a program takes seconds.
+    static OTHER: OnceLock<(PathBuf, Vec<u8>)> = OnceLock::new();
+    let (of, bytes) = OTHER.get_or_init(|| (program.to_owned(), with_another_version(program)));
+    assert_eq!(of, program, "one program in a suite");
+    let other = directory.join("other-version");
+    std::fs::write(&other, bytes).unwrap();
+    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).unwrap();
+    other
+}
+
+fn with_another_version(program: &Path) -> Vec<u8> {
     let (mut bytes, version) = (std::fs::read(program).unwrap(), env!("CARGO_PKG_VERSION").as_bytes());
     let places = bytes.windows(version.len()).enumerate().filter(|(_, bytes)| *bytes == version);
     let places: Vec<usize> = places.map(|(at, _)| at + version.len() - 1).collect();
@@ -275,10 +286,7 @@ pub fn of_another_version(program: &Path, directory: &Path) -> PathBuf {
     for last in places {
         bytes[last] = if bytes[last] == b'9' { b'8' } else { b'9' };
     }
-    let other = directory.join("other-version");
-    std::fs::write(&other, bytes).unwrap();
-    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).unwrap();
-    other
+    bytes
 }
 
 /// The direct children of a process.
