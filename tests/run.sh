@@ -12,13 +12,14 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/seed_build.sh
 . tests/seed_build.sh
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
-# Most of the tests wait, and all are built once: by Clippy's driver, which is rustc with its lints.
+# Most of the tests wait, and each is built once: by Clippy's driver, which is rustc with its lints, with all features. Those that
+# compute have a build of their own, without Kerberos, as most users have it. No test reads line numbers.
 export CARGO_PROFILE_TEST_OPT_LEVEL=0 CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=clippy-driver
+export CARGO_PROFILE_DEV_DEBUG=none CARGO_PROFILE_TEST_DEBUG=none
 
 install_prerequisites() {
     need_zookeeper
     need_peers
-    need_kerberos
     need_packages curl # for the documents' commands
     need_packages python3-pytest python3-py python3-psutil # for the suites of other projects
     need_packages zookeeper gdb openssl sqlite3 procps iproute2 iptables haproxy prometheus tmux python3-yaml fish zsh man-db libfaketime cron systemd util-linux dpkg-dev binutils lintian rpm buildah
@@ -32,22 +33,16 @@ without_warnings() { # without_warnings COMMAND...
     if grep -q '^warning' "$said"; then echo "Warnings are errors" && return 1; fi
 }
 
-build() {
-    without_warnings cargo test --no-run --package zk-leader-run && # with the examples, as programs
-        without_warnings cargo test --no-run --package zk-leader-run --bench peers
-}
-
-kerberos() ( # takes a build with the feature; in a folder of its own, since the programs of the other build are in use
-    seed_build target/kerberos
-    export CARGO_TARGET_DIR=target/kerberos
-    cargo build --quiet --features kerberos --example witness # what the tests run
-    without_warnings cargo test --no-fail-fast --features kerberos --test kerberos
-)
-
-computing=(model shell simulation machine_properties)
+computing=(model shell simulation machine_properties cli)
 waiting=(access election endurance guard hostile_peer zookeeper_layer)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
+
+build() {
+    without_warnings cargo test --no-run --package zk-leader-run --features kerberos --lib --bins --examples --test=ansible --test=kerberos \
+        "${waiting[@]/#/--test=}" "${others[@]/#/--test=}" &&
+        without_warnings cargo test --no-run --package zk-leader-run --features kerberos --bench peers
+}
 
 # They give way to the others. Not in idle time: there they would hold locks of the kernel for seconds, for which others wait.
 computing() (
@@ -57,13 +52,13 @@ computing() (
 )
 
 checks() {
-    step "Documentation and its examples, warnings are errors" env RUSTDOC="$PWD/tests/rustdoc.sh" nice cargo test --doc --quiet
+    step "Documentation and its examples, warnings are errors" env RUSTDOC="$PWD/tests/rustdoc.sh" \
+        nice cargo test --features kerberos --doc --quiet
     step "Planted mistakes, a sample" env -u RUSTC_WORKSPACE_WRAPPER bash tests/mutations/run.sh --sample 2
-    step "Kerberos, with Clippy" kerberos
 }
 
 need_rust
-# Also on a machine that has nothing: the build needs no more than Rust and a C compiler.
+step "Installing what Kerberos needs" need_kerberos
 step "Build of the tests, with Clippy" build &
 step "Installing what is missing" install_prerequisites
 step "Format" cargo fmt --all --check
@@ -73,9 +68,9 @@ suspend_autogroup
 step "Tests that compute: ${computing[*]}" computing &
 # More of them at once than there are cores.
 threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
-RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" "${waiting[@]/#/--test=}"
-RUST_TEST_THREADS=$threads tests_beside "All other tests" --lib --bins "${others[@]/#/--test=}"
+RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" --features kerberos "${waiting[@]/#/--test=}"
+RUST_TEST_THREADS=$threads tests_beside "All other tests" --features kerberos --lib --bins --test=kerberos "${others[@]/#/--test=}"
 step "Suites of dumb-init and tini" bash tests/world/suites.sh "${CARGO_TARGET_DIR:-target}/debug" &
-step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
+step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --features kerberos --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks
 finish
