@@ -11,7 +11,7 @@ use crate::core::machine::{Ineligibilities, Snapshot};
 use crate::core::time::{Now, Timestamp};
 use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
-use crate::zookeeper::schema::history::Term;
+use crate::zookeeper::schema::history::{NOT_RELEASED, Term};
 
 /// The state that was published last.
 #[derive(Debug, Default)]
@@ -129,7 +129,9 @@ impl Reporter {
         }
         let term = self.term.take()?;
         let ending = words::reason_code(self.ending.take().unwrap_or(why));
-        let ended = if why == Why::Released { ending.to_owned() } else { format!("{ending}, not released") };
+        // Spared: the lease was another one's, who has released it.
+        let is_free = matches!(why, Why::Released | Why::WaitSpared);
+        let ended = if is_free { ending.to_owned() } else { format!("{ending}{NOT_RELEASED}") };
         let until = self.dead_since.take().unwrap_or(now).max(term.since);
         Some(Term { until: Some(until), ended: Some(ended), ..term })
     }
@@ -180,6 +182,28 @@ mod tests {
         reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
         let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
+    }
+
+    /// It has waited for another one's lease, which that one has released.
+    #[test]
+    fn a_term_that_only_waited_is_not_said_to_be_unreleased() {
+        let begun = at(Duration::ZERO);
+        let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let mut reporter = Reporter::default();
+        let none = Ineligibilities::default();
+        reporter.update((begun, 1_000), &Event::Ticked, &snapshot, none, &[]);
+        let spared = Action::Announce(Transition {
+            from: PhaseName::Waiting,
+            to: PhaseName::Following,
+            why: Why::WaitSpared,
+            token: Some(9),
+            grant: None,
+            lease_left: None,
+            next_in: None,
+        });
+        let gone = Snapshot { held_term: None, ..snapshot };
+        let told = reporter.update((begun, 2_000), &Event::Ticked, &gone, none, &[spared]);
+        assert_eq!(told.terms[0].ended.as_deref(), Some("wait-spared"));
     }
 
     #[test]
