@@ -215,8 +215,8 @@ fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
     let mut cells = vec![Cell::from(place), Cell::new(id, if contender.leads { Tone::Good } else { Tone::Plain })];
     match &contender.member {
         Some(member) => {
-            let phase = slot_state::phase(member, contender.leads);
-            cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), Cell::from(phase)]);
+            let phase = Cell::from(contender.phase().unwrap_or("?"));
+            cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), phase]);
             cells.push(Cell::from(output.age(member.since)));
         }
         None => cells.extend(["?", "?", "?", "?"].map(Cell::from)),
@@ -329,7 +329,7 @@ fn contender_json(contender: &Contender) -> Value {
         "why_not": contender.why_not,
         "host": member.map(|member| &member.host),
         "pid": member.map(|member| member.pid),
-        "phase": member.map(|member| &member.phase),
+        "phase": contender.phase(),
         "since": member.map(|member| member.since),
         "version": member.map(|member| &member.version),
         "contain": said(|member| &member.about.contain),
