@@ -104,7 +104,7 @@ pub enum Verb {
     },
     /// List all elections below /zk-leader-run, or below --path
     List {
-        /// Go on looking, elections in trouble first, until Ctrl-C (status 130)
+        /// Go on looking, elections in trouble first and finished jobs last, until Ctrl-C (status 130)
         ///
         /// On a terminal the screen is redrawn every second, with the rest of each lease and the last change. Elsewhere there is a line
         /// for each election, then one for each that has changed; with json, an object on each line.
