@@ -152,7 +152,7 @@ pub enum Verb {
         #[command(flatten)]
         which: Which,
         /// The reason, shown by status
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", default_value = "maintenance")]
         reason: Option<OsString>,
         /// For how long, by ZooKeeper's clock [default: until enable]
         #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]

@@ -103,7 +103,7 @@ fn a_connection_that_goes_silent_between_two_answers_is_status_2() {
 #[test]
 fn mistakes_are_refused_with_their_remedy() {
     let long = "x".repeat(1001);
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 14] = [
         (&["stauts"], &["stauts", "did you mean status?"]),
         (&["status", "--jsn"], &["--jsn", "--json"]),
         (&["status", "-o", "xml"], &["--output", "'xml'", "table, wide, json, yaml or plain"]),
@@ -112,6 +112,8 @@ fn mistakes_are_refused_with_their_remedy() {
         (&["status", "--path", "/a", "b"], &["NAME", "'b'", "--path"]),
         (&["status", "--connect-timeout", "0"], &["--connect-timeout", "'0'", "5s"]),
         (&["disable", "b", "--reason", &long], &["--reason", "longer than 1000 bytes"]),
+        (&["disable", "b", "--reason", ""], &["--reason", "is empty", "upgrade of the database"]),
+        (&["drain", "b", "--reason", " "], &["--reason", "is empty"]),
         (&["token-check"], &["TOKEN", "missing"]),
         (&["token-check", "x"], &["TOKEN", "'x'", "positive number"]),
         (&["put", "/a", "b"], &["--fenced", "put --fenced"]),

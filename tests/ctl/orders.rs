@@ -52,6 +52,15 @@ fn a_disabled_election_runs_nothing_anywhere_and_nobody_loses_his_place() {
 }
 
 #[test]
+fn a_reason_is_not_needed() {
+    let election = election();
+    election.prepare();
+    assert_eq!(ctl(&["disable", &election.name]).code, 0);
+    let status = ctl(&["status", &election.name]).output;
+    assert!(status.contains(" until further notice: maintenance; "), "{status}");
+}
+
+#[test]
 fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line() {
     let election = election();
     election.prepare();
