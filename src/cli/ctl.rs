@@ -98,7 +98,7 @@ pub enum Verb {
         /// Go on looking, and show what has changed, until Ctrl-C (status 130)
         ///
         /// On a terminal the screen is redrawn every second. Elsewhere the whole answer is written again each time that
-        /// something has changed; with --json, each on one line.
+        /// something else than an age or a renewal has changed; with --json, each on one line.
         #[arg(short = 'w', long)]
         watch: bool,
     },

@@ -13,6 +13,7 @@ use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
+use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::{Holder, Lease};
@@ -43,6 +44,8 @@ impl View for Watch {
     }
 
     fn news(&mut self, last: Option<&ElectionView>, seen: &ElectionView, output: &Output) -> String {
+        // Both at the same time of day: an age that grows is no news.
+        let shown = |view: &ElectionView| of(&without_renewals(view), output).text;
         match output.format {
             _ if last == Some(seen) => String::new(),
             OutputFormat::Json | OutputFormat::Yaml => {
@@ -52,6 +55,17 @@ impl View for Watch {
             OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => of(seen, output).text,
         }
     }
+}
+
+/// A lease that is renewed is the same lease.
+fn without_renewals(view: &ElectionView) -> ElectionView {
+    let mut view = view.clone();
+    for (_, written) in
+        view.slots.iter_mut().filter_map(|slot| slot.lease.as_mut()).filter(|(lease, _)| lease.is_held())
+    {
+        *written = Facts::default();
+    }
+    view
 }
 
 /// The answer for one look at an election.
