@@ -1,4 +1,5 @@
-//! The log: one line per event on standard error, exactly one per change of phase.
+//! The log: one line per event on standard error, exactly one per change of phase (`super::vouching` tells the change to
+//! `vouched`, with the names of the hosts).
 //!
 //! Never: the command's output; a line that blocks the supervisor; a secret.
 
@@ -77,11 +78,12 @@ pub fn transition(transition: &Transition) {
             )
         };
     }
-    match level(transition.why) {
+    match level(transition) {
         Level::ERROR => say!(Level::ERROR),
         Level::WARN => say!(Level::WARN),
         _ => say!(Level::INFO),
     }
+        Level::DEBUG => say!(Level::DEBUG),
 }
 
 fn sentence(transition: &Transition) -> String {
@@ -116,8 +118,9 @@ fn sentence(transition: &Transition) -> String {
 
 /// A warning is for an operator to see; an error ends this process unexpectedly.
 #[expect(clippy::too_many_lines, reason = "one arm for each reason")]
-const fn level(why: Why) -> Level {
-    match why {
+const fn level(transition: &Transition) -> Level {
+    match transition.why {
+        Why::VouchedFor if matches!(transition.from, PhaseName::Leading) => Level::DEBUG,
         Why::GuardGone | Why::CheckGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
         Why::ContactLost
         | Why::GraceOver

@@ -25,7 +25,10 @@ impl Line {
     pub fn log(&self, names: &Neighbourhood) {
         let said = self.sentence(names);
         match self {
-            Self::Away { .. } => tracing::warn!(why = "vouched-for", "{said}"),
+            // In place of the line of the change of phase.
+            Self::Away { .. } => {
+                tracing::warn!(from = "leading", to = "vouched", why = "vouched-for", "leading -> vouched: {said}");
+            }
             Self::Back { .. } => tracing::info!(why = "contact-restored", "{said}"),
             Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
             Self::Answers { .. } => tracing::info!(why = "vouched-for", "{said}"),
