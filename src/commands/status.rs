@@ -47,7 +47,7 @@ impl View for Watch {
         // Both at the same time of day: an age that grows is no news.
         let shown = |view: &ElectionView| of(&without_renewals(view), output).text;
         match output.format {
-            _ if last == Some(seen) => String::new(),
+            _ if last.is_some_and(|last| last == seen || shown(last) == shown(seen)) => String::new(),
             OutputFormat::Json | OutputFormat::Yaml => {
                 let states = states(seen);
                 output.one_object(&object(seen, &states, status_of(&states)))
@@ -196,9 +196,7 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     }
     if let Some(order) = &election.orders.disabled {
         let given = order.since.unwrap_or(written);
-        let end =
-            order.ends_at().map_or_else(|| "until further notice".to_owned(), |end| format!("until {}", moment(end)));
-        let (age, remedy) = (output.age(given), remedy::about_election("enable", &election.base));
+        let (end, age, remedy) = (order.end(), output.age(given), remedy::about_election("enable", &election.base));
         let text = format!("by {} {age} ago, {end}: {}; {remedy} ends it", order.by, order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
