@@ -94,7 +94,7 @@ fn lease(config: &Config) -> Rows {
     let drift = wait_for(timing.lease).saturating_sub(timing.lease);
     let longest = lease_for(config.session_timeout, None, true);
     let is_half = config.wishes.is_shared && timing.lease == longest;
-    let lease = format!("{}{}", length(timing.lease), if is_half { " = T / 2" } else { "" });
+    let lease = format!("{}{}", length(timing.lease), if is_half { ", half of the session timeout" } else { "" });
     let counts =
         if timing.needs_two_writes() { "the last renewal but one that was acknowledged" } else { "each renewal" };
     let guarantee = match config.guarantee {
@@ -106,13 +106,16 @@ fn lease(config: &Config) -> Rows {
     };
     vec![
         ("guarantee", guarantee.to_owned()),
-        ("session timeout T", length(config.session_timeout)),
-        ("lease L", lease),
-        ("clock drift rho", format!("1 % of L = {}", length(drift))),
-        ("scheduling slack 2G", length(2 * timing.slack)),
-        ("usable", format!("{} = L - rho - 2G, from the sending of {counts}", length(timing.usable()))),
-        ("renewal interval I", length(timing.renewal_interval)),
-        ("connection timeout", format!("{} = T / 5", length(connection_timeout(config.session_timeout)))),
+        ("session timeout", length(config.session_timeout)),
+        ("lease", lease),
+        ("margin for clock drift", format!("{}, 1 % of the lease", length(drift))),
+        ("margin for scheduling", length(2 * timing.slack)),
+        ("usable", format!("{}, the lease less both margins; from the sending of {counts}", length(timing.usable()))),
+        ("renewal interval", length(timing.renewal_interval)),
+        (
+            "connection timeout",
+            format!("{}, a fifth of the session timeout", length(connection_timeout(config.session_timeout))),
+        ),
     ]
 }
 

@@ -84,7 +84,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l path 
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s w -l watch -d 'Go on looking, elections in trouble first, until Ctrl-C (status 130)'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -s w -l watch -d 'Go on looking, elections in trouble first and finished jobs last, until Ctrl-C (status 130)'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand list" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'

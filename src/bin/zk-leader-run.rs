@@ -65,16 +65,7 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
         Ok(network) => network,
         Err(refusal) => return EarlyExit::from(refusal).print(),
     };
-    for notice in &config.notices {
-        tracing::warn!("{notice}");
-    }
-    if let Some(file) = &config.file {
-        tracing::info!(path = file.path, settings = file.options.len(), "Configuration file was read");
-    }
-    tracing::info!("Containment: {}", guards.command.containment());
-    if let Some(lack) = guards.command.lease_file_lack() {
-        tracing::info!("The command gets no lease file: {lack}");
-    }
+    tell_settings(config, &guards);
     let upgrade = Plan::new(wiring::upgrade(config), before);
     let path = upgrade.path();
     match supervise(config, guards, (observers, network), upgrade) {
@@ -95,6 +86,25 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
             tracing::error!("The supervisor could not be started: {error}");
             ExitCode::from(Status::Software.code())
         }
+    }
+}
+
+/// What is as everybody expects is at debug.
+fn tell_settings(config: &Config, guards: &Guards) {
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
+    }
+    if let Some(file) = &config.file {
+        tracing::info!(path = file.path, settings = file.options.len(), "Configuration file was read");
+    }
+    let containment = guards.command.containment();
+    if containment.is_second_best() {
+        tracing::info!("Containment: {containment}");
+    } else {
+        tracing::debug!("Containment: {containment}");
+    }
+    if let Some(lack) = guards.command.lease_file_lack() {
+        tracing::info!("The command gets no lease file: {lack}");
     }
 }
 

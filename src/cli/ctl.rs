@@ -98,13 +98,13 @@ pub enum Verb {
         /// Go on looking, and show what has changed, until Ctrl-C (status 130)
         ///
         /// On a terminal the screen is redrawn every second. Elsewhere the whole answer is written again each time that
-        /// something has changed; with --json, each on one line.
+        /// something else than an age or a renewal has changed; with --json, each on one line.
         #[arg(short = 'w', long)]
         watch: bool,
     },
     /// List all elections below /zk-leader-run, or below --path
     List {
-        /// Go on looking, elections in trouble first, until Ctrl-C (status 130)
+        /// Go on looking, elections in trouble first and finished jobs last, until Ctrl-C (status 130)
         ///
         /// On a terminal the screen is redrawn every second, with the rest of each lease and the last change. Elsewhere there is a line
         /// for each election, then one for each that has changed; with json, an object on each line.
@@ -152,7 +152,7 @@ pub enum Verb {
         #[command(flatten)]
         which: Which,
         /// The reason, shown by status
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", default_value = "maintenance")]
         reason: Option<OsString>,
         /// For how long, by ZooKeeper's clock [default: until enable]
         #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]

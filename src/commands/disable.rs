@@ -38,12 +38,19 @@ pub(super) async fn answer(
     };
     change(context, &election, |orders| orders.disabled = Some(order.clone())).await?;
     let mut progress = Progress::new(context.output.format);
-    let length = lasts.map_or_else(|| "until enable".to_owned(), |lasts| format!("for {}", words::length(lasts)));
-    progress.tell(&format!("{} is disabled {length}", election.base));
+    progress.tell(&format!("{} is disabled {}", election.base, end(context, &order).await));
     match wait {
         Some(limit) => until_nobody_runs(context, limit, &mut progress).await,
         None => Ok(told(context, "disabled", DONE, String::new())),
     }
+}
+
+/// When the order ends, by `ZooKeeper`'s clock. It was given whether or not that can be read.
+async fn end(context: &CommandContext<'_>, order: &Disabled) -> String {
+    let Some(lasts) = order.lasts() else { return "until enable".to_owned() };
+    let seen = context.election().await.ok().and_then(|election| election.orders.disabled);
+    let known = seen.filter(|seen| seen.order == order.order);
+    known.map_or_else(|| format!("for {}", words::length(lasts)), |order| order.end())
 }
 
 /// A record that is free says so; one that is not renewed any more for as long as its lease does so, too.

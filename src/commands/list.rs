@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone};
 use super::overdue;
-use super::slot_state::{self, SlotState};
+use super::slot_state::{self, SlotState, WhyNobody};
 use super::status::drain_json;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::{OutputFormat, Selector};
@@ -109,8 +109,14 @@ fn state(election: &ElectionView) -> (&'static str, Tone) {
         () if is(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => ("led", Tone::Good),
         () if is(|state| matches!(state, SlotState::Overdue { .. })) => ("lease overdue", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Waiting { .. })) => ("waiting", Tone::Warning),
+        () if election.has_runs && states.iter().all(is_deserted) => ("nobody leads", Tone::Faint),
         () => ("nobody leads", Tone::Bad),
     }
+}
+
+/// No host takes part: so it is between two runs of a job.
+fn is_deserted(state: &SlotState) -> bool {
+    matches!(state, SlotState::Nobody { why: WhyNobody::NoneInLine { members: 0 } })
 }
 
 fn row(name: &str, election: &ElectionView, columns: &[&str], output: &Output) -> Vec<Cell> {

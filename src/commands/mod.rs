@@ -40,6 +40,9 @@ use crate::zookeeper::admin::{AdminClient, AdminError, Destination};
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
 
+/// The word of an error where no server could be used.
+const UNREACHABLE: &str = "unreachable";
+
 /// T of our own session: it must only outlive the pauses between our requests.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -92,7 +95,7 @@ impl From<AdminError> for CommandError {
     fn from(failure: AdminError) -> Self {
         match failure {
             AdminError::Unreachable(why) => {
-                Self::not_known(format!("cannot reach ZooKeeper: {why}")).called("unreachable")
+                Self::not_known(format!("cannot reach ZooKeeper: {why}")).called(UNREACHABLE)
             }
             AdminError::Forbidden(why) => Self {
                 sentence: format!("ZooKeeper refuses it: {why}"),
@@ -254,7 +257,7 @@ async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, C
             } else {
                 "that is the default; name the servers by --connect, ZK_LEADER_RUN_CONNECT or the configuration file"
             };
-            CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}")).called("unreachable")
+            CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}")).called(UNREACHABLE)
         }
         other => other.into(),
     })

@@ -95,6 +95,8 @@ pub(super) struct Contender {
     pub id: String,
     pub member: Option<Member>,
     pub leads: bool,
+    /// It has let its lease run out: what it said of itself may be no longer true.
+    pub is_overdue: bool,
     /// Why it may not be elected.
     pub why_not: Vec<String>,
 }
@@ -151,6 +153,8 @@ fn stranger(election: &ElectionView) -> Option<String> {
 pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
     let holders: Vec<_> = election.slots.iter().filter_map(|slot| leader(slot, election)).collect();
     let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
+    let overdue: Vec<_> = election.slots.iter().filter_map(|slot| overdue(slot, election)).collect();
+    let is_overdue = |member: &Member| overdue.iter().any(|holder| is_of(member, holder));
     let mut contenders = Vec::new();
     for (index, candidate) in election.line.iter().enumerate() {
         let double = election.line.iter().take(index).any(|other| other.id == candidate.id);
@@ -160,24 +164,23 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
             why_not.push("its candidate is persistent and has no owner".to_owned());
         }
         let id = candidate.id.clone();
-        let leads = leads(&id) && !double;
-        contenders.push(Contender {
-            place: Some(index + 1),
-            candidate: Some(candidate.clone()),
-            id,
-            member,
-            leads,
-            why_not,
-        });
+        let (leads, is_overdue) = (leads(&id) && !double, member.as_ref().is_some_and(is_overdue));
+        if is_overdue {
+            why_not.push(OVERDUE.to_owned());
+        }
+        let (place, candidate) = (Some(index + 1), Some(candidate.clone()));
+        contenders.push(Contender { place, candidate, id, member, leads, is_overdue, why_not });
     }
     for (id, (member, _)) in &election.members {
         if !election.line.iter().any(|candidate| candidate.id == *id) {
-            let mut why_not = member.why_not.clone();
-            if why_not.is_empty() {
+            let (mut why_not, is_overdue) = (member.why_not.clone(), is_overdue(member));
+            if is_overdue {
+                why_not.push(OVERDUE.to_owned());
+            } else if why_not.is_empty() {
                 why_not.push("not in line".to_owned());
             }
             let (id, member) = (id.clone(), Some(member.clone()));
-            contenders.push(Contender { leads: leads(&id), id, member, why_not, ..Contender::default() });
+            contenders.push(Contender { leads: leads(&id), id, member, is_overdue, why_not, ..Contender::default() });
         }
     }
     contenders
@@ -205,13 +208,21 @@ pub(super) fn id_of(text: &str, election: &ElectionView) -> Result<String, Strin
     }
 }
 
-/// The phase of a member. Its znode is a moment behind the record.
-pub(super) fn phase(member: &Member, leads: bool) -> &str {
-    match (leads, member.role.as_str()) {
-        (true, "follower") => "leading",
-        // Whoever still stops has a command, even if another one leads by now.
-        (false, "leader") if member.phase != "stopping" => "following",
-        _ => &member.phase,
+/// Why the holder of a lease that ran out may not be elected.
+const OVERDUE: &str = "its lease is overdue";
+
+impl Contender {
+    /// The phase of its member, whose znode is a moment behind the record. A host that was cut off, hangs or is dead has left
+    /// its last words there for as long as its session lasts.
+    pub fn phase(&self) -> Option<&str> {
+        let member = self.member.as_ref()?;
+        Some(match (self.leads, member.role.as_str()) {
+            _ if self.is_overdue => "unknown",
+            (true, "follower") => "leading",
+            // Whoever still stops has a command, even if another one leads by now.
+            (false, "leader") if member.phase != "stopping" => "following",
+            _ => &member.phase,
+        })
     }
 }
 
@@ -220,6 +231,14 @@ pub(super) fn leader(slot: &SlotView, election: &ElectionView) -> Option<Holder>
     match of(slot, election) {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Some(holder),
         SlotState::Foreign { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
+    }
+}
+
+/// The holder of a slot whose lease ran out.
+fn overdue(slot: &SlotView, election: &ElectionView) -> Option<Holder> {
+    match of(slot, election) {
+        SlotState::Overdue { holder, .. } => Some(holder),
+        _ => None,
     }
 }
 
@@ -236,6 +255,10 @@ pub(super) fn runs(phase: Option<&str>) -> bool {
 
 /// The member's record of a holder: of the same process.
 fn member_of<'a>(election: &'a ElectionView, holder: &Holder) -> Option<&'a Member> {
-    let (member, _) = election.members.get(&holder.id)?;
-    (member.host == holder.host && member.pid == holder.pid).then_some(member)
+    election.members.get(&holder.id).map(|(member, _)| member).filter(|member| is_of(member, holder))
+}
+
+/// Another process may have come with its id.
+fn is_of(member: &Member, holder: &Holder) -> bool {
+    member.id == holder.id && member.host == holder.host && member.pid == holder.pid
 }

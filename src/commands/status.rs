@@ -13,6 +13,7 @@ use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
+use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::{Holder, Lease};
@@ -43,8 +44,10 @@ impl View for Watch {
     }
 
     fn news(&mut self, last: Option<&ElectionView>, seen: &ElectionView, output: &Output) -> String {
+        // Both at the same time of day: an age that grows is no news.
+        let shown = |view: &ElectionView| of(&without_renewals(view), output).text;
         match output.format {
-            _ if last == Some(seen) => String::new(),
+            _ if last.is_some_and(|last| last == seen || shown(last) == shown(seen)) => String::new(),
             OutputFormat::Json | OutputFormat::Yaml => {
                 let states = states(seen);
                 output.one_object(&object(seen, &states, status_of(&states)))
@@ -52,6 +55,17 @@ impl View for Watch {
             OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => of(seen, output).text,
         }
     }
+}
+
+/// A lease that is renewed is the same lease.
+fn without_renewals(view: &ElectionView) -> ElectionView {
+    let mut view = view.clone();
+    for (_, written) in
+        view.slots.iter_mut().filter_map(|slot| slot.lease.as_mut()).filter(|(lease, _)| lease.is_held())
+    {
+        *written = Facts::default();
+    }
+    view
 }
 
 /// The answer for one look at an election.
@@ -182,9 +196,7 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     }
     if let Some(order) = &election.orders.disabled {
         let given = order.since.unwrap_or(written);
-        let end =
-            order.ends_at().map_or_else(|| "until further notice".to_owned(), |end| format!("until {}", moment(end)));
-        let (age, remedy) = (output.age(given), remedy::about_election("enable", &election.base));
+        let (end, age, remedy) = (order.end(), output.age(given), remedy::about_election("enable", &election.base));
         let text = format!("by {} {age} ago, {end}: {}; {remedy} ends it", order.by, order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
@@ -215,8 +227,8 @@ fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
     let mut cells = vec![Cell::from(place), Cell::new(id, if contender.leads { Tone::Good } else { Tone::Plain })];
     match &contender.member {
         Some(member) => {
-            let phase = slot_state::phase(member, contender.leads);
-            cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), Cell::from(phase)]);
+            let phase = Cell::from(contender.phase().unwrap_or("?"));
+            cells.extend([Cell::from(&member.host), Cell::from(member.pid.to_string()), phase]);
             cells.push(Cell::from(output.age(member.since)));
         }
         None => cells.extend(["?", "?", "?", "?"].map(Cell::from)),
@@ -329,7 +341,7 @@ fn contender_json(contender: &Contender) -> Value {
         "why_not": contender.why_not,
         "host": member.map(|member| &member.host),
         "pid": member.map(|member| member.pid),
-        "phase": member.map(|member| &member.phase),
+        "phase": contender.phase(),
         "since": member.map(|member| member.since),
         "version": member.map(|member| &member.version),
         "contain": said(|member| &member.about.contain),

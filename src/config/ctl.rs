@@ -331,9 +331,9 @@ fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
 /// Orders that are too long are not read by the hosts that they are for.
 const LONGEST_REASON: usize = 1000;
 
-/// An operator who finds the election disabled must learn why, so a reason is required.
+/// An operator who finds the election disabled, or a host drained, must learn why, so it is not empty. There is a default.
 fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
-    let missing = || ConfigError::usage("--reason", "is missing; write one, like --reason 'upgrade of the database'");
+    let missing = || ConfigError::usage("--reason", "is empty; write one, like --reason 'upgrade of the database'");
     let setting = text("--reason", reason)?.ok_or_else(missing)?;
     if setting.text.len() > LONGEST_REASON {
         return Err(ConfigError::usage(

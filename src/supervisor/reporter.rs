@@ -11,7 +11,8 @@ use crate::core::machine::{Ineligibilities, Snapshot};
 use crate::core::time::{Now, Timestamp};
 use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
-use crate::zookeeper::schema::history::Term;
+use crate::zookeeper::schema::control::moment::moment;
+use crate::zookeeper::schema::history::{NOT_RELEASED, Term};
 
 /// The state that was published last.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub(super) struct Reporter {
     /// Processes of its command survive SIGKILL.
     is_stuck: bool,
     guard_gone: bool,
+    /// Until when it stands back: also in milliseconds since 1970, always the same for one end.
+    stands_back: Option<(Timestamp, i64)>,
 }
 
 /// The part that outlives an upgrade.
@@ -80,10 +83,11 @@ impl Reporter {
             _ => {}
         }
         self.guard_gone |= *event == Event::GuardGone;
-        let mut status = member_status(snapshot, ineligibilities, self.status.since);
+        let stands_back = self.stands_back((clock, now), ineligibilities);
+        let mut status = member_status(snapshot, ineligibilities, self.status.since, stands_back);
         status.protection = words::protection(snapshot, self.guard_gone);
         if self.is_stuck {
-            status.why_not.insert(0, STUCK);
+            status.why_not.insert(0, STUCK.to_owned());
         }
         if status != self.status {
             let since = if status.phase == self.status.phase { self.status.since } else { now };
@@ -97,6 +101,16 @@ impl Reporter {
         }
         news.terms.extend(self.began(now, snapshot));
         news
+    }
+
+    /// The time of day until when this host stands back.
+    fn stands_back(&mut self, (clock, now): (Now, i64), ineligibilities: Ineligibilities) -> Option<i64> {
+        let until = ineligibilities.stand_back_until;
+        if self.stands_back.map(|(known, _)| known) != until {
+            let left = |until| i64::try_from(clock.lease.until(until).as_millis()).unwrap_or(i64::MAX);
+            self.stands_back = until.map(|until| (until, now.saturating_add(left(until))));
+        }
+        self.stands_back.map(|(_, end)| end)
     }
 
     fn began(&mut self, now: i64, snapshot: &Snapshot) -> Option<Term> {
@@ -129,7 +143,9 @@ impl Reporter {
         }
         let term = self.term.take()?;
         let ending = words::reason_code(self.ending.take().unwrap_or(why));
-        let ended = if why == Why::Released { ending.to_owned() } else { format!("{ending}, not released") };
+        // Spared: the lease was another one's, who has released it.
+        let is_free = matches!(why, Why::Released | Why::WaitSpared);
+        let ended = if is_free { ending.to_owned() } else { format!("{ending}{NOT_RELEASED}") };
         let until = self.dead_since.take().unwrap_or(now).max(term.since);
         Some(Term { until: Some(until), ended: Some(ended), ..term })
     }
@@ -137,7 +153,12 @@ impl Reporter {
 
 const STUCK: &str = "processes of its command survive SIGKILL";
 
-fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i64) -> MemberStatus {
+fn member_status(
+    snapshot: &Snapshot,
+    ineligibilities: Ineligibilities,
+    since: i64,
+    stands_back: Option<i64>,
+) -> MemberStatus {
     let role = if snapshot.held_term.is_some() { "leader" } else { "follower" };
     let token = snapshot.held_term.map(|held| held.grant.token);
     let why_not = [
@@ -145,9 +166,10 @@ fn member_status(snapshot: &Snapshot, ineligibilities: Ineligibilities, since: i
         (ineligibilities.ineligible, "not eligible by its own command"),
         (ineligibilities.handing_over, "makes room for a handover"),
         (ineligibilities.drained, "drained"),
-        (ineligibilities.stand_back_until.is_some(), "stands back after it has resigned"),
     ];
-    let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
+    let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why.to_owned());
+    let stands_back = stands_back.map(|end| format!("stands back until {}, as it has resigned", moment(end)));
+    let why_not = why_not.chain(stands_back).collect();
     MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token, ..MemberStatus::default() }
 }
 
@@ -180,6 +202,45 @@ mod tests {
         reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
         let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
+    }
+
+    /// It has waited for another one's lease, which that one has released.
+    #[test]
+    fn a_term_that_only_waited_is_not_said_to_be_unreleased() {
+        let begun = at(Duration::ZERO);
+        let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let mut reporter = Reporter::default();
+        let none = Ineligibilities::default();
+        reporter.update((begun, 1_000), &Event::Ticked, &snapshot, none, &[]);
+        let spared = Action::Announce(Transition {
+            from: PhaseName::Waiting,
+            to: PhaseName::Following,
+            why: Why::WaitSpared,
+            token: Some(9),
+            grant: None,
+            lease_left: None,
+            next_in: None,
+        });
+        let gone = Snapshot { held_term: None, ..snapshot };
+        let told = reporter.update((begun, 2_000), &Event::Ticked, &gone, none, &[spared]);
+        assert_eq!(told.terms[0].ended.as_deref(), Some("wait-spared"));
+    }
+
+    /// The two clocks are read one after the other.
+    #[test]
+    fn a_host_that_stands_back_says_until_when_and_always_the_same() {
+        let begun = at(Duration::ZERO);
+        let leads = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let snapshot = Snapshot { phase: PhaseName::Following, held_term: None, ..leads };
+        let until = Some(at(Duration::from_secs(60)).lease);
+        let bars = Ineligibilities { stand_back_until: until, ..Ineligibilities::default() };
+        let mut reporter = Reporter::default();
+        let mut told = |seconds, now| {
+            reporter.update((at(Duration::from_secs(seconds)), now), &Event::Ticked, &snapshot, bars, &[]).status
+        };
+        let why_not = told(0, 1_795_229_940_000).map(|status| status.why_not);
+        assert_eq!(why_not, Some(vec!["stands back until 2026-11-21 03:00:00 UTC, as it has resigned".to_owned()]));
+        assert_eq!(told(10, 1_795_229_951_500), None);
     }
 
     #[test]

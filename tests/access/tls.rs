@@ -116,7 +116,7 @@ fn an_election_over_tls_works_and_a_killed_supervisors_lease_is_freed() {
     let said = site.ctl(&site.localhost(), &["status", &election.name]);
     assert_eq!(said.status.code(), Some(0), "{said:?}");
     let said = site.ctl(&site.localhost(), &["doctor", &election.name]);
-    assert!(String::from_utf8_lossy(&said.stdout).contains("is a standalone, version 3."), "{said:?}");
+    assert!(String::from_utf8_lossy(&said.stdout).contains("is a standalone server, version 3."), "{said:?}");
     second.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(second.code(), 0);
     election.diary.assert_no_overlap();

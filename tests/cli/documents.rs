@@ -122,7 +122,7 @@ fn table_of_timeouts() -> String {
         assert!(crash.contains(&format!("the session timeout ({timeout}) and two server ticks")), "{crash}");
         let cells = [
             timeout,
-            first_word(said(&page, "renewal interval I")),
+            first_word(said(&page, "renewal interval")),
             tolerated,
             first_word(said(&page, "stop signal")),
             first_word(said(&page, "SIGKILL to the tree")),

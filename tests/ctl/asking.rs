@@ -147,6 +147,10 @@ fn a_leader_whose_lease_is_over_does_not_lead_though_its_candidate_is_still_in_l
     election.prepare();
     let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
     election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "late");
+    // Its last words.
+    let member = r#"{"v":1,"id":"late","host":"h","pid":1,"role":"leader","phase":"leading","eligible":true}"#;
+    election.admin.create_all(&election.path("members"));
+    election.admin.create_ephemeral(&election.path("members/late"), member);
     let record =
         r#"{"v":1,"state":"held","holder":{"id":"late","host":"h","pid":1},"lease_ms":1000,"guarantee":"at-most-one"}"#;
     election.admin.set(&election.path("lease"), record);
@@ -155,6 +159,9 @@ fn a_leader_whose_lease_is_over_does_not_lead_though_its_candidate_is_still_in_l
     assert!(said.code == 1 && said.output.contains("the lease of late is overdue by "), "{said:?}");
     let said = ctl(&["status", &election.name, "--json"]);
     assert_eq!((said.code, &said.json()["slots"][0]["state"]), (1, &"overdue".into()), "{said:?}");
+    let late = &said.json()["contenders"][0];
+    assert_eq!((&late["id"], &late["leads"], &late["phase"]), (&"late".into(), &false.into(), &"unknown".into()));
+    assert!(late["eligible"] == false && late["why_not"][0] == "its lease is overdue", "{said:?}");
     let list = ctl(&["list", "-o", "plain"]).output;
     let line = list.lines().find(|line| line.starts_with(&format!("{}\t", election.name))).unwrap();
     assert!(line.ends_with("lease overdue"), "{line}");

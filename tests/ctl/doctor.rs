@@ -19,7 +19,7 @@ fn a_healthy_election_has_no_complaint() {
     election.diary.until_started(1);
     assert_eq!(complaints(&election), (0, vec![]));
     let said = ctl(&["doctor", &election.name]).output;
-    assert!(said.contains("is a standalone, version 3."), "{said}");
+    assert!(said.contains("is a standalone server, version 3."), "{said}");
     assert!(said.contains("timeouts from 400ms to 10m are granted"), "{said}");
 }
 

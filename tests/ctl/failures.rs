@@ -7,7 +7,7 @@ use super::operator::{ctl, ctl_at};
 use super::{election, link};
 use crate::support::wait;
 
-const ASKING: [&[&str]; 5] = [&["status"], &["list"], &["history"], &["token-check", "5"], &["doctor"]];
+const ASKING: [&[&str]; 4] = [&["status"], &["list"], &["history"], &["token-check", "5"]];
 
 #[test]
 fn an_ensemble_that_cannot_be_reached_is_status_2_with_a_remedy() {
@@ -26,6 +26,31 @@ fn a_server_that_refuses_is_named_with_its_reason_and_no_time_is_claimed() {
     let said = ctl_at(&gone, &["status"], &[]);
     assert!(said.error.contains(&format!("cannot reach ZooKeeper: {gone}: connection refused")), "{said:?}");
     assert!(!said.error.contains("within 5s"), "{said:?}");
+}
+
+/// One refuses, one takes the connection and says nothing, one has no address.
+#[test]
+fn without_an_ensemble_the_doctor_says_of_each_server_what_is_wrong_with_it() {
+    let refuses = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs = silent.local_addr().unwrap().to_string();
+    let servers = format!("{refuses},{hangs},zk.invalid:2181");
+    let said = ctl_at(&servers, &["doctor", "--connect-timeout", "1s"], &[]);
+    assert_eq!((said.code, said.error.as_str()), (2, ""), "{said:?}");
+    let line = |server: &str| {
+        let mut lines = said.output.lines().filter(|line| line.starts_with("WRONG") && line.contains(server));
+        lines.next().unwrap_or_else(|| panic!("nothing of {server}: {said:?}"))
+    };
+    assert!(line(&refuses).contains("was not reached (connection refused); start it"), "{said:?}");
+    assert!(line(&hangs).contains("was not reached (no answer in time)"), "{said:?}");
+    let unknown = line("zk.invalid");
+    assert!(unknown.contains("the name is not known") || unknown.contains("no name server answers"), "{said:?}");
+    assert!(said.output.contains("check --connect and the network"), "{said:?}");
+
+    let said = ctl_at(&refuses, &["doctor", "--json"], &[]);
+    let object = said.json();
+    assert_eq!((said.code, &object["state"], &object["reason"]), (2, &"unknown".into(), &"unreachable".into()));
+    assert_eq!(object["findings"][0]["grade"], "WRONG", "{object}");
 }
 
 #[test]
@@ -78,7 +103,7 @@ fn a_connection_that_goes_silent_between_two_answers_is_status_2() {
 #[test]
 fn mistakes_are_refused_with_their_remedy() {
     let long = "x".repeat(1001);
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 14] = [
         (&["stauts"], &["stauts", "did you mean status?"]),
         (&["status", "--jsn"], &["--jsn", "--json"]),
         (&["status", "-o", "xml"], &["--output", "'xml'", "table, wide, json, yaml or plain"]),
@@ -87,6 +112,8 @@ fn mistakes_are_refused_with_their_remedy() {
         (&["status", "--path", "/a", "b"], &["NAME", "'b'", "--path"]),
         (&["status", "--connect-timeout", "0"], &["--connect-timeout", "'0'", "5s"]),
         (&["disable", "b", "--reason", &long], &["--reason", "longer than 1000 bytes"]),
+        (&["disable", "b", "--reason", ""], &["--reason", "is empty", "upgrade of the database"]),
+        (&["drain", "b", "--reason", " "], &["--reason", "is empty"]),
         (&["token-check"], &["TOKEN", "missing"]),
         (&["token-check", "x"], &["TOKEN", "'x'", "positive number"]),
         (&["put", "/a", "b"], &["--fenced", "put --fenced"]),

@@ -143,6 +143,7 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
     fleet.until_members(3);
     let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--for", "1h", "--wait"]);
     assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
+    assert!(said.output.contains("one is drained until 20") && said.output.contains(" UTC; it takes part"), "{said:?}");
     assert_eq!(fleet.led_by("one"), 0);
     // What a host says about itself follows what it does.
     wait::until("the status tells that the host is drained", || {
@@ -334,7 +335,9 @@ fn what_a_message_tells_to_type_works_as_it_stands() {
     assert_eq!(remedy(&first[0].log(), "so it stays in this election; ", " stops it"), forced);
     typed(&forced);
     election.diary.until_nobody_lives();
-    wait::until("the order is shown", || fleet.status(election).contains(r#"(1h 30m in all): "it's the kernel""#));
+    wait::until("the order is shown", || fleet.status(election).contains(r#" UTC: "it's the kernel""#));
+    let drain = &fleet.about(election, &["status", "--json"]).json()["drains"][0];
+    assert_eq!(drain["until"].as_i64().unwrap() - drain["since"].as_i64().unwrap(), 90 * 60_000, "{drain}");
     typed(&remedy(&first[0].log(), "Other hosts lead meanwhile; ", " ends it"));
     election.diary.until_started(2);
 

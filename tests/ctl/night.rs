@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::operator::ctl_at;
-use super::screens::{alike, is_moment};
+use super::screens::{alike, is_date, is_time};
 use super::{election, link, server};
 use crate::support::addresses::silent_name_server;
 use crate::support::golden::golden;
@@ -238,7 +238,9 @@ fn drained() -> String {
     assert_eq!(ctl_at(&servers, &words, &[("USER", "operator")]).code, 0);
     other.until_logged("Command started");
     leader.until_logged("releasing -> following");
-    wait::until("others can see it", || is("a", "phase", "following".into()) && is("a", "place", Value::Null));
+    wait::until("others can see it", || {
+        is("a", "why_not", ["drained"].as_slice().into()) && is("a", "place", Value::Null)
+    });
     wait::until("and that", || is("b", "phase", "leading".into()));
     said("a", &leader, before[0]) + &said("b", &other, before[1]) + &status(&servers, &election)
 }
@@ -351,7 +353,12 @@ fn text<'a>(line: &'a Value, key: &str) -> &'a str {
 fn told(line: &Value) -> String {
     let name = text(line, "election");
     let word = line["why"].as_str().map_or_else(String::new, |word| format!("{word}: "));
-    let mut told = format!("[{}] {word}{}", text(line, "level"), text(line, "message"));
+    let message = match text(line, "message").split_once("is back within ") {
+        // How long is chance.
+        Some((before, rest)) => format!("{before}is back within TIME,{}", rest.split_once(',').unwrap().1),
+        None => text(line, "message").to_owned(),
+    };
+    let mut told = format!("[{}] {word}{message}", text(line, "level"));
     for (key, value) in line.as_object().unwrap() {
         match key.strip_suffix("_ms") {
             _ if ["time", "level", "message", "election", "id", "from", "to", "why"].contains(&key.as_str()) => {}
@@ -370,7 +377,11 @@ fn anonymous(text: &str, name: &str) -> String {
     let text = text.replace(&format!("prodd-{name}"), "prodd").replace(&format!("produ-{name}"), "produ");
     let text = text.replace(&format!(" {name}"), " nightly").replace(&format!("on {host}"), "on HOST");
     let text = text.replace(&format!("@{host}"), "@HOST");
-    let words = text.split(' ').map(|word| if is_moment(word) { "MOMENT" } else { word });
+    let words = text.split(' ').map(|word| match word {
+        _ if is_date(word) => "DATE",
+        _ if is_time(word) => "TIME",
+        _ => word,
+    });
     let text = words.collect::<Vec<_>>().join(" ");
     let mut parts = text.split("127.0.0.1:");
     let mut anonymous = parts.next().unwrap_or_default().to_owned();

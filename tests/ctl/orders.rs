@@ -52,6 +52,15 @@ fn a_disabled_election_runs_nothing_anywhere_and_nobody_loses_his_place() {
 }
 
 #[test]
+fn a_reason_is_not_needed() {
+    let election = election();
+    election.prepare();
+    assert_eq!(ctl(&["disable", &election.name]).code, 0);
+    let status = ctl(&["status", &election.name]).output;
+    assert!(status.contains(" until further notice: maintenance; "), "{status}");
+}
+
+#[test]
 fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line() {
     let election = election();
     election.prepare();
@@ -113,11 +122,19 @@ fn an_order_counts_from_when_it_was_given_and_not_from_the_last_write() {
 fn every_host_says_who_has_disabled_the_election_why_and_for_how_long() {
     let election = election();
     let hosts = hosts(&election, &["a", "b"]);
-    assert_eq!(ctl(&["disable", &election.name, "--reason", "CHG-123", "--for", "1h"]).code, 0);
+    let said = ctl(&["disable", &election.name, "--reason", "CHG-123", "--for", "1h"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    // The same words everywhere: "until 2026-11-21 03:00:00 UTC".
+    let end = said.output.trim_end().split_once(" is disabled ").unwrap().1;
+    assert!(end.starts_with("until 20") && end.ends_with(" UTC"), "{said:?}");
+    for words in [["status", &election.name], ["doctor", &election.name]] {
+        let shown = ctl(&words).output;
+        assert!(shown.contains(&format!("{end}: CHG-123")), "{shown}");
+    }
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap().name;
     for host in &hosts {
         host.until_logged(&format!("Disabled by {user}@"));
-        host.until_logged("for 1h: \"CHG-123\"");
+        host.until_logged(&format!("{end}: \"CHG-123\""));
     }
     assert_eq!(ctl(&["enable", &election.name]).code, 0);
     for host in &hosts {

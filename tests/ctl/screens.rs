@@ -37,10 +37,9 @@ fn word_alike(word: &str, host: &str) -> String {
         .iter()
         .any(|unit| bare.strip_suffix(unit).is_some_and(|number| digits(&number.replace('.', ""))));
     let new = match bare {
-        _ if bare.len() == 10 && bare.matches('-').count() == 2 => "DATE",
-        _ if bare.len() == 8 && bare.matches(':').count() == 2 => "TIME",
+        _ if is_date(bare) => "DATE",
+        _ if is_time(bare) => "TIME",
         _ if is_age => "AGE",
-        _ if is_moment(bare) => "MOMENT",
         _ if digits(bare) && bare.len() > 1 => "NUMBER",
         _ if bare == host => "HOST",
         _ => return word.to_owned(),
@@ -48,9 +47,14 @@ fn word_alike(word: &str, host: &str) -> String {
     word.replace(bare, new)
 }
 
-/// `2026-11-21T03:00:00Z`.
-pub fn is_moment(word: &str) -> bool {
-    word.len() == 20 && word.ends_with('Z') && word.matches([':', '-', 'T']).count() == 5
+/// `2026-11-21`.
+pub fn is_date(word: &str) -> bool {
+    word.len() == 10 && word.matches('-').count() == 2
+}
+
+/// `03:00:00`.
+pub fn is_time(word: &str) -> bool {
+    word.len() == 8 && word.matches(':').count() == 2
 }
 
 /// `a` leads with the lease of its session timeout, `b` and `c` wait; all have said who they are.

@@ -84,6 +84,31 @@ fn a_list_in_a_pipe_has_a_line_for_each_change_and_none_without() {
     assert_eq!(watch.child.wait().unwrap().signal(), Some(Signal::SIGINT as i32), "130 in a shell");
 }
 
+/// The lease is renewed several times meanwhile, and ages grow.
+#[test]
+fn a_status_in_a_pipe_is_written_when_something_else_than_a_renewal_has_changed() {
+    let election = election();
+    let hosts = two(&election);
+    let mut watch = Watch::of(&["status", &election.name, "--watch", "-o", "json"]);
+    let leader = |line: &str| serde_json::from_str::<Value>(line).unwrap()["slots"][0]["leader"]["id"].clone();
+    watch.until(|line| leader(line) == "a");
+    let version = election.record_version();
+    wait::until("the lease is renewed", || election.record_version() > version + 5);
+    hosts[0].signal(Signal::SIGTERM);
+    watch.until(|line| leader(line) == "b");
+    let objects: Vec<_> = watch
+        .seen
+        .iter()
+        .map(|line| {
+            let mut object: Value = serde_json::from_str(line).unwrap();
+            let lease = object["slots"][0]["lease"].as_object_mut().unwrap();
+            assert!(lease.remove("renewed").is_some() && lease.remove("version").is_some());
+            object
+        })
+        .collect();
+    assert!(objects.windows(2).all(|pair| pair[0] != pair[1]), "{objects:#?}");
+}
+
 #[test]
 fn a_list_of_objects_has_one_on_each_line() {
     let election = election();

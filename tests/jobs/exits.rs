@@ -97,6 +97,27 @@ fn another_stop_signal_is_the_one_that_is_sent() {
     assert!(!election.diary.has("signal=15"));
 }
 
+/// What everybody expects is at debug: the session, and a containment that is the one that was asked for.
+#[test]
+fn a_run_that_goes_well_is_told_in_six_lines() {
+    let election = election();
+    let host = election.host("a").option("--log-level", "info").option("--contain", "subreaper").command(&["true"]);
+    let mut host = host.spawn();
+    assert_eq!(host.code(), 0, "{}", host.log());
+    let log = host.log();
+    let told: Vec<_> = log.lines().map(|line| line.split_once("]: ").map_or(line, |(_, said)| said)).collect();
+    let expected = [
+        "Missing znodes were created: ",
+        "following -> leading: elected",
+        "Command started",
+        "the command exited with status 0",
+        "leading -> releasing: the command ended by itself",
+        "releasing -> done: the lease is free",
+    ];
+    let is_as_expected = told.iter().zip(expected).all(|(said, start)| said.starts_with(start));
+    assert!(told.len() == expected.len() && is_as_expected, "{log}");
+}
+
 /// As servers before 3.5 answer the creation of a candidate.
 #[test]
 fn a_server_that_does_not_know_a_request_is_called_too_old() {

@@ -146,7 +146,7 @@ fn the_command_asks_for_its_own_lease() {
     let election = Election::on(&server().connect_string());
     let asks = format!(
         "ctl={}; $ctl lease --at-least 1ms; echo $?; $ctl lease --at-least 1h >&2; echo $?; \
-         ZK_LEADER_TOKEN=1 $ctl lease; echo $?; env -u ZK_LEADER_LEASE $ctl lease; echo $?",
+         $ctl lease --at-least 1h --json >&2; ZK_LEADER_TOKEN=1 $ctl lease; echo $?; env -u ZK_LEADER_LEASE $ctl lease; echo $?",
         env!("CARGO_BIN_EXE_zk-leaderctl")
     );
     let mut host = election.host("a").command(&["sh", "-c", &asks]).spawn();
@@ -159,5 +159,7 @@ fn the_command_asks_for_its_own_lease() {
     assert!(token.ends_with(&format!(" {}", election.term().mzxid)), "{output}");
     assert_eq!(answers, ["0", "1", "1", "1"], "{output}");
     let log = host.log();
+    assert!(log.contains("\nmissing ") && log.contains(" of the 1h of --at-least\n"), "{log}");
+    assert!(log.contains("\"missing_ms\": 359"), "{log}");
     assert!(log.contains("ours (1) is over") && log.contains("there is no lease here"), "{log}");
 }

@@ -187,7 +187,7 @@ fn normalised(screen: &str) -> String {
                 Some((name, _)) if bare.bytes().any(|byte| byte.is_ascii_digit()) => format!("{name}=N"),
                 _ if bare.starts_with("zk-leader-run[") => "zk-leader-run[NAME".to_owned(),
                 _ if numbers.ends_with("00Z") && bare.contains('T') => word.replace(bare, "DATE"),
-                _ if numbers.ends_with("00:00Z") || numbers.ends_with("00.000Z") => word.replace(bare, "TIME"),
+                _ if numbers == "00:00:00" || numbers.ends_with("00.000Z") => word.replace(bare, "TIME"),
                 _ if numbers.starts_with("000.0.0.0:") => word.replace(bare, "SERVER"),
                 _ if bare == here => word.replace(bare, "HOST"),
                 _ if numbers == "0s" || numbers == "00s" => word.replace(bare, "WHILE"),

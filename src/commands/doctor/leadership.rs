@@ -18,7 +18,8 @@ pub(super) async fn findings(
 ) -> Result<Vec<Finding>, CommandError> {
     if let Some(order) = &election.orders.disabled {
         let remedy = remedy::about_election("enable", &election.base);
-        let text = format!("disabled by {}: {}; {remedy} lets it be led again", order.by, order.reason);
+        let (by, end, reason) = (&order.by, order.end(), &order.reason);
+        let text = format!("disabled by {by} {end}: {reason}; {remedy} lets it be led again");
         return Ok(vec![advice("election", text)]);
     }
     let now = clock::time_of_day();

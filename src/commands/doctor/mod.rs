@@ -8,11 +8,11 @@ mod vouching;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone};
 use super::overdue;
-use super::{Answer, CommandContext, CommandError, open, session_timeout};
+use super::{Answer, CommandContext, CommandError, NOT_KNOWN, UNREACHABLE, open, session_timeout};
 use crate::clock;
 use crate::config::ctl::Asked;
 use crate::core::lease::{Timing, Wishes};
@@ -64,7 +64,10 @@ fn wrong(what: &'static str, said: impl Into<String>) -> Finding {
 }
 
 pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, CommandError> {
-    let client = open(asked, session_timeout(asked)).await?;
+    let client = match open(asked, session_timeout(asked)).await {
+        Err(error) if error.word == UNREACHABLE => return Ok(about_servers_only(asked, &error, &output).await),
+        opened => opened?,
+    };
     let mut findings = servers(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await?;
@@ -74,6 +77,21 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
     found?;
     let status = if findings.iter().any(|finding| finding.grade == Grade::Wrong) { FINDINGS } else { HEALTHY };
     Ok(Answer { text: written(&findings, &output), status })
+}
+
+/// Without an ensemble, which server is missing, and why.
+async fn about_servers_only(asked: &Asked, error: &CommandError, output: &Output) -> Answer {
+    let mut findings = servers(asked).await;
+    findings.push(wrong("ensemble", error.sentence.clone()));
+    let text = match error.object() {
+        // What every other command says, too.
+        Value::Object(mut object) if output.format.is_object() => {
+            object.insert("findings".to_owned(), objects(&findings));
+            output.object(&Value::Object(object))
+        }
+        _ => written(&findings, output),
+    };
+    Answer { text, status: NOT_KNOWN }
 }
 
 async fn examine(
@@ -112,13 +130,13 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut serving, mut versions) = (0, Vec::new());
     let addresses: Vec<_> = asked.servers.split(',').collect();
-    for address in &addresses {
-        findings.push(match four_letter::server(address, &asked.access, asked.limit).await {
+    let answers = four_letter::all(&addresses, &asked.access, asked.limit).await;
+    for (address, said) in addresses.iter().zip(answers) {
+        findings.push(match said {
             Said::Serves { version, role } => {
                 serving += 1;
                 versions.push(version.clone());
-                let article = article(&role);
-                good("server", format!("{address} is {article} {role}, version {version}"))
+                good("server", format!("{address} is {}, version {version}", role_in_words(&role)))
             }
             Said::NotAllowed | Said::Mute => {
                 let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";
@@ -143,8 +161,15 @@ async fn servers(asked: &Asked) -> Vec<Finding> {
     findings
 }
 
-fn article(noun: &str) -> &'static str {
-    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+/// With its article.
+fn role_in_words(role: &str) -> String {
+    match role {
+        "standalone" => "a standalone server".to_owned(),
+        // Without a quorum: it answers reads, and nobody can lead by it.
+        "read-only" => "read-only".to_owned(),
+        role if role.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {role}"),
+        role => format!("a {role}"),
+    }
 }
 
 /// The session timeouts that the ensemble grants.
@@ -324,13 +349,15 @@ fn is_double(one: &view::Candidate, other: &view::Candidate) -> bool {
     one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
 }
 
+fn objects(findings: &[Finding]) -> Value {
+    let object =
+        |finding: &Finding| json!({ "grade": word(finding.grade).0, "what": finding.what, "said": finding.said });
+    findings.iter().map(object).collect()
+}
+
 fn written(findings: &[Finding], output: &Output) -> String {
     if output.format.is_object() {
-        let findings: Vec<_> = findings
-            .iter()
-            .map(|finding| json!({ "grade": word(finding.grade).0, "what": finding.what, "said": finding.said }))
-            .collect();
-        return output.object(&json!({ "v": 1, "findings": findings }));
+        return output.object(&json!({ "v": 1, "findings": objects(findings) }));
     }
     let rows: Vec<_> = findings
         .iter()
@@ -355,7 +382,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_an_observer_or_a_follower() {
-        assert_eq!(["observer", "follower", "leader"].map(article), ["an", "a", "a"]);
+    fn a_server_is_an_observer_a_follower_or_a_standalone_server() {
+        let said = ["observer", "follower", "leader", "standalone", "read-only"].map(role_in_words);
+        assert_eq!(said, ["an observer", "a follower", "a leader", "a standalone server", "read-only"]);
     }
 }

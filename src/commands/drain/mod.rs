@@ -74,11 +74,14 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
         return Err(CommandError::usage(sentence));
     }
-    write(order).await?;
+    let written_at = write(order).await?;
     let mut progress = Progress::new(context.output.format);
-    let length = drain.lasts().map_or_else(|| "until undrain".to_owned(), |it| format!("for {}", words::length(it)));
+    let end = match (written_at, drain.lasts()) {
+        (None, Some(length)) => format!("for {}", words::length(length)),
+        (written_at, _) => drain.end(written_at.unwrap_or_default()),
+    };
     let part = format!("{} of {} elections below {root}", before.shared, before.elections);
-    progress.tell(&format!("{host} is drained {length}; it takes part in {part}"));
+    progress.tell(&format!("{host} is drained {end}; it takes part in {part}"));
     if before.shared == 0 && !before.hosts.is_empty() {
         let hosts: Vec<_> = before.hosts.iter().cloned().collect();
         progress.tell(&format!("is that its name? These hosts take part: {}", listed(&hosts)));
@@ -160,8 +163,8 @@ fn leads(election: &ElectionView, host: &str) -> bool {
     election.slots.iter().filter_map(|slot| slot_state::leader(slot, election)).any(|holder| holder.host == host)
 }
 
-/// The directory may have been created beforehand, with an ACL of its own.
-async fn write(order: &Drained<'_>) -> Result<(), CommandError> {
+/// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read.
+async fn write(order: &Drained<'_>) -> Result<Option<i64>, CommandError> {
     let Drained { context, root, host, drain } = order;
     let (client, directory) = (&context.client, format!("{root}/{DRAINS}"));
     if client.children(&directory).await?.is_none() {
@@ -174,7 +177,7 @@ async fn write(order: &Drained<'_>) -> Result<(), CommandError> {
             None => client.create_below(&directory, &path, &data).await?,
         };
         if written == Written::Done {
-            return Ok(());
+            return Ok(client.read(&path).await.ok().flatten().map(|znode| znode.facts.changed_at));
         }
     }
     Err(CommandError::not_known(format!("others write {path} all the time; try again")))

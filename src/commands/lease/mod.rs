@@ -32,15 +32,32 @@ pub(super) fn answer(question: &LeaseQuestion, output: Output) -> Result<Answer,
     }
     let now = clock::now().lease;
     let left = in_millis(view.left(now));
-    let may_act = !left.is_zero() && left >= question.at_least;
-    let stop_in = in_millis(now.until(view.deadlines.stop_at));
-    Ok(Answer {
-        text: text(&view, left, stop_in, may_act, output),
-        status: if may_act { MAY_ACT } else { MAY_NOT_ACT },
-    })
+    let time = Time { left, stop_in: in_millis(now.until(view.deadlines.stop_at)), at_least: question.at_least };
+    let status = if time.may_act() { MAY_ACT } else { MAY_NOT_ACT };
+    Ok(Answer { text: text(&view, &time, output), status })
 }
 
-fn text(view: &LeaseView, left: Duration, stop_in: Duration, may_act: bool, output: Output) -> String {
+struct Time {
+    left: Duration,
+    stop_in: Duration,
+    /// `--at-least`.
+    at_least: Duration,
+}
+
+impl Time {
+    /// What is asked for, and not left.
+    fn missing(&self) -> Duration {
+        self.at_least.saturating_sub(self.left)
+    }
+
+    fn may_act(&self) -> bool {
+        !self.left.is_zero() && self.missing().is_zero()
+    }
+}
+
+fn text(view: &LeaseView, time: &Time, output: Output) -> String {
+    let Time { left, stop_in, at_least } = *time;
+    let (missing, may_act) = (time.missing(), time.may_act());
     let state = match view.state {
         _ if left.is_zero() => "over",
         LeaseState::Leading => "leading",
@@ -52,7 +69,8 @@ fn text(view: &LeaseView, left: Duration, stop_in: Duration, may_act: bool, outp
     if output.format.is_object() {
         let (left, stop_in) = (millis(left), millis(stop_in));
         let answer = json!({
-            "v": 1, "may_act": may_act, "state": state, "left_ms": left, "stop_in_ms": stop_in, "token": token, "term": term
+            "v": 1, "may_act": may_act, "state": state, "left_ms": left, "missing_ms": millis(missing),
+            "stop_in_ms": stop_in, "token": token, "term": term
         });
         return output.object(&answer);
     }
@@ -66,6 +84,10 @@ fn text(view: &LeaseView, left: Duration, stop_in: Duration, may_act: bool, outp
         };
         facts.extend([("stop signal", Cell::from(stop)), ("token", Cell::from(token.to_string()))]);
         facts.push(("term", Cell::from(term.to_string())));
+    }
+    if !missing.is_zero() {
+        let text = format!("{} of the {} of --at-least", words::length(missing), words::length(at_least));
+        facts.push(("missing", Cell::new(text, Tone::Bad)));
     }
     output.facts(&facts)
 }

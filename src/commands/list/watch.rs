@@ -1,4 +1,4 @@
-//! `list --watch`: elections in trouble first; in a pipe, a line for each change.
+//! `list --watch`: elections in trouble first, finished jobs last; in a pipe, a line for each change.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -72,17 +72,19 @@ impl View for Watch {
 
 const GONE: &str = "gone";
 
+/// In this order: trouble, what is led, and last the jobs that have no run now.
 fn grade(election: &ElectionView) -> u8 {
     match state(election).1 {
         Tone::Bad => 0,
         Tone::Warning => 1,
+        Tone::Faint => 3,
         _ => 2,
     }
 }
 
 /// The newest trouble first; those without by name.
 fn changed_when_bad(election: &ElectionView) -> i64 {
-    if grade(election) == 2 { 0 } else { changed_at(election) }
+    if grade(election) >= 2 { 0 } else { changed_at(election) }
 }
 
 fn summary(seen: &Fleet) -> String {
@@ -115,4 +117,45 @@ fn line(seen: &Fleet, name: &str, output: &Output) -> Vec<Cell> {
         None => vec![Cell::new(name, Tone::Strong), Cell::new(GONE, Tone::Warning)],
     };
     std::iter::once(Cell::from(moment(output.now))).chain(cells).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::admin::view::{Candidate, SlotView};
+    use crate::zookeeper::schema::lease::Lease;
+
+    fn election(record: &str, has_runs: bool, in_line: Option<&str>) -> ElectionView {
+        let lease = Lease::read(format!(r#"{{"v":1,"lease_ms":15000,{record}}}"#).as_bytes()).unwrap();
+        let slots = vec![SlotView { lease: Some((lease, Facts::default())), ..SlotView::default() }];
+        let line = in_line.map(|id| Candidate { id: id.into(), ..Candidate::default() }).into_iter().collect();
+        ElectionView { has_runs, line, slots, ..ElectionView::default() }
+    }
+
+    #[test]
+    fn trouble_comes_first_and_jobs_that_have_no_run_now_come_last() {
+        let (free, held) = (r#""state":"free""#, r#""state":"held","holder":{"id":"a","host":"h","pid":1}"#);
+        let mut disabled = election(free, true, None);
+        disabled.orders.disabled = Some(crate::zookeeper::schema::control::Disabled::default());
+        let elections = [
+            ("a-finished-job", election(free, true, None)),
+            ("b-running-job", election(held, true, Some("a"))),
+            ("c-service", election(held, false, Some("a"))),
+            ("d-service-without-a-host", election(free, false, None)),
+            ("e-job-that-is-not-taken", election(free, true, Some("a"))),
+            ("f-disabled-job", disabled),
+        ];
+        let elections = elections.into_iter().map(|(name, election)| (name.to_owned(), election)).collect();
+        let fleet =
+            Fleet { root: "/r".into(), in_chroot: String::new(), elections, closed: Vec::new(), drains: Vec::new() };
+        let plain = Output { format: OutputFormat::Plain, coloured: false, now: 0 };
+        let order = |text: &str, column| {
+            let names = text.lines().filter_map(|line| line.split('\t').nth(column)?.chars().next());
+            names.collect::<String>()
+        };
+        let mut watch = Watch::default();
+        assert_eq!(order(&watch.news(None, &fleet, &plain), 1), "defbca");
+        assert_eq!(order(watch.screen(&fleet, &plain).rsplit("\n\n").next().unwrap(), 0), "defbca");
+    }
 }

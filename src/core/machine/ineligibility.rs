@@ -166,10 +166,10 @@ impl Machine {
             return;
         }
         if self.standing.is_out {
-            self.announce_in_line(Why::EligibleAgain);
+            self.announce_in_line(now, Why::EligibleAgain);
             self.enter_in_turn(now);
         } else if self.pending != Some(Request::TakeOver) {
-            self.announce_in_line(self.ineligibilities.why());
+            self.announce_in_line(now, self.ineligibilities.why());
             self.leave_line(now);
         }
     }
@@ -190,9 +190,9 @@ impl Machine {
         }
     }
 
-    fn announce_in_line(&mut self, why: Why) {
+    fn announce_in_line(&mut self, now: Now, why: Why) {
         let (from, to) = (PhaseName::Following, PhaseName::Following);
-        let next_in = None;
+        let next_in = self.next_in(now);
         self.actions.push(Action::Announce(Transition {
             from,
             to,

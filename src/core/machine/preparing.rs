@@ -153,12 +153,19 @@ impl Machine {
         matches!(self.phase, Phase::Preparing { .. }) && self.held_term.is_some_and(|held| held.has_started)
     }
 
-    /// For the log: how long the new phase will rest.
+    /// When a pause that began then ends with the stop signal.
+    fn stops_at(&self, paused_at: Timestamp) -> Option<Timestamp> {
+        let grace_over_at = self.term_timing().map_or(Timestamp::NEVER, |timing| timing.grace_over_at(paused_at));
+        self.deadlines().map(|deadlines| deadlines.stop_at.min(deadlines.kill_at).min(grace_over_at))
+    }
+
+    /// For the log: how long the new phase will last if nothing happens.
     pub(super) fn next_in(&self, now: Now) -> Option<std::time::Duration> {
         let until = match self.phase {
             Phase::Waiting => self.held_term.map(|held| now.lease.after(now.observer.until(held.not_before))),
             Phase::Preparing { step: Step::Backoff } => Some(self.rest_until),
             Phase::Following => self.ineligibilities.stand_back_until,
+            Phase::Paused { since } => self.stops_at(since),
             _ => None,
         };
         until.map(|until| now.lease.until(until))

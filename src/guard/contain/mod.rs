@@ -52,6 +52,8 @@ pub enum HandedOver {
     PidNamespace(bool),
 }
 
+const AS_ASKED_FOR: &str = "as asked for";
+
 impl Containment {
     /// # Errors
     /// If the kind that the user named is not possible here. `Auto` always is.
@@ -59,11 +61,16 @@ impl Containment {
         match contain {
             Contain::Auto => Ok(Cgroup::make()
                 .map_or_else(|error| Self::Subreaper { why: format!("no cgroup of our own: {error}") }, Self::Cgroup)),
-            Contain::Subreaper => Ok(Self::Subreaper { why: "as asked for".to_owned() }),
+            Contain::Subreaper => Ok(Self::Subreaper { why: AS_ASKED_FOR.to_owned() }),
             Contain::Cgroup => Cgroup::make().map(Self::Cgroup),
             Contain::PidNamespace => PidNamespace::probe().map(Self::PidNamespace),
             Contain::ProcessGroup => Ok(Self::ProcessGroup),
         }
+    }
+
+    /// Whether another kind would have been better, and was not possible.
+    pub fn is_second_best(&self) -> bool {
+        matches!(self, Self::Subreaper { why } if why != AS_ASKED_FOR)
     }
 
     /// For the next program of this process. `None`: this kind cannot be handed over.

@@ -1,4 +1,5 @@
-//! The log: one line per event on standard error, exactly one per change of phase.
+//! The log: one line per event on standard error, exactly one per change of phase (`super::vouching` tells the change to
+//! `vouched`, with the names of the hosts).
 //!
 //! Never: the command's output; a line that blocks the supervisor; a secret.
 
@@ -7,7 +8,7 @@ pub mod journald;
 
 use std::env;
 use std::io::{IsTerminal, stderr};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -21,8 +22,10 @@ pub use self::format::{Format, Owner};
 use self::journald::Journal;
 use super::console::Stderr;
 use super::words;
+use crate::clock;
 use crate::core::action::{PhaseName, Transition, Why};
 use crate::core::guard_messages::Takeover;
+use crate::zookeeper::schema::control::moment::moment;
 
 /// Starts the log of this process, of its panics too. A second start changes nothing.
 pub fn start(format: Format, level: LevelFilter, owner: Owner) {
@@ -73,19 +76,26 @@ pub fn transition(transition: &Transition) {
                 lease_left_ms = transition.lease_left.map(words::millis),
                 next_in_ms = transition.next_in.map(words::millis),
                 "{}",
-                sentence(transition)
+                sentence(transition, clock::time_of_day())
             )
         };
     }
-    match level(transition.why) {
+    match level(transition) {
         Level::ERROR => say!(Level::ERROR),
         Level::WARN => say!(Level::WARN),
+        Level::DEBUG => say!(Level::DEBUG),
         _ => say!(Level::INFO),
     }
 }
 
-fn sentence(transition: &Transition) -> String {
-    let Transition { from, to, why, grant, .. } = *transition;
+/// The time of day is in milliseconds since 1970.
+fn sentence(transition: &Transition, time_of_day: i64) -> String {
+    let Transition { from, to, why, grant, next_in, .. } = *transition;
+    // Only a host that stands back knows how long it follows.
+    let stands_back = next_in.filter(|_| to == PhaseName::Following).map(|left| {
+        let end = time_of_day.saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX));
+        format!("stays out of the queue until {} (--stand-back)", moment(end))
+    });
     let reason = match why {
         Why::StoodStill { length } => {
             let length = words::length(length);
@@ -94,12 +104,7 @@ fn sentence(transition: &Transition) -> String {
         Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
             "elected; the leader before did not release its lease, which has run out".to_owned()
         }
-        // ZooKeeper has been away for a while.
-        Why::ContactLost if from == PhaseName::Vouched => {
-            "not every host that could take over holds back any more; unless all do again, or ZooKeeper is back, the command \
-             is stopped before the lease ends"
-                .to_owned()
-        }
+        Why::ContactLost => contact_lost(from, next_in),
         Why::LeaseEnding if from == PhaseName::Vouched => {
             "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
              when the lease ends"
@@ -108,16 +113,38 @@ fn sentence(transition: &Transition) -> String {
         Why::StopRequested if to != PhaseName::Stopping => "a signal asks us to stop".to_owned(),
         why => words::reason(why).to_owned(),
     };
+    let reason = match (why, stands_back) {
+        (Why::StandingBack, Some(end)) => format!("this host resigned, and {end}; another host may lead"),
+        (_, Some(end)) => format!("{reason}; this host {end}"),
+        (_, None) => reason,
+    };
     match (words::phase(from), words::phase(to)) {
         (from, to) if from == to => format!("{from}: {reason}"),
         (from, to) => format!("{from} -> {to}: {reason}"),
     }
 }
 
+/// What is missing, and until when it must be back.
+fn contact_lost(from: PhaseName, stops_in: Option<Duration>) -> String {
+    let within = match stops_in {
+        None => "in time".to_owned(),
+        Some(Duration::ZERO) => "at once".to_owned(),
+        Some(left) => format!("within {}", words::length(left)),
+    };
+    let lacks = if from == PhaseName::Vouched {
+        // ZooKeeper has been away for a while.
+        "not every host that could take over holds back any more; unless all do again, or ZooKeeper"
+    } else {
+        "contact with ZooKeeper is lost; unless it"
+    };
+    format!("{lacks} is back {within}, the command is stopped, and killed when the lease ends")
+}
+
 /// A warning is for an operator to see; an error ends this process unexpectedly.
 #[expect(clippy::too_many_lines, reason = "one arm for each reason")]
-const fn level(why: Why) -> Level {
-    match why {
+const fn level(transition: &Transition) -> Level {
+    match transition.why {
+        Why::VouchedFor if matches!(transition.from, PhaseName::Leading) => Level::DEBUG,
         Why::GuardGone | Why::CheckGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
         Why::ContactLost
         | Why::GraceOver
@@ -165,7 +192,6 @@ const fn level(why: Why) -> Level {
 mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
-    use std::time::Duration;
 
     use super::*;
 
@@ -176,7 +202,7 @@ mod tests {
         token: Some(4_294_967_301),
         grant: None,
         lease_left: Some(Duration::from_millis(9025)),
-        next_in: None,
+        next_in: Some(Duration::from_millis(6025)),
     };
 
     #[derive(Clone, Default)]
@@ -208,7 +234,8 @@ mod tests {
         assert_eq!(
             line,
             "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost; unless \
-             it is back in time, the command is stopped before the lease ends token=4294967301 lease_left=9.025s\n"
+             it is back within 6.025s, the command is stopped, and killed when the lease ends token=4294967301 lease_left=9.025s \
+             next_in=6.025s\n"
         );
     }
 
@@ -221,9 +248,9 @@ mod tests {
             object,
             serde_json::json!({
                 "time": "2026-11-20T03:00:00.123Z", "level": "warn",
-                "message": "leading -> paused: contact with ZooKeeper is lost; unless it is back in time, the command is stopped before the lease ends",
+                "message": "leading -> paused: contact with ZooKeeper is lost; unless it is back within 6.025s, the command is stopped, and killed when the lease ends",
                 "from": "leading", "to": "paused", "why": "contact-lost",
-                "token": 4_294_967_301_i64, "lease_left_ms": 9025, "election": "job", "id": "h1:7",
+                "token": 4_294_967_301_i64, "lease_left_ms": 9025, "next_in_ms": 6025, "election": "job", "id": "h1:7",
             })
         );
     }
@@ -234,10 +261,10 @@ mod tests {
         assert_eq!(
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
-             MESSAGE=leading -> paused: contact with ZooKeeper is lost; unless it is back in time, the \
-             command is stopped before the lease ends token=4294967301 lease_left=9.025s\n\
+             MESSAGE=leading -> paused: contact with ZooKeeper is lost; unless it is back within 6.025s, the \
+             command is stopped, and killed when the lease ends token=4294967301 lease_left=9.025s next_in=6.025s\n\
              ZK_LEADER_ELECTION=job\nZK_LEADER_ID=h1:7\nZK_LEADER_FROM=leading\nZK_LEADER_TO=paused\nZK_LEADER_WHY=contact-lost\nZK_LEADER_TOKEN=4294967301\n\
-             ZK_LEADER_LEASE_LEFT_MS=9025\n"
+             ZK_LEADER_LEASE_LEFT_MS=9025\nZK_LEADER_NEXT_IN_MS=6025\n"
         );
         let entry = written(Format::Journald, false, LevelFilter::INFO, || tracing::info!(id = "a\nMESSAGE=b", "x\ny"));
         assert_eq!(entry.lines().count(), 5, "{entry}");
@@ -245,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_same_reason_has_other_words_in_another_phase() {
-        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED });
+        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED }, 0);
         let (vouched, stopping) = (PhaseName::Vouched, PhaseName::Stopping);
         assert!(said(vouched, PhaseName::Paused, Why::ContactLost).contains("holds back any more"));
         assert!(said(vouched, stopping, Why::LeaseEnding).contains("before the end of --vouch-limit"));
@@ -256,11 +283,40 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_stands_back_says_until_when() {
+        let said = |from, why, next_in| {
+            sentence(&Transition { from, to: PhaseName::Following, why, next_in, ..PAUSED }, 1_795_229_940_000)
+        };
+        let (releasing, minute) = (PhaseName::Releasing, Some(Duration::from_secs(60)));
+        let until = "stays out of the queue until 2026-11-21 03:00:00 UTC (--stand-back)";
+        assert_eq!(
+            said(releasing, Why::Released, minute),
+            format!("releasing -> following: the lease is free; this host {until}")
+        );
+        assert_eq!(
+            said(PhaseName::Following, Why::StandingBack, minute),
+            format!("following: this host resigned, and {until}; another host may lead")
+        );
+        assert_eq!(said(releasing, Why::Released, None), "releasing -> following: the lease is free");
+    }
+
+    /// At the same moment, the names of those who vouch are told.
+    #[test]
+    fn the_beginning_of_an_outage_that_is_lived_through_is_told_elsewhere_and_its_going_on_here() {
+        let said = |from| {
+            let vouched = Transition { from, to: PhaseName::Vouched, why: Why::VouchedFor, ..PAUSED };
+            written(Format::Human, false, LevelFilter::INFO, || transition(&vouched))
+        };
+        assert_eq!(said(PhaseName::Leading), "");
+        assert!(said(PhaseName::Paused).contains("paused -> vouched: ZooKeeper is away"));
+    }
+
+    #[test]
     fn without_a_lease_the_line_does_not_speak_of_one() {
         let following =
             Transition { from: PhaseName::Stopping, to: PhaseName::Following, why: Why::Released, ..PAUSED };
         let line = written(Format::Human, false, LevelFilter::INFO, || {
-            transition(&Transition { token: None, lease_left: None, ..following });
+            transition(&Transition { token: None, lease_left: None, next_in: None, ..following });
         });
         assert!(line.ends_with("stopping -> following: the lease is free\n"), "{line}");
     }

@@ -54,7 +54,7 @@ fn an_outage_is_told_with_those_who_vouch_and_its_end_with_its_length() {
     assert_eq!(
         told(&mut seen, &away),
         [
-            "ZooKeeper is away; the command runs on, vouched for by web2, web3, until 14:32:00Z at most; bring ZooKeeper \
+            "ZooKeeper is away; the command runs on, vouched for by web2, web3, until 1970-01-01 14:32:00 UTC at most; bring ZooKeeper \
           back before then, and kill or restart none of these hosts"
         ]
     );
@@ -129,7 +129,7 @@ fn a_leader_whom_nobody_could_replace_is_told_what_that_means() {
     assert_eq!(
         away,
         [
-            "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until 14:32:00Z at most; bring \
+            "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until 1970-01-01 14:32:00 UTC at most; bring \
           ZooKeeper back before then"
         ]
     );

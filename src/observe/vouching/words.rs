@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::observe::words::length;
+use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::vouching::Neighbourhood;
 
 /// One line of the log. Hosts are told by their instances.
@@ -25,7 +26,10 @@ impl Line {
     pub fn log(&self, names: &Neighbourhood) {
         let said = self.sentence(names);
         match self {
-            Self::Away { .. } => tracing::warn!(why = "vouched-for", "{said}"),
+            // In place of the line of the change of phase.
+            Self::Away { .. } => {
+                tracing::warn!(from = "leading", to = "vouched", why = "vouched-for", "leading -> vouched: {said}");
+            }
             Self::Back { .. } => tracing::info!(why = "contact-restored", "{said}"),
             Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
             Self::Answers { .. } => tracing::info!(why = "vouched-for", "{said}"),
@@ -36,7 +40,7 @@ impl Line {
     pub fn sentence(&self, names: &Neighbourhood) -> String {
         match self {
             Self::Away { by, until } if by.is_empty() => {
-                let until = clock_time(*until);
+                let until = moment(*until);
                 format!(
                     "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until {until} at \
                      most; bring ZooKeeper back before then"
@@ -44,7 +48,7 @@ impl Line {
             }
             Self::Away { by, until } => {
                 let by: Vec<_> = by.iter().map(|instance| id(names, *instance)).collect();
-                let (by, until) = (by.join(", "), clock_time(*until));
+                let (by, until) = (by.join(", "), moment(*until));
                 format!(
                     "ZooKeeper is away; the command runs on, vouched for by {by}, until {until} at most; bring ZooKeeper \
                      back before then, and kill or restart none of these hosts"
@@ -98,10 +102,4 @@ pub(super) fn id(names: &Neighbourhood, instance: u64) -> String {
 fn place(names: &Neighbourhood, instance: u64) -> String {
     let known = names.of(instance).map(|host| format!("{} ({})", host.id, host.address));
     known.unwrap_or_else(|| id(names, instance))
-}
-
-/// `14:32:10Z`: UTC, as the log's times.
-fn clock_time(millis: i64) -> String {
-    let seconds = millis.div_euclid(1000).rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

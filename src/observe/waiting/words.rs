@@ -8,6 +8,7 @@ use super::super::words;
 use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
 use crate::zookeeper::publish::leader_query::{Leader, LeaderReport};
+use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::control::remedy;
 
 /// The facts known while we wait.
@@ -71,28 +72,21 @@ fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
     match leader {
         Some(Leader { id, since }) => {
             let lead = if id.contains(", ") { "lead" } else { "leads" };
-            format!("{id} {lead} since {}", moment(*since, now))
+            format!("{id} {lead} since {}", since_when(*since, now))
         }
         None => "nobody leads".to_owned(),
     }
 }
 
-/// The time of day, with the date if that was more than half a day ago: `03:12:45Z`, `2026-11-20 03:12:45Z`. Beyond the
-/// year 9999, where the formatter panics: `?`.
-fn moment(since: i64, now: SystemTime) -> String {
+/// The time, without the date if that was less than half a day ago: `03:12:45 UTC`, `2026-11-20 03:12:45 UTC`.
+fn since_when(since: i64, now: SystemTime) -> String {
     const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
-    const YEAR_10000: Duration = Duration::from_secs(253_402_300_800);
-    let since = Duration::from_millis(u64::try_from(since).unwrap_or_default());
-    if since >= YEAR_10000 {
-        return "?".to_owned();
-    }
-    let since = SystemTime::UNIX_EPOCH + since;
-    let text = humantime::format_rfc3339_seconds(since).to_string();
-    let is_recent = now.duration_since(since).unwrap_or_default() < HALF_A_DAY;
-    match text.split_once('T') {
+    let then = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(since).unwrap_or_default()));
+    let is_recent = then.is_some_and(|then| now.duration_since(then).unwrap_or_default() < HALF_A_DAY);
+    let text = moment(since);
+    match text.split_once(' ') {
         Some((_, time)) if is_recent => time.to_owned(),
-        Some((date, time)) => format!("{date} {time}"),
-        None => text,
+        _ => text,
     }
 }
 
@@ -148,9 +142,9 @@ mod tests {
         let cases = [
             (known(&absent, None), "no answer from zk1:2181,zk2:2181"),
             (known(&waits, None), "no answer from zk1:2181,zk2:2181"),
-            (known(&absent, survey(None, Some(db1()))), "not in line; db1:4711 leads since 03:12:45Z"),
-            (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45Z"),
-            (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45Z"),
+            (known(&absent, survey(None, Some(db1()))), "not in line; db1:4711 leads since 03:12:45 UTC"),
+            (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45 UTC"),
+            (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
             (
                 known(&barred, survey(Some(2), None)),
@@ -165,18 +159,18 @@ mod tests {
             assert_eq!(known.sentence(now()), sentence);
         }
         let line = known(&waits, survey(Some(3), Some(db1()))).line(Duration::from_millis(95_700), now());
-        assert_eq!(line, "zk-leader-run: waiting 1m35s: 3rd in line; db1:4711 leads since 03:12:45Z");
+        assert_eq!(line, "zk-leader-run: waiting 1m35s: 3rd in line; db1:4711 leads since 03:12:45 UTC");
     }
 
     #[test]
     fn what_was_long_ago_has_a_date() {
-        assert_eq!(moment(SINCE, now()), "03:12:45Z");
-        assert_eq!(moment(SINCE, now() + Duration::from_secs(86_400)), "2026-11-21 03:12:45Z");
-        assert_eq!(moment(SINCE, SystemTime::UNIX_EPOCH), "03:12:45Z", "our clock may be behind");
-        assert_eq!(moment(-1, SystemTime::UNIX_EPOCH), "00:00:00Z");
-        assert_eq!(moment(253_402_300_799_999, now()), "23:59:59Z", "it is in the future");
+        assert_eq!(since_when(SINCE, now()), "03:12:45 UTC");
+        assert_eq!(since_when(SINCE, now() + Duration::from_secs(86_400)), "2026-11-21 03:12:45 UTC");
+        assert_eq!(since_when(SINCE, SystemTime::UNIX_EPOCH), "03:12:45 UTC", "our clock may be behind");
+        assert_eq!(since_when(-1, SystemTime::UNIX_EPOCH), "00:00:00 UTC");
+        assert_eq!(since_when(253_402_300_799_999, now()), "23:59:59 UTC", "it is in the future");
         for late in [253_402_300_800_000, i64::MAX] {
-            assert_eq!(moment(late, now()), "?");
+            assert_eq!(since_when(late, now()), "?");
         }
     }
 

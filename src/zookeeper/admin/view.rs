@@ -59,6 +59,8 @@ pub struct ElectionView {
     pub directory: String,
     /// Candidates of other libraries may be in it.
     pub is_shared: bool,
+    /// It is for jobs that run once for each scheduled time: it has markers of runs.
+    pub has_runs: bool,
     /// In the order of the queue.
     pub line: Vec<Candidate>,
     pub slots: Vec<SlotView>,
@@ -164,7 +166,8 @@ pub async fn all(client: &AdminClient, root: &str, names: Vec<String>) -> Result
 /// There is no answer.
 pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, AdminError> {
     let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
-    let mut seen = ElectionView { base: base.to_owned(), ..ElectionView::default() };
+    let has_runs = children.iter().any(|child| child == "runs");
+    let mut seen = ElectionView { base: base.to_owned(), has_runs, ..ElectionView::default() };
     seen.slots = slots(client, base, &children, &mut seen.unreadable).await?;
     let leases = || seen.slots.iter().filter_map(|slot| slot.lease.as_ref());
     let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());

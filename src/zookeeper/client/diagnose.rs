@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::net::lookup_host;
 use tokio::time::timeout;
 
 use crate::core::event::Grounds;
@@ -88,7 +87,7 @@ async fn opinion(server: &str, access: &Access) -> Opinion {
 }
 
 async fn ask(address: Address<'_>, access: &Access) -> Opinion {
-    if let Some(why) = unresolved(address.host).await {
+    if let Some(why) = four_letter::unresolved(address.host, PATIENCE).await {
         return Opinion::Away(why);
     }
     match (&access.tls, address.is_tls) {
@@ -121,15 +120,6 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
             Said::NotServing => Opinion::Stuck("it has no quorum".to_owned()),
             Said::Serves { .. } | Said::NotAllowed => Opinion::Fine,
         },
-    }
-}
-
-/// Why this name stands for no address.
-async fn unresolved(host: &str) -> Option<String> {
-    match timeout(PATIENCE, lookup_host((host, 0))).await {
-        Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(format!("the name is not known ({error})")),
-        Err(_) => Some("no name server answers in time".to_owned()),
     }
 }
 

@@ -1,11 +1,12 @@
-//! Asks a server for its version and role with a four-letter word: one bounded question. The answer is only used in
-//! reports.
+//! Asks servers for their version and role with a four-letter word: one bounded question to each. The answer is only used
+//! in reports.
 
 use std::io;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use crate::zookeeper::client::address::Address;
@@ -32,9 +33,16 @@ pub enum Said {
     Unreachable(String),
 }
 
-/// Asks `srvr`, over TLS if the connect string says so.
-pub async fn server(server: &str, access: &Access, limit: Duration) -> Said {
+/// Asks `srvr` of all of them at the same time, over TLS if the connect string says so. Their answers, in this order.
+pub async fn all(servers: &[&str], access: &Access, limit: Duration) -> Vec<Said> {
+    join_all(servers.iter().map(|address| server(address, access, limit))).await
+}
+
+async fn server(server: &str, access: &Access, limit: Duration) -> Said {
     let address = Address::of(server);
+    if let Some(why) = unresolved(address.host, limit).await {
+        return Said::Unreachable(why);
+    }
     match access.tls.as_ref().filter(|_| address.is_tls) {
         None => plain(address, limit).await,
         Some(certificates) => match timeout(limit, talk::ask(address.host, address.port, certificates, WORD)).await {
@@ -54,6 +62,15 @@ pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
         Ok(Ok(answer)) => understood(&String::from_utf8_lossy(&answer)),
         Ok(Err(error)) => Said::Unreachable(reason(&error)),
         Err(_) => Said::Unreachable(LATE.to_owned()),
+    }
+}
+
+/// Why this name stands for no address.
+pub(crate) async fn unresolved(host: &str, limit: Duration) -> Option<String> {
+    match timeout(limit, lookup_host((host, 0))).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(format!("the name is not known ({error})")),
+        Err(_) => Some("no name server answers in time".to_owned()),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{Answer, ROUNDS, too_many_rounds};
 use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::once::{Once, Per};
 use crate::zookeeper::schema::run_marker::{self, Caller, Marker, OpenRun, Run, Verdict};
 
@@ -250,18 +251,18 @@ fn interrupted(found: &Found) -> impl Iterator<Item = &Run> {
 
 /// A run in a few words.
 fn story(run: &Run) -> String {
-    let start = run.started_ms.map_or_else(String::new, |at| format!(", started {}", time(at)));
+    let start = run.started_ms.map_or_else(String::new, |at| format!(", started {}", moment(at)));
     let end = match (run.ok, run.status) {
         (None, _) => "without an end".to_owned(),
         (Some(true), _) => "ended well".to_owned(),
         (Some(false), Some(status)) => format!("failed with status {status}"),
         (Some(false), None) => "failed".to_owned(),
     };
-    let end_at = run.ended_ms.map_or_else(String::new, |at| format!(" {}", time(at)));
+    let end_at = run.ended_ms.map_or_else(String::new, |at| format!(" {}", moment(at)));
     format!("a run by {} on {}{start}, {end}{end_at}", run.id, run.host)
 }
 
-/// By `ZooKeeper`'s clock. A marker may contain any number.
+/// For programs, by `ZooKeeper`'s clock. A marker may contain any number.
 fn time(ms: i64) -> String {
     /// The last time that the formatter accepts; it panics at later ones.
     const END_OF_9999: u64 = 253_402_300_799_999;
@@ -302,5 +303,13 @@ mod tests {
         for late in [253_402_300_800_000, i64::MAX] {
             assert_eq!(time(late), "after the year 9999");
         }
+    }
+
+    #[test]
+    fn a_run_is_told_with_its_times_as_all_times_are() {
+        let (started_ms, ended_ms) = (Some(1_795_226_400_000), Some(1_795_230_000_999));
+        let run = Run { id: "a".into(), host: "h".into(), started_ms, ended_ms, ok: Some(true), ..Run::default() };
+        let said = "a run by a on h, started 2026-11-21 02:00:00 UTC, ended well 2026-11-21 03:00:00 UTC";
+        assert_eq!(story(&run), said);
     }
 }

@@ -172,7 +172,7 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         phase: status.phase.to_owned(),
         since: status.since,
         eligible: status.why_not.is_empty(),
-        why_not: status.why_not.iter().map(|why| (*why).to_owned()).collect(),
+        why_not: status.why_not.clone(),
         drained,
         health: None,
         token: status.token,

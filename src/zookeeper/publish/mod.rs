@@ -43,7 +43,7 @@ pub struct MemberStatus {
     pub phase: &'static str,
     /// Milliseconds since 1970, when the phase began.
     pub since: i64,
-    pub why_not: Vec<&'static str>,
+    pub why_not: Vec<String>,
     /// Of the command: `armed`, `ready` or `gone`.
     pub protection: &'static str,
     pub token: Option<i64>,

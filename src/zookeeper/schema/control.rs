@@ -6,12 +6,14 @@
 //! Orders only stop and delay; none can let a second command run.
 
 pub mod drain;
+pub mod moment;
 pub mod remedy;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::moment::moment;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 
 /// The name of the znode below the base.
@@ -70,16 +72,24 @@ impl Disabled {
         self.for_ms.map(Duration::from_millis)
     }
 
-    /// Operator, duration, reason, and what ends it in the election with this base.
+    /// Operator, end, reason, and what ends it before in the election with this base.
     pub fn said(&self, base: &str) -> String {
-        let length =
-            self.lasts().map_or_else(|| " until further notice".to_owned(), |length| format!(" for {}", span(length)));
         format!(
-            "Disabled by {}{length}: {:?}; no host runs the command meanwhile; {} ends it",
+            "Disabled by {} {}: {:?}; no host runs the command meanwhile; {} ends it",
             self.by,
+            self.end(),
             self.reason,
             remedy::about_election("enable", base)
         )
+    }
+
+    /// `until 2026-11-21 03:00:00 UTC`, `until further notice`.
+    pub fn end(&self) -> String {
+        match (self.ends_at(), self.lasts()) {
+            (Some(end), _) => format!("until {}", moment(end)),
+            (None, Some(length)) => format!("for {}", span(length)),
+            (None, None) => "until further notice".to_owned(),
+        }
     }
 
     /// By `ZooKeeper`'s clock; `None`: it has no limit, or its start is not known.
@@ -153,16 +163,16 @@ impl Orders {
         }
     }
 
-    /// With the rest of their time, counted from now.
+    /// The same, given now for the rest of their time.
     #[must_use]
     pub fn as_of(&self, now: i64) -> Self {
         let rest = |end: i64| u64::try_from(end.saturating_sub(now)).unwrap_or(0);
         let mut orders = self.clone();
         if let Some(order) = &mut orders.disabled {
-            order.for_ms = order.ends_at().map(rest);
+            (order.for_ms, order.since) = (order.ends_at().map(rest), Some(now));
         }
         if let Some(order) = &mut orders.handover {
-            order.for_ms = order.ends_at().map_or(order.for_ms, rest);
+            (order.for_ms, order.since) = (order.ends_at().map_or(order.for_ms, rest), Some(now));
         }
         orders
     }
@@ -220,12 +230,24 @@ mod tests {
         orders.date(5000);
         orders.date(5900);
         assert_eq!(orders.lapses_in(5900), Some(Duration::from_millis(100)));
-        assert_eq!(orders.as_of(5900).disabled.unwrap().for_ms, Some(100));
+        let rest = orders.as_of(5900).disabled.unwrap();
+        assert_eq!((rest.for_ms, rest.ends_at()), (Some(100), Some(6000)));
         assert!(orders.in_force(5999).disabled.is_some() && orders.in_force(6000).disabled.is_none());
         let for_ever = Disabled { order: "1".into(), ..Disabled::default() };
         let mut orders = Orders { disabled: Some(for_ever), ..Orders::default() };
         orders.date(5000);
         assert!(!orders.has_limit() && orders.in_force(i64::MAX) == orders);
+    }
+
+    #[test]
+    fn who_has_disabled_it_and_until_when_is_told() {
+        let order = Disabled { reason: "CHG-1".into(), by: "root@adm".into(), ..Disabled::default() };
+        let said = |for_ms, since| Disabled { for_ms, since, ..order.clone() }.said("/zk-leader-run/nightly");
+        let rest = ": \"CHG-1\"; no host runs the command meanwhile; zk-leaderctl enable nightly ends it";
+        let until = "Disabled by root@adm until 2026-11-21 03:00:00 UTC";
+        assert_eq!(said(Some(3_600_000), Some(1_795_226_400_000)), format!("{until}{rest}"));
+        assert_eq!(said(Some(3_600_000), None), format!("Disabled by root@adm for 1h{rest}"));
+        assert_eq!(said(None, Some(5)), format!("Disabled by root@adm until further notice{rest}"));
     }
 
     #[test]

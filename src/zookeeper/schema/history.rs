@@ -12,6 +12,13 @@ pub const HISTORY: &str = "history";
 /// How a term ended if its own host wrote no end and the successor found the lease free: its guard released it.
 const KILLED: &str = "killed, released";
 
+/// The end of what a host writes of a term whose lease it could not release.
+pub const NOT_RELEASED: &str = ", not released";
+/// In its place if the next leader found the lease free: the answer to the release was lost, or the guard released it.
+const RELEASED_LATER: &str = ", released later";
+/// How a term began whose own host still held the lease, and knew that its command was dead: nobody released it.
+const OWN_LEASE: &str = "own lease";
+
 /// Number of terms kept.
 pub(crate) const KEPT: usize = 50;
 
@@ -30,10 +37,10 @@ pub struct Term {
     pub since: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<i64>,
-    /// How it began: `first`, `clean` or `unclean`.
+    /// How it began: `first`, `clean`, `unclean`, or `own lease` if the same host had not released the lease before.
     pub takeover: String,
-    /// How it ended: a reason as in the log; `killed, released` if the guard of a killed supervisor released the lease;
-    /// `unclean` if its successor had to wait for the lease.
+    /// How it ended: a reason as in the log, with `, not released` or `, released later`; `killed, released` if the guard
+    /// of a killed supervisor released the lease; `unclean` if its successor had to wait for the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -72,11 +79,26 @@ impl History {
         for index in 1..self.terms.len() {
             let Some((before, [after, ..])) = self.terms.split_at_mut_checked(index) else { continue };
             let before = before.iter_mut().rfind(|before| before.slot == after.slot);
-            if let Some(open) = before.filter(|open| open.ended.is_none()) {
-                open.until = open.until.or(Some(after.since));
-                let killed = after.takeover == "clean";
-                open.ended = Some(if killed { KILLED.to_owned() } else { after.takeover.clone() });
+            if let Some(before) = before {
+                before.end_at(after);
             }
+        }
+    }
+}
+
+impl Term {
+    /// What the beginning of the next term in its slot tells of its end.
+    fn end_at(&mut self, next: &mut Self) {
+        let is_clean = next.takeover == "clean";
+        let Some(ended) = &self.ended else {
+            self.until = self.until.or(Some(next.since));
+            self.ended = Some(if is_clean { KILLED.to_owned() } else { next.takeover.clone() });
+            return;
+        };
+        match ended.strip_suffix(NOT_RELEASED).filter(|_| is_clean) {
+            Some(_) if (&self.id, &self.host) == (&next.id, &next.host) => OWN_LEASE.clone_into(&mut next.takeover),
+            Some(why) => self.ended = Some(format!("{why}{RELEASED_LATER}")),
+            None => {}
         }
     }
 }
@@ -121,6 +143,40 @@ mod tests {
         history.put(&term(1));
         history.put(&Term { takeover: "clean".into(), ..term(7) });
         assert_eq!(history.terms[0].ended.as_deref(), Some("killed, released"));
+    }
+
+    /// The reply to the release was lost, or the guard released the lease after its supervisor had given up.
+    #[test]
+    fn a_term_is_not_called_unreleased_before_one_that_began_with_a_free_lease() {
+        let unreleased = || Term { until: Some(5), ended: Some("lease-ending, not released".into()), ..term(1) };
+        let next = Term { id: "b".into(), takeover: "clean".into(), ..term(7) };
+        // The host may be back, and write its term down, after its successor.
+        for terms in [[unreleased(), next.clone()], [next, unreleased()]] {
+            let mut history = History::default();
+            for term in &terms {
+                history.put(term);
+            }
+            assert_eq!(history.terms[0].ended.as_deref(), Some("lease-ending, released later"));
+            assert_eq!(history.terms[1].takeover, "clean");
+        }
+        let mut history = History::default();
+        history.put(&unreleased());
+        history.put(&Term { id: "b".into(), ..term(7) });
+        assert_eq!(history.terms[0].ended.as_deref(), Some("lease-ending, not released"), "its lease had to run out");
+    }
+
+    /// It is known to have no command any more, and nobody else had the lease meanwhile.
+    #[test]
+    fn a_host_that_takes_up_its_own_lease_is_not_said_to_begin_cleanly() {
+        let mut history = History::default();
+        history.put(&Term { until: Some(5), ended: Some("session-over, not released".into()), ..term(1) });
+        history.put(&Term { takeover: "clean".into(), ..term(7) });
+        history.put(&Term { takeover: "clean".into(), until: Some(9), ended: Some("released".into()), ..term(7) });
+        assert_eq!(history.terms[0].ended.as_deref(), Some("session-over, not released"));
+        assert_eq!(
+            (history.terms[1].takeover.as_str(), history.terms[1].ended.as_deref()),
+            ("own lease", Some("released"))
+        );
     }
 
     #[test]

@@ -170,7 +170,13 @@ async fn see_through(
 ) {
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &shared.settings.servers);
     let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(session = %format_args!("{:#x}", contact.client.session_id()), negotiated_ms, servers, "Session was opened");
+    let session = format!("{:#x}", contact.client.session_id());
+    // The first one is what everybody expects.
+    if shared.was_reached() {
+        tracing::info!(session, negotiated_ms, servers, "Session was opened anew: the one before is gone");
+    } else {
+        tracing::debug!(session, negotiated_ms, servers, "Session was opened");
+    }
     let asked = shared.settings.session_timeout;
     if negotiated != asked {
         let (granted, asked) = (humantime::format_duration(negotiated), humantime::format_duration(asked));

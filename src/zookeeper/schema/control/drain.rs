@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::moment::moment;
 use super::remedy::{about_host, word};
 use super::{ends_at, span};
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
@@ -53,11 +54,13 @@ impl Drain {
 
     /// Operator, end and reason.
     pub fn said(&self, written_at: i64) -> String {
-        let until = match self.ends_at(written_at) {
-            Some(end) => format!("until {} ({} in all)", moment(end), span(self.lasts().unwrap_or_default())),
-            None => "until undrain".to_owned(),
-        };
-        format!("by {} {until}: {:?}", self.by, self.reason)
+        format!("by {} {}: {:?}", self.by, self.end(written_at), self.reason)
+    }
+
+    /// `until 2026-11-21 03:00:00 UTC`, `until undrain`.
+    pub fn end(&self, written_at: i64) -> String {
+        let end = self.ends_at(written_at).map_or_else(|| "undrain".to_owned(), moment);
+        format!("until {end}")
     }
 
     /// What orders the same, even if no other host could take over.
@@ -69,16 +72,6 @@ impl Drain {
 
     pub fn lasts(&self) -> Option<Duration> {
         self.for_ms.map(Duration::from_millis)
-    }
-}
-
-/// `2026-11-21T03:00:00Z`; far away, the milliseconds.
-fn moment(millis: i64) -> String {
-    const YEAR_9999: u64 = 253_402_300_800;
-    let since = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
-    match std::time::UNIX_EPOCH.checked_add(since) {
-        Some(time) if since.as_secs() < YEAR_9999 => humantime::format_rfc3339_seconds(time).to_string(),
-        _ => format!("{millis} ms"),
     }
 }
 
@@ -98,7 +91,7 @@ mod tests {
         };
         assert_eq!(Drain::read(&drain.written()), Ok(drain.clone()));
         assert_eq!(drain.ends_at(1_795_222_800_000), Some(1_795_230_000_000));
-        assert_eq!(drain.said(1_795_222_800_000), "by root@adm until 2026-11-21T03:00:00Z (2h in all): \"kernel\"");
+        assert_eq!(drain.said(1_795_222_800_000), "by root@adm until 2026-11-21 03:00:00 UTC: \"kernel\"");
         let open = Drain { for_ms: None, ..drain };
         assert_eq!((open.ends_at(5), open.said(5).as_str()), (None, "by root@adm until undrain: \"kernel\""));
         let eternal = Drain { for_ms: Some(u64::MAX), ..open };
