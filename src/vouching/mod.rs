@@ -12,7 +12,7 @@ mod udp;
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -27,7 +27,7 @@ use crate::zookeeper::schema::vouching::Neighbourhood;
 
 pub use dropped::{Dropped, Reason};
 use exchange::Exchange;
-use memory::Memory;
+pub use memory::Memory;
 pub use network::{Network, Work};
 pub use udp::Socket;
 
@@ -42,14 +42,15 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// `instance`: ours. Answers and questions are told as [`Event::Vouching`].
+    /// `instance`: ours. `memory`: what the program before this one has handed over. Answers and questions are told as
+    /// [`Event::Vouching`].
     pub fn new(
         network: Arc<dyn Network>,
-        instance: u64,
+        (instance, memory): (u64, Memory),
         neighbourhood: watch::Receiver<Neighbourhood>,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let (memory, confirmed, dropped) = (Mutex::new(Memory::default()), Notify::new(), Arc::new(Dropped::default()));
+        let (memory, confirmed, dropped) = (Mutex::new(memory), Notify::new(), Arc::new(Dropped::default()));
         let exchange = Exchange { network, instance, neighbourhood, events, memory, confirmed, dropped };
         let exchange = Arc::new(exchange);
         let receiver = background::spawn(exchange.clone().receive());
@@ -64,6 +65,11 @@ impl Direct {
     /// The open socket, which an upgrade in place hands over. `None` in a simulation.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.exchange.network.descriptor()
+    }
+
+    /// What the next program in this process must know of what was said and heard.
+    pub fn hand_over(&self) -> Memory {
+        self.exchange.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What was dropped, for metrics.

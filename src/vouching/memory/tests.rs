@@ -114,3 +114,17 @@ fn another_election_begins_anew() {
     assert_eq!(memory.of(1).asks(&question(1, 7, 5), from(1)), Err(Reason::Replay));
     assert_eq!(memory.of(2).asks(&question(1, 7, 5), from(1)), Ok(()));
 }
+
+/// Answers, goodbyes and the repetitions of what was heard may be under way.
+#[test]
+fn the_next_program_goes_on_with_all_that_was_said_and_heard() {
+    let mut before = Memory::default();
+    before.ask(2, &question(1, 7, 1));
+    before.ask(3, &question(1, 7, 2));
+    assert_eq!((before.gone(3), before.asks(&question(5, 8, 4), from(1))), (Ok(true), Ok(())));
+    before.reply(at(100), &Reply { leader: 5, ..yes(9, 8, 4) });
+    let mut next: Memory = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
+    assert_eq!((next.answered(&yes(2, 7, 1)), next.gone(3)), (Ok(()), Ok(false)));
+    assert_eq!(next.of(0).asks(&question(5, 8, 4), from(1)), Err(Reason::Replay));
+    assert_eq!(next.promisees(at(101)), [Promisee { leader: 5, token: 8, seq: 4, address: from(1) }]);
+}
