@@ -130,6 +130,12 @@ impl Memory {
         Ok(())
     }
 
+    /// The ensemble has lost writes, so tokens have gone back: the next terms may all have lower ones than these. Whoever still
+    /// leads in one of them asks again; `core` knows the numbers that were heard.
+    pub fn forget_terms(&mut self) {
+        self.terms.clear();
+    }
+
     /// We answer. Where the newest question of the term came from.
     pub fn reply(&mut self, now: Sighting, reply: &Reply) -> Option<SocketAddr> {
         let is_of = |term: &&mut Term| (term.token, term.leader) == (reply.token, reply.leader);

@@ -87,6 +87,11 @@ impl Direct {
         self.exchange.reply(&reply);
     }
 
+    /// Hears those again whose tokens are lower than those of before.
+    pub fn forget_terms(&self) {
+        self.exchange.forget_terms();
+    }
+
     /// Tells those to whom we promised something of late that this instance takes nothing over any more; until they have
     /// confirmed it, at most this long. It returns at once if there is nobody to tell.
     pub async fn leave(&self, within: Duration) {

@@ -150,6 +150,9 @@ impl Machine {
     pub(super) fn note_record(&mut self, now: Now, record: Record) {
         if self.sightings.note(record, now.observer) {
             self.vouching.newest_token = 0;
+            if self.vouches() {
+                self.actions.push(Action::ForgetTerms);
+            }
         }
         self.note_token(record.token);
         // A holder that lives makes new versions.

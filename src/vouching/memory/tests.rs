@@ -40,6 +40,19 @@ fn a_term_that_is_forgotten_is_never_news_again() {
     assert_eq!(memory.terms.len(), TERMS);
 }
 
+/// A restored ensemble gives lower tokens.
+#[test]
+fn once_terms_are_forgotten_lower_tokens_are_news() {
+    let mut memory = Memory::default();
+    for token in 11..=20 {
+        assert_eq!(memory.asks(&question(1, token, 1), from(1)), Ok(()));
+    }
+    assert_eq!(memory.asks(&question(2, 7, 1), from(1)), Err(Reason::Replay));
+    memory.forget_terms();
+    assert_eq!(memory.asks(&question(2, 7, 1), from(1)), Ok(()));
+    assert_eq!(memory.asks(&question(2, 7, 1), from(1)), Err(Reason::Replay));
+}
+
 #[test]
 fn each_question_is_answered_once_and_by_whom_it_was_put_to() {
     let mut memory = Memory::default();
