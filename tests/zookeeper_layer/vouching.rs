@@ -71,6 +71,25 @@ async fn a_killed_supervisors_candidate_of_a_later_session_is_deleted_with_its_r
     assert_eq!(Admin::to(&servers).children(ELECTION), [""; 0], "whoever is next need not wait for the session's end");
 }
 
+/// It was killed before the renewal that names its new candidate. Only the end of its session tells that this is nobody's.
+#[tokio::test]
+async fn a_killed_supervisors_record_is_freed_though_nothing_tells_its_candidate_of_a_later_session() {
+    let ensemble = Ensemble::single();
+    let servers = ensemble.connect_string();
+    let (mut host, view) = Host::entered(vouching(&servers, 1)).await;
+    host.vouching = Some(Vouching { limit: F, roster: roster([2]) });
+    let (_, token) = host.take_over(&view, 1).await.unwrap();
+    host.connect(2).await;
+    let later = host.enter(Candidacy(2)).await.unwrap();
+    let candidate = view.candidate.as_str().to_owned();
+    let orphaned = Orphaned { slot: Slot(0), token, candidate, session: view.session_id };
+    let freed = release_orphaned::free_record(vouching(&servers, 9), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert_eq!(Admin::to(&servers).children(ELECTION), [later.candidate.as_str()]);
+    let (_next, view) = Host::entered(vouching(&servers, 3)).await;
+    assert_eq!((view.record.held, view.place), (false, Place::Next), "it waits for the session, and for no lease");
+}
+
 /// Waits until the line is this.
 async fn told(host: &mut Host, line: Roster) {
     host.wait_for(Event::Vouching(Word::Line(line))).await;
