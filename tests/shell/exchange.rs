@@ -230,6 +230,18 @@ fn a_host_that_was_upgraded_says_that_it_is_gone_and_a_leader_that_was_upgraded_
     }
 }
 
+/// Its process would exit, and the next one of this host is named in no record.
+#[test]
+fn a_command_that_ends_in_an_outage_leaves_no_lease_that_the_next_process_waits_for() {
+    for seed in 0..8 {
+        let temper = Temper { ends: 100, ..HOST.temper };
+        let plan = HostPlan { vouch: Some(SESSION * 10), on_exit: OnExit::Exit, temper, ..HOST };
+        let outage = script(vec![(Duration::ZERO, Fault::Outage { length: SESSION * 4 })], false);
+        let verdict = run(&Script { seed, hosts: vec![plan], healed_at: BEGIN + SESSION * 4, ..outage });
+        assert!(verdict.measured.healed < SESSION, "seed {seed}: {:?}", verdict.measured);
+    }
+}
+
 /// A term that has just begun is not in the history yet.
 #[test]
 fn a_term_is_told_however_early_its_leader_is_upgraded() {

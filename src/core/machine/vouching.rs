@@ -74,7 +74,7 @@ impl Machine {
     }
 
     /// F of the present term: ours, as far as its record gives it.
-    fn limit(&self) -> Option<Duration> {
+    pub(super) fn limit(&self) -> Option<Duration> {
         self.settings.vouch.zip(self.vouching.limit).map(|(ours, written)| ours.min(written))
     }
 
