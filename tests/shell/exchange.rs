@@ -7,7 +7,7 @@ use zk_leader_run::core::settings::{OnExit, Recipe, StepLimits};
 use crate::direct::Weather;
 use crate::guard::Temper;
 use crate::script::{HostPlan, Script};
-use crate::strike::{Fault, Strike};
+use crate::strike::{Act, Fault, Strike};
 use crate::upgrade::{Answer, Program, Start};
 use crate::wires::Log;
 use crate::world::{Verdict, judge};
@@ -228,6 +228,24 @@ fn a_host_that_was_upgraded_says_that_it_is_gone_and_a_leader_that_was_upgraded_
         let seen = [without(0), without(1)];
         assert!(seen.contains(&(2, 1)), "{since:?}: {seen:?}");
     }
+}
+
+/// The operator who asked for it loses the servers at any instant, so that the order stays. It keeps all but its target, and whoever has
+/// obeyed it, out of the line.
+#[test]
+fn a_host_that_has_obeyed_an_order_knows_that_after_an_upgrade() {
+    let handover = |to| Fault::Operator(Act::Handover { to: Some(to), wait: false, within: SESSION * 5 });
+    let lost = Fault::Cut { host: 3, server: None, way: None, length: SESSION * 5 };
+    let strike = |at, faults| Strike { at, is_at_leader: false, faults };
+    let mut upgraded = 0;
+    for (to, at) in (0..3).flat_map(|to| (0..1_200).step_by(40).map(move |at| (to, millis(at)))) {
+        let asked = strike(SESSION / 2, vec![(Duration::ZERO, handover(to)), (at, lost)]);
+        let all = (0..3).map(|host| (Duration::ZERO, Fault::Upgrade { host, program: Program::GOOD }));
+        let strikes = vec![asked, strike(BEGIN, all.collect())];
+        let script = Script { strikes, healed_at: BEGIN + SESSION, ..script(Vec::new(), true) };
+        upgraded += run(&script).exchanges.0;
+    }
+    assert!(upgraded > 20, "{upgraded}");
 }
 
 /// Its process would exit, and the next one of this host is named in no record.
