@@ -61,6 +61,8 @@ pub enum Action {
     Ask { to: u64, question: Question },
     /// Answer a question.
     Reply { reply: Reply },
+    /// Forget in which terms we were asked: the ensemble has lost writes, and the next terms may have lower tokens.
+    ForgetTerms,
     /// Run the fence command. It is answered by `Fenced` with this grant's token.
     Fence { grant: Grant },
     /// Kill the fence command; its answer is no longer needed.

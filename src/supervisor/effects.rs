@@ -64,6 +64,7 @@ impl Effects {
             }
             Action::Ask { to, question } => self.direct.iter().for_each(|direct| direct.ask(to, question)),
             Action::Reply { reply } => self.direct.iter().for_each(|direct| direct.reply(reply)),
+            Action::ForgetTerms => self.direct.iter().for_each(Direct::forget_terms),
             Action::Exit(reason) => return Some(reason),
         }
         None

@@ -143,8 +143,10 @@ impl Supervisor {
         let before = before.flatten();
         let telling = sender.clone();
         let (machine, election) = Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref())).await?;
-        let direct =
-            config.network.map(|network| Direct::new(network, machine.instance(), election.neighbourhood(), telling));
+        let said = before.as_ref().and_then(|before| before.said.clone()).unwrap_or_default();
+        let direct = config
+            .network
+            .map(|network| Direct::new(network, (machine.instance(), said), election.neighbourhood(), telling));
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
         let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
         let guard = CommandGuard::new(guards, auxiliary.guards());

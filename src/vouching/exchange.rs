@@ -124,6 +124,12 @@ impl Exchange {
         self.network.send(address, &message.write(election, &secret));
     }
 
+    pub fn forget_terms(&self) {
+        if let Some((election, _)) = self.credentials() {
+            self.remember(election, Memory::forget_terms);
+        }
+    }
+
     /// Tells those to whom we promised something of late that we are gone. Whether anybody has not confirmed it yet.
     pub fn say_gone(&self) -> bool {
         let Some((election, secret)) = self.credentials() else { return false };

@@ -1,11 +1,13 @@
 //! What was said and heard of late: whoever repeats an authentic datagram tells us nothing, and fills no queue. All of it is
 //! bounded, and of one election.
 //!
-//! `core` judges again; it remembers through an upgrade in place, and this does not.
+//! `core` judges again. An upgrade in place hands it over: an answer or a goodbye may be under way.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::dropped::Reason;
 use crate::core::time::Sighting;
@@ -21,7 +23,8 @@ const TERMS: usize = 8;
 const LEASES: u32 = 2;
 
 /// A member that we ask.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Asked {
     member: u64,
     /// Token and number of each question that it has not answered yet.
@@ -30,7 +33,8 @@ struct Asked {
 }
 
 /// A term in which we are asked.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Term {
     token: i64,
     leader: u64,
@@ -42,7 +46,8 @@ struct Term {
     promised: Option<Promised>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Promised {
     at: Sighting,
     is_confirmed: bool,
@@ -58,7 +63,9 @@ pub struct Promisee {
     pub address: SocketAddr,
 }
 
-#[derive(Debug, Default)]
+/// See the module page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Memory {
     election: i64,
     asked: VecDeque<Asked>,
@@ -121,6 +128,12 @@ impl Memory {
         }
         self.terms.push(Term { token, leader, seq, lease, from, promised: None });
         Ok(())
+    }
+
+    /// The ensemble has lost writes, so tokens have gone back: the next terms may all have lower ones than these. Whoever still
+    /// leads in one of them asks again; `core` knows the numbers that were heard.
+    pub fn forget_terms(&mut self) {
+        self.terms.clear();
     }
 
     /// We answer. Where the newest question of the term came from.

@@ -12,7 +12,7 @@ mod udp;
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -27,7 +27,7 @@ use crate::zookeeper::schema::vouching::Neighbourhood;
 
 pub use dropped::{Dropped, Reason};
 use exchange::Exchange;
-use memory::Memory;
+pub use memory::Memory;
 pub use network::{Network, Work};
 pub use udp::Socket;
 
@@ -42,14 +42,15 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// `instance`: ours. Answers and questions are told as [`Event::Vouching`].
+    /// `instance`: ours. `memory`: what the program before this one has handed over. Answers and questions are told as
+    /// [`Event::Vouching`].
     pub fn new(
         network: Arc<dyn Network>,
-        instance: u64,
+        (instance, memory): (u64, Memory),
         neighbourhood: watch::Receiver<Neighbourhood>,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let (memory, confirmed, dropped) = (Mutex::new(Memory::default()), Notify::new(), Arc::new(Dropped::default()));
+        let (memory, confirmed, dropped) = (Mutex::new(memory), Notify::new(), Arc::new(Dropped::default()));
         let exchange = Exchange { network, instance, neighbourhood, events, memory, confirmed, dropped };
         let exchange = Arc::new(exchange);
         let receiver = background::spawn(exchange.clone().receive());
@@ -66,6 +67,11 @@ impl Direct {
         self.exchange.network.descriptor()
     }
 
+    /// What the next program in this process must know of what was said and heard.
+    pub fn hand_over(&self) -> Memory {
+        self.exchange.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What was dropped, for metrics.
     pub fn dropped(&self) -> Arc<Dropped> {
         self.exchange.dropped.clone()
@@ -79,6 +85,11 @@ impl Direct {
     /// Answers, to where the question came from.
     pub fn reply(&self, reply: Reply) {
         self.exchange.reply(&reply);
+    }
+
+    /// Hears those again whose tokens are lower than those of before.
+    pub fn forget_terms(&self) {
+        self.exchange.forget_terms();
     }
 
     /// Tells those to whom we promised something of late that this instance takes nothing over any more; until they have

@@ -60,6 +60,11 @@ impl Supervisor {
         self.machine.phase()
     }
 
+    /// Whether it says that this process is about to end.
+    pub fn is_ending(&self) -> bool {
+        self.machine.snapshot().is_ending
+    }
+
     pub fn next_deadline(&self, at: Duration) -> Option<Timestamp> {
         self.machine.next_deadline(moment(at))
     }

@@ -11,6 +11,9 @@
 //! ```
 
 use std::fmt::Write;
+use std::time::Duration;
+
+use zk_leader_run::core::action::PhaseName;
 
 use crate::harness::Supervisor;
 use crate::{agrees_with_file, parse, render, testdata};
@@ -66,4 +69,18 @@ fn the_end_of_the_session_stops_the_command_at_once() {
     );
     let (_, ending) = told.split_once("session-over\n").unwrap();
     assert!(ending.contains("guard: stop run=1"), "{ending}");
+}
+
+/// A service manager gives up a process that says that it stops, and then stays until an outage is over.
+#[test]
+fn a_process_that_stays_to_free_its_lease_is_not_ending_until_it_is_asked_to_end() {
+    let mut stage = Supervisor::new(&parse::settings("settings vouch-limit=40s"));
+    let story =
+        ["ticked", "connected", "seen first record=5 free", "took-over", "started", "tree-ended exited:0 its-own"];
+    for (at, event) in (0..).zip(story) {
+        stage.tell(Duration::from_millis(at), event);
+    }
+    assert_eq!((stage.phase(), stage.is_ending()), (PhaseName::Releasing, false));
+    stage.tell(Duration::from_secs(1), "stop-requested");
+    assert_eq!((stage.phase(), stage.is_ending()), (PhaseName::Releasing, true));
 }

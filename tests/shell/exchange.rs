@@ -7,7 +7,7 @@ use zk_leader_run::core::settings::{OnExit, Recipe, StepLimits};
 use crate::direct::Weather;
 use crate::guard::Temper;
 use crate::script::{HostPlan, Script};
-use crate::strike::{Fault, Strike};
+use crate::strike::{Act, Fault, Strike};
 use crate::upgrade::{Answer, Program, Start};
 use crate::wires::Log;
 use crate::world::{Verdict, judge};
@@ -175,6 +175,89 @@ fn a_standby_keeps_its_promise_through_an_upgrade() {
     script.strikes.insert(0, Strike { at: BEGIN, is_at_leader: true, faults: vec![(Duration::ZERO, alone)] });
     let verdict = run(&Script { healed_at: BEGIN + SESSION * 7, ..script });
     assert_eq!(verdict.exchanges.0, 1, "{verdict:#?}");
+}
+
+/// The other host has left the line, as it does not see the servers, and vouches on. Then both lose sight of one another, in an upgrade
+/// of the leader, and only the other one sees the servers again: it takes over when its promise is over.
+#[test]
+fn a_leader_that_was_upgraded_needs_the_promises_that_it_needed_before() {
+    let mut exchanges = (0, 0);
+    for (standby, at) in [0, 1].into_iter().flat_map(|standby| (0..160).step_by(16).map(move |at| (standby, at))) {
+        let (leader, since) = (1 - standby, BEGIN + SESSION * 3 / 2);
+        let cut = |host, length| Fault::Cut { host, server: None, way: None, length };
+        let silence = |host, other| (Duration::ZERO, Fault::Silence { host, other, length: SESSION * 4 });
+        let alone = (Duration::ZERO, cut(standby, SESSION * 3 / 2 + millis(200)));
+        let exchange = (Duration::ZERO, Fault::Upgrade { host: leader, program: Program::GOOD });
+        let then = vec![exchange, silence(0, 1), silence(1, 0), (millis(at), cut(leader, SESSION * 4))];
+        let strike = |at, faults| Strike { at, is_at_leader: false, faults };
+        let plan = HostPlan { vouch: Some(SESSION * 8), ..HOST };
+        let script = Script {
+            hosts: vec![plan; 2],
+            strikes: vec![strike(BEGIN, vec![alone]), strike(since, then)],
+            healed_at: since + SESSION * 5,
+            ..script(Vec::new(), false)
+        };
+        let (many, lived) = run(&script).exchanges;
+        exchanges = (exchanges.0 + many, exchanges.1 + lived);
+    }
+    assert!(exchanges.0 >= 8, "{exchanges:?}");
+}
+
+/// Whoever is asked again what he was asked before says nothing.
+#[test]
+fn a_leader_that_was_upgraded_goes_on_counting_its_questions() {
+    let script = all_upgraded_then(vec![(millis(100), Fault::Outage { length: SESSION * 4 })], 3);
+    let since = BEGIN + SESSION * 20;
+    let strikes = script.strikes.iter().cloned().map(|strike| Strike { at: since, ..strike }).collect();
+    let script = Script { strikes, healed_at: since + SESSION * 6, ..script };
+    assert_eq!(run(&script).exchanges, (3, 1));
+}
+
+/// Both are upgraded, and then the servers are away. In most of these runs neither has asked or answered anything by then.
+#[test]
+fn a_host_that_was_upgraded_says_that_it_is_gone_and_a_leader_that_was_upgraded_hears_it() {
+    for since in (0..500).step_by(50).map(|pause| BEGIN + millis(pause)) {
+        let without = |host| {
+            let faults =
+                vec![(millis(110), Fault::Outage { length: SESSION * 4 }), (millis(120), Fault::Sigterm { host })];
+            let script = all_upgraded_then(faults, 2);
+            let strikes = script.strikes.iter().cloned().map(|strike| Strike { at: since, ..strike }).collect();
+            let healed_at = since + SESSION * 6;
+            run(&Script { strikes, healed_at, has_upgrades_only: false, ..script }).exchanges
+        };
+        let seen = [without(0), without(1)];
+        assert!(seen.contains(&(2, 1)), "{since:?}: {seen:?}");
+    }
+}
+
+/// The operator who asked for it loses the servers at any instant, so that the order stays. It keeps all but its target, and whoever has
+/// obeyed it, out of the line.
+#[test]
+fn a_host_that_has_obeyed_an_order_knows_that_after_an_upgrade() {
+    let handover = |to| Fault::Operator(Act::Handover { to: Some(to), wait: false, within: SESSION * 5 });
+    let lost = Fault::Cut { host: 3, server: None, way: None, length: SESSION * 5 };
+    let strike = |at, faults| Strike { at, is_at_leader: false, faults };
+    let mut upgraded = 0;
+    for (to, at) in (0..3).flat_map(|to| (0..1_200).step_by(40).map(move |at| (to, millis(at)))) {
+        let asked = strike(SESSION / 2, vec![(Duration::ZERO, handover(to)), (at, lost)]);
+        let all = (0..3).map(|host| (Duration::ZERO, Fault::Upgrade { host, program: Program::GOOD }));
+        let strikes = vec![asked, strike(BEGIN, all.collect())];
+        let script = Script { strikes, healed_at: BEGIN + SESSION, ..script(Vec::new(), true) };
+        upgraded += run(&script).exchanges.0;
+    }
+    assert!(upgraded > 20, "{upgraded}");
+}
+
+/// Its process would exit, and the next one of this host is named in no record.
+#[test]
+fn a_command_that_ends_in_an_outage_leaves_no_lease_that_the_next_process_waits_for() {
+    for seed in 0..8 {
+        let temper = Temper { ends: 100, ..HOST.temper };
+        let plan = HostPlan { vouch: Some(SESSION * 10), on_exit: OnExit::Exit, temper, ..HOST };
+        let outage = script(vec![(Duration::ZERO, Fault::Outage { length: SESSION * 4 })], false);
+        let verdict = run(&Script { seed, hosts: vec![plan], healed_at: BEGIN + SESSION * 4, ..outage });
+        assert!(verdict.measured.healed < SESSION, "seed {seed}: {:?}", verdict.measured);
+    }
 }
 
 /// A term that has just begun is not in the history yet.

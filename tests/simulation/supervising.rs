@@ -110,7 +110,7 @@ impl World {
                 let is_fenced = healed || lucky;
                 self.tell(instance, Event::Fenced { token: grant.token, is_fenced }, delay);
             }
-            Action::EndFence => {}
+            Action::EndFence | Action::ForgetTerms => {}
             Action::RunStep { .. } | Action::ExtendStep { .. } | Action::StopStep { .. } | Action::SkipStep { .. } => {
                 self.perform_step(instance, action);
             }

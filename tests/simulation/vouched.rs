@@ -107,7 +107,7 @@ fn a_leader_that_alone_is_cut_off_hands_over_in_three_leases_and_a_half() {
     world.run_until(GONE_AT - MILLI);
     let before = leader(&world);
     // Its session lives for a T and a half in this world, and whoever is first then is patient for two leases.
-    world.run_until(GONE_AT + 5 * LEASE);
+    world.run_until(GONE_AT + 9 * LEASE / 2);
     let (starts, violation, after) = (world.oracle.starts, world.oracle.violation.take(), leader(&world));
     let log = told(&mut world);
     assert_eq!((starts, violation), (2, None), "{log}");

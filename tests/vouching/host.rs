@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use zk_leader_run::core::event::Event;
 use zk_leader_run::core::vouching::{Question, Reply, Word};
 use zk_leader_run::vouching::message::{LENGTH, Message, Said};
-use zk_leader_run::vouching::{Direct, Reason, Socket};
+use zk_leader_run::vouching::{Direct, Memory, Reason, Socket};
 use zk_leader_run::zookeeper::schema::vouching::{Neighbour, Neighbourhood, Secret};
 
 /// Long enough for a busy machine; a passing test never gets near it.
@@ -59,7 +59,11 @@ impl Host {
         let (events, told) = unbounded_channel();
         let neighbourhood = Neighbourhood { election: Some(ELECTION), secret: Some(SECRET), neighbours: Vec::new() };
         let (knows, neighbourhood) = watch::channel(neighbourhood);
-        Self { direct: Direct::new(Arc::new(socket), instance, neighbourhood, events), knows, told }
+        Self {
+            direct: Direct::new(Arc::new(socket), (instance, Memory::default()), neighbourhood, events),
+            knows,
+            told,
+        }
     }
 
     /// Knows this instance from now on, or where it is now.

@@ -3,17 +3,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tokio::sync::mpsc::unbounded_channel;
 use zk_leader_run::core::event::{Candidacy, Event, Nonce, Place, SessionNumber};
 use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::lease::LEASE_LONGEST;
 use zk_leader_run::core::vouching::{LIMIT_LONGEST, Roster, Vouching, Word};
-use zk_leader_run::zookeeper::Settings;
 use zk_leader_run::zookeeper::client::acl::{Acl, Entry, Rights};
 use zk_leader_run::zookeeper::client::connect::{Login, Secret as Password};
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::zookeeper::publish::MemberStatus;
 use zk_leader_run::zookeeper::schema::settings::Vouch;
 use zk_leader_run::zookeeper::schema::vouching::{Neighbourhood, Secret};
+use zk_leader_run::zookeeper::upgrade::HandedOver;
+use zk_leader_run::zookeeper::{Election, Settings};
 use zookeeper_client::Error;
 
 use crate::chroot::Chroot;
@@ -69,6 +71,25 @@ async fn a_killed_supervisors_candidate_of_a_later_session_is_deleted_with_its_r
     let freed = release_orphaned::free_record(vouching(&servers, 9), &orphaned).await;
     assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
     assert_eq!(Admin::to(&servers).children(ELECTION), [""; 0], "whoever is next need not wait for the session's end");
+}
+
+/// It was killed before the renewal that names its new candidate. Only the end of its session tells that this is nobody's.
+#[tokio::test]
+async fn a_killed_supervisors_record_is_freed_though_nothing_tells_its_candidate_of_a_later_session() {
+    let ensemble = Ensemble::single();
+    let servers = ensemble.connect_string();
+    let (mut host, view) = Host::entered(vouching(&servers, 1)).await;
+    host.vouching = Some(Vouching { limit: F, roster: roster([2]) });
+    let (_, token) = host.take_over(&view, 1).await.unwrap();
+    host.connect(2).await;
+    let later = host.enter(Candidacy(2)).await.unwrap();
+    let candidate = view.candidate.as_str().to_owned();
+    let orphaned = Orphaned { slot: Slot(0), token, candidate, session: view.session_id };
+    let freed = release_orphaned::free_record(vouching(&servers, 9), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert_eq!(Admin::to(&servers).children(ELECTION), [later.candidate.as_str()]);
+    let (_next, view) = Host::entered(vouching(&servers, 3)).await;
+    assert_eq!((view.record.held, view.place), (false, Place::Next), "it waits for the session, and for no lease");
 }
 
 /// Waits until the line is this.
@@ -305,6 +326,39 @@ async fn who_joins_and_who_leaves_is_told_in_the_order_of_the_line() {
     told(&mut leader, roster([4, 3])).await;
     let known = leader.election.neighbourhood().borrow().clone();
     assert_eq!([3, 4].map(|host| known.of(host).map(|host| host.address)), [3, 4].map(|host| Some(address(host))));
+}
+
+/// As a program leaves its session to the next one: without a word to the servers.
+fn left_behind(settings: Settings) -> HandedOver {
+    let left = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (admin, znode) = (Admin::to(&settings.servers), format!("{BASE}/members/{}", settings.id));
+            let host = member(settings).await;
+            until("its member is there", || admin.exists(&znode)).await;
+            let key = host.election.key().expect("it is connected").await.unwrap();
+            let left = host.election.hand_over(&key).unwrap();
+            std::mem::forget(host);
+            left
+        })
+    });
+    left.join().unwrap()
+}
+
+/// The leader need not look at the members for that.
+#[tokio::test]
+async fn a_member_that_is_reached_elsewhere_after_an_upgrade_is_asked_there() {
+    let ensemble = Ensemble::single();
+    let servers = ensemble.connect_string();
+    let (leader, _) = leading(vouching(&servers, 1), Roster::EMPTY).await;
+    let before = vouching(&servers, 2);
+    let left = left_behind(before.clone());
+    learnt(&leader, "where host 2 is", |known| known.of(2).is_some_and(|host| host.address == address(2))).await;
+    let elsewhere = Some(Vouch { address: address(20), limit: F });
+    let (sender, _events) = unbounded_channel();
+    let next = Election::take_up(Settings { vouch: elsewhere, ..before }, sender, left).await.unwrap();
+    next.describe(MemberStatus { role: "follower", phase: "following", ..MemberStatus::default() });
+    learnt(&leader, "where host 2 is now", |known| known.of(2).is_some_and(|host| host.address == address(20))).await;
 }
 
 #[tokio::test]

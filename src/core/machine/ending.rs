@@ -1,5 +1,7 @@
 //! Endings: stop the tree, release the record once the tree is empty, then rejoin, stay or exit.
 
+mod releasing;
+
 use std::time::Duration;
 
 use super::Machine;
@@ -190,10 +192,8 @@ impl Machine {
                 self.begin_stop(now, exit, Why::StopRequested, false);
             }
             Phase::Stopping { .. } if again => self.order_kill(now),
-            Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
-                self.phase = Phase::Releasing { until, after: exit }
-            }
-            Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => {}
+            Phase::Releasing { .. } => self.hasten_release(now, exit),
+            Phase::Stopping { .. } | Phase::Done => {}
         }
     }
 
@@ -338,7 +338,7 @@ impl Machine {
         if !ours_to_free || self.timing().is_none() {
             return self.leave(now, after, why);
         }
-        self.enter_phase(now, Phase::Releasing { until: now.lease.after(RELEASE_LIMIT), after }, why);
+        self.enter_phase(now, Phase::Releasing { until: self.release_until(now, after), after }, why);
         self.send_release();
     }
 
@@ -395,6 +395,7 @@ impl Machine {
     /// Goes on to `after`; no tree is alive.
     pub(super) fn leave(&mut self, now: Now, after: After, why: Why) {
         self.retire();
+        self.standing.retry_at = None;
         match after {
             After::Exit(reason) => {
                 let reason = self.last_reason(reason);

@@ -207,7 +207,7 @@ impl Machine {
             Phase::Preparing { .. } => self.preparing_deadline(now),
             Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.leading_deadline(now),
             Phase::Stopping { .. } => self.stopping_deadline(now),
-            Phase::Releasing { until, .. } => until,
+            Phase::Releasing { until, .. } => until.min(self.look_due_at()),
         };
         let phase = phase.min(self.vouching_due_at(now));
         (phase < Timestamp::NEVER).then_some(phase)
@@ -355,11 +355,7 @@ impl Machine {
             Phase::Preparing { .. } => self.pass_preparing(now),
             Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.pass_leading(now),
             Phase::Stopping { .. } => self.pass_stopping(now),
-            Phase::Releasing { until, after } => {
-                if now.lease >= until {
-                    self.leave(now, after, Why::ReleaseUnconfirmed);
-                }
-            }
+            Phase::Releasing { until, after } => self.pass_releasing(now, until, after),
             Phase::Done => {}
         }
     }

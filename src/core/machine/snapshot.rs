@@ -96,7 +96,8 @@ impl Machine {
     fn is_ending(&self) -> bool {
         match self.phase {
             Phase::Stopping { after, .. } | Phase::Releasing { after, .. } => {
-                matches!(after, After::Exit(reason) if reason != ExitReason::StoodStill)
+                // Whoever stops services gives up those that take long to end.
+                matches!(after, After::Exit(reason) if reason != ExitReason::StoodStill) && !self.may_linger(after)
             }
             Phase::Done => !self.standstill.starts_anew(),
             Phase::Following

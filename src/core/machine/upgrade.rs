@@ -29,6 +29,13 @@ pub struct HandedOver {
     machine: Machine,
 }
 
+impl HandedOver {
+    /// In force: a command dies so long after its last renewal.
+    pub fn lease(&self) -> Duration {
+        self.lease
+    }
+}
+
 /// Why a machine is not handed over now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotNow {

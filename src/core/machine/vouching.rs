@@ -74,7 +74,7 @@ impl Machine {
     }
 
     /// F of the present term: ours, as far as its record gives it.
-    fn limit(&self) -> Option<Duration> {
+    pub(super) fn limit(&self) -> Option<Duration> {
         self.settings.vouch.zip(self.vouching.limit).map(|(ours, written)| ours.min(written))
     }
 
@@ -83,7 +83,7 @@ impl Machine {
             Word::Asked(question) => self.asked(now, question),
             Word::Answered(reply) => self.answered(now, reply),
             Word::Left { instance } => self.has_left(now, instance),
-            Word::Line(line) => self.vouching.line = line,
+            Word::Line(line) => self.lined_up(now, line),
         }
     }
 
@@ -150,6 +150,9 @@ impl Machine {
     pub(super) fn note_record(&mut self, now: Now, record: Record) {
         if self.sightings.note(record, now.observer) {
             self.vouching.newest_token = 0;
+            if self.vouches() {
+                self.actions.push(Action::ForgetTerms);
+            }
         }
         self.note_token(record.token);
         // A holder that lives makes new versions.
@@ -250,12 +253,25 @@ impl Machine {
     /// What the next write of a held record says; from its sending on, whoever it names is needed.
     pub(super) fn vouching_of_write(&mut self, now: Now, lease: Duration) -> Option<Vouching> {
         let limit = self.settings.vouch?;
-        let own = self.settings.instance;
-        let line = self.vouching.line.iter().filter(|instance| *instance != own).collect();
-        let roster = self.vouching.vouchers.roster(line, now.lease, lease);
+        let roster = self.next_roster(now, lease);
         self.vouching.vouchers.name(roster);
         self.vouching.written = roster;
         Some(Vouching { limit, roster })
+    }
+
+    fn next_roster(&self, now: Now, lease: Duration) -> Roster {
+        let own = self.settings.instance;
+        let line = self.vouching.line.iter().filter(|instance| *instance != own).collect();
+        self.vouching.vouchers.roster(line, now.lease, lease)
+    }
+
+    /// If we die, whoever is in line and not named waits for the limit. So newcomers are named at once.
+    fn lined_up(&mut self, now: Now, line: Roster) {
+        self.vouching.line = line;
+        let Some(tenure) = self.vouching.tenure else { return };
+        if self.next_roster(now, tenure.lease).iter().any(|instance| !self.vouching.written.names(instance)) {
+            self.renew_soon(now);
+        }
     }
 
     /// The vouchers of a new term: those of its take-over.

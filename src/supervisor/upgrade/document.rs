@@ -14,10 +14,11 @@ use crate::core::machine::{self, Machine, Misfit, Settings};
 use crate::core::operator_orders::OperatorOrders;
 use crate::guard::handle::upgrade as guard;
 use crate::supervisor::reporter;
+use crate::vouching::Memory;
 use crate::zookeeper::upgrade as zookeeper;
 
 /// Increase it with every change of the layout, or of the meaning of a field.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Longer ones are not ours.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -38,6 +39,8 @@ pub struct Document {
     pub guard: guard::HandedOver,
     /// The open socket at which other hosts reach this one, if they vouch for one another.
     pub socket: Option<i32>,
+    /// What they and this one have said there.
+    pub said: Option<Memory>,
     pub orders: OperatorOrders,
     pub reporter: reporter::HandedOver,
     /// The command, as the guard's child.
@@ -63,12 +66,8 @@ struct Head {
 impl Document {
     pub fn new(
         (path, fixed): (PathBuf, BTreeMap<String, String>),
-        (machine, election, guard, socket): (
-            machine::HandedOver,
-            zookeeper::HandedOver,
-            guard::HandedOver,
-            Option<i32>,
-        ),
+        (machine, election, guard): (machine::HandedOver, zookeeper::HandedOver, guard::HandedOver),
+        (socket, said): (Option<i32>, Option<Memory>),
         (orders, reporter, command, has_led): (OperatorOrders, reporter::HandedOver, Option<i32>, bool),
     ) -> Self {
         let program = env!("CARGO_PKG_VERSION").to_owned();
@@ -81,6 +80,7 @@ impl Document {
             election,
             guard,
             socket,
+            said,
             orders,
             reporter,
             command,

@@ -63,14 +63,20 @@ impl Supervisor {
         if !self.effects.auxiliary.is_idle() {
             return Err("a hook or a check runs".to_owned());
         }
+        // What was heard and not handled would be lost.
+        if !self.answers.is_empty() {
+            return Err("an event is not handled yet".to_owned());
+        }
         let election = self.effects.election.hand_over(key)?;
         let (guard, mut descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
         let socket = self.effects.direct.as_ref().and_then(Direct::descriptor);
         descriptors.extend(socket);
         let rest = (self.orders, self.reporter.hand_over(), self.publisher.command(), self.publisher.has_led());
+        let said = self.effects.direct.as_ref().map(Direct::hand_over);
         let document = Document::new(
             upgrade.constants(),
-            (machine, election, guard, socket.map(|socket| socket.as_raw_fd())),
+            (machine, election, guard),
+            (socket.map(|socket| socket.as_raw_fd()), said),
             rest,
         );
         upgrade.go_on(&document, &descriptors);

@@ -40,6 +40,19 @@ fn a_term_that_is_forgotten_is_never_news_again() {
     assert_eq!(memory.terms.len(), TERMS);
 }
 
+/// A restored ensemble gives lower tokens.
+#[test]
+fn once_terms_are_forgotten_lower_tokens_are_news() {
+    let mut memory = Memory::default();
+    for token in 11..=20 {
+        assert_eq!(memory.asks(&question(1, token, 1), from(1)), Ok(()));
+    }
+    assert_eq!(memory.asks(&question(2, 7, 1), from(1)), Err(Reason::Replay));
+    memory.forget_terms();
+    assert_eq!(memory.asks(&question(2, 7, 1), from(1)), Ok(()));
+    assert_eq!(memory.asks(&question(2, 7, 1), from(1)), Err(Reason::Replay));
+}
+
 #[test]
 fn each_question_is_answered_once_and_by_whom_it_was_put_to() {
     let mut memory = Memory::default();
@@ -113,4 +126,18 @@ fn another_election_begins_anew() {
     assert_eq!(memory.of(1).asks(&question(1, 7, 5), from(1)), Ok(()));
     assert_eq!(memory.of(1).asks(&question(1, 7, 5), from(1)), Err(Reason::Replay));
     assert_eq!(memory.of(2).asks(&question(1, 7, 5), from(1)), Ok(()));
+}
+
+/// Answers, goodbyes and the repetitions of what was heard may be under way.
+#[test]
+fn the_next_program_goes_on_with_all_that_was_said_and_heard() {
+    let mut before = Memory::default();
+    before.ask(2, &question(1, 7, 1));
+    before.ask(3, &question(1, 7, 2));
+    assert_eq!((before.gone(3), before.asks(&question(5, 8, 4), from(1))), (Ok(true), Ok(())));
+    before.reply(at(100), &Reply { leader: 5, ..yes(9, 8, 4) });
+    let mut next: Memory = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
+    assert_eq!((next.answered(&yes(2, 7, 1)), next.gone(3)), (Ok(()), Ok(false)));
+    assert_eq!(next.of(0).asks(&question(5, 8, 4), from(1)), Err(Reason::Replay));
+    assert_eq!(next.promisees(at(101)), [Promisee { leader: 5, token: 8, seq: 4, address: from(1) }]);
 }

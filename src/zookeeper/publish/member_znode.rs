@@ -91,12 +91,15 @@ async fn directory(contact: &Contact) -> Result<(), RequestError> {
 /// The znode exists: it is ours (a lost reply, our last session), our predecessor's, or a living participant's.
 async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) -> Result<(), RequestError> {
     let (data, stat) = contact.client.get_data(path).await?;
-    if stat.ephemeral_owner == contact.id() {
+    let other = Member::read(&data).unwrap_or_default();
+    let is_ours = stat.ephemeral_owner == contact.id();
+    // Others read an address only where a member is new.
+    let has_moved = other.vouch != Member::read(fresh).unwrap_or_default().vouch;
+    if is_ours && !has_moved {
         own.is_ours = true;
         return Err(RequestError::unknown("our member was there already"));
     }
-    let other = Member::read(&data).unwrap_or_default();
-    if other.instance == instance(contact) || has_died(&other, &contact.shared.settings) {
+    if is_ours || other.instance == instance(contact) || has_died(&other, &contact.shared.settings) {
         replace(contact, path, stat.version, fresh).await?;
         *own = OwnMember { is_ours: true, ..OwnMember::default() };
         return Ok(());
@@ -150,7 +153,7 @@ async fn replace(contact: &Contact, path: &str, version: i32, fresh: &[u8]) -> R
     let steps = [PathAccess(Part::Other, Right::Delete, directory), PathAccess(Part::Other, Right::Create, directory)];
     match multi.commit().await {
         Ok(_) => {
-            tracing::debug!(path, "The member of an ended process was replaced");
+            tracing::debug!(path, "The member that was there was replaced");
             Ok(())
         }
         Err(error) => Err(RequestError::of_multi(&error, &steps)),

@@ -44,6 +44,10 @@ impl Machine {
             | Phase::Stopping { .. } => {
                 self.unanswered_as_holder(now, request);
             }
+            // A release may last as long as an outage.
+            Phase::Releasing { .. } if request == Request::Observe => {
+                self.standing.retry_at = Some(self.reconnect.retry_at(now.lease));
+            }
             Phase::Releasing { .. } => self.observe(),
             Phase::Done => {}
         }
