@@ -11,7 +11,10 @@ use super::tls::{site, text};
 use crate::support::ensemble::Build;
 use crate::support::{Election, Ensemble, Subject};
 
+// So long that no chance puts them into what is encrypted.
 const PASSWORD: &str = "hunter2-on-the-wire";
+const USER: &str = "bob-on-the-wire";
+const NAME: &str = "name-on-the-wire";
 
 /// A relay that keeps what passes, in both directions.
 struct Tap {
@@ -65,19 +68,20 @@ fn lead(election: &Election, servers: &str, identity: &str, prepare: impl FnOnce
 
 #[test]
 fn in_plain_text_everything_is_heard_and_over_tls_nothing() {
-    let (site, election) = (site(), site().election());
+    let (site, mut election) = (site(), site().election());
+    NAME.clone_into(&mut election.name);
     let plain = Tap::on(site.ensemble.server(0).address());
-    lead(&election, &format!("localhost:{}", plain.port), "digest:bob", |host| host);
-    assert!(plain.has_heard(PASSWORD) && plain.has_heard(&election.name), "the ear is deaf");
+    lead(&election, &format!("localhost:{}", plain.port), &format!("digest:{USER}"), |host| host);
+    assert!(plain.has_heard(PASSWORD) && plain.has_heard(NAME), "the ear is deaf");
 
     let secure = Tap::on(site.secure.address());
-    lead(&election, &format!("tcp+tls://localhost:{}", secure.port), "digest:bob", |host| {
+    lead(&election, &format!("tcp+tls://localhost:{}", secure.port), &format!("digest:{USER}"), |host| {
         let ca = site.authority.certificate();
         let host = host.option("--tls-ca", text(&ca)).option("--tls-cert", text(&site.ours.certificate));
         host.option("--tls-key", text(&site.ours.key))
     });
     assert!(!secure.heard.lock().unwrap().is_empty());
-    for word in [PASSWORD, "bob", election.name.as_str(), "zk-leader-run/", "lease"] {
+    for word in [PASSWORD, USER, NAME, "zk-leader-run/", "election"] {
         assert!(!secure.has_heard(word), "{word} was heard");
     }
 }
