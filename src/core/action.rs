@@ -207,7 +207,7 @@ pub struct Transition {
     pub grant: Option<Grant>,
     /// The rest of the lease (until `kill_at`); `None` without one.
     pub lease_left: Option<Duration>,
-    /// Time until the command may be started (again), or until this process may contend again.
+    /// Time until the command may be started (again) or must be stopped, or until this process may contend again or exits.
     pub next_in: Option<Duration>,
 }
 

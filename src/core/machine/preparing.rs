@@ -166,6 +166,7 @@ impl Machine {
             Phase::Preparing { step: Step::Backoff } => Some(self.rest_until),
             Phase::Following => self.ineligibilities.stand_back_until,
             Phase::Paused { since } => self.stops_at(since),
+            Phase::Releasing { until, after } => Some(until).filter(|_| self.lingers(after)),
             _ => None,
         };
         until.map(|until| now.lease.until(until))

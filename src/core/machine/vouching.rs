@@ -22,7 +22,7 @@ use crate::core::vouching::{Promise, Question, Reply, Roster, Vouchers, Vouching
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
-    in_contact: bool,
+    pub(super) in_contact: bool,
     /// The newest token that any record has shown.
     newest_token: i64,
     promise: Promise,

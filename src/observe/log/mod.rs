@@ -118,6 +118,14 @@ fn sentence(transition: &Transition, time_of_day: i64) -> String {
         (_, Some(end)) => format!("{reason}; this host {end}"),
         (_, None) => reason,
     };
+    let reason = match next_in {
+        Some(left) if to == PhaseName::Releasing => format!(
+            "{reason}; ZooKeeper is away: this process stays until it is back, for {} at most, to free the lease for the next host; \
+             SIGTERM ends the wait",
+            words::length(left)
+        ),
+        _ => reason,
+    };
     match (words::phase(from), words::phase(to)) {
         (from, to) if from == to => format!("{from}: {reason}"),
         (from, to) => format!("{from} -> {to}: {reason}"),
@@ -298,6 +306,22 @@ mod tests {
             format!("following: this host resigned, and {until}; another host may lead")
         );
         assert_eq!(said(releasing, Why::Released, None), "releasing -> following: the lease is free");
+    }
+
+    #[test]
+    fn a_process_that_stays_to_free_its_lease_says_why_and_how_long() {
+        let said = |next_in| {
+            let (from, to, why) = (PhaseName::Vouched, PhaseName::Releasing, Why::CommandEnded);
+            sentence(&Transition { from, to, why, next_in, ..PAUSED }, 0)
+        };
+        let ended = said(None);
+        assert_eq!(
+            said(Some(Duration::from_secs(540))),
+            format!(
+                "{ended}; ZooKeeper is away: this process stays until it is back, for 9m at most, to free the lease for the next host; \
+                 SIGTERM ends the wait"
+            )
+        );
     }
 
     /// At the same moment, the names of those who vouch are told.

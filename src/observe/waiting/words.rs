@@ -85,7 +85,7 @@ fn since_when(since: i64, now: SystemTime) -> String {
     let is_recent = then.is_some_and(|then| now.duration_since(then).unwrap_or_default() < HALF_A_DAY);
     let text = moment(since);
     match text.split_once(' ') {
-        Some((_, time)) if is_recent => time.to_owned(),
+        Some((_, time)) if is_recent && time.ends_with("UTC") => time.to_owned(),
         _ => text,
     }
 }
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(since_when(-1, SystemTime::UNIX_EPOCH), "00:00:00 UTC");
         assert_eq!(since_when(253_402_300_799_999, now()), "23:59:59 UTC", "it is in the future");
         for late in [253_402_300_800_000, i64::MAX] {
-            assert_eq!(since_when(late, now()), "?");
+            assert_eq!(since_when(late, now()), "after the year 9999");
         }
     }
 

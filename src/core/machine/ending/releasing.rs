@@ -14,6 +14,11 @@ impl Machine {
         has_ended && self.limit().is_some() && !self.stop_requested
     }
 
+    /// `ZooKeeper` is away, and we stay.
+    pub(in crate::core::machine) fn lingers(&self, after: After) -> bool {
+        self.may_linger(after) && !self.vouching.in_contact
+    }
+
     /// By when a release is confirmed, or given up.
     pub(in crate::core::machine) fn release_until(&self, now: Now, after: After) -> Timestamp {
         let soon = now.lease.after(RELEASE_LIMIT);
