@@ -34,9 +34,10 @@ without_warnings() { # without_warnings COMMAND...
 }
 
 computing=(model shell simulation machine_properties cli)
-waiting=(access election endurance guard hostile_peer zookeeper_layer)
+waiting=(access election endurance chaos)
+waiting_too=(guard hostile_peer zookeeper_layer jobs)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
-    grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}"))
+    grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}" "${waiting_too[@]}"))
 
 build() {
     without_warnings cargo test --no-run --package zk-leader-run --features kerberos && # with the examples, as programs
@@ -65,10 +66,11 @@ wait
 
 suspend_autogroup
 step "Tests that compute: ${computing[*]}" computing &
-# More of them at once than there are cores.
-threads=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
-RUST_TEST_THREADS=$threads tests_beside "Tests that wait: ${waiting[*]}" --features kerberos "${waiting[@]/#/--test=}"
-RUST_TEST_THREADS=$threads tests_beside "All other tests" --features kerberos --lib --bins --test=kerberos "${others[@]/#/--test=}"
+# One suite after the other in each of three rows, and in each suite more tests at once than there are cores.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
+tests_beside "Tests that wait: ${waiting[*]}" --features kerberos "${waiting[@]/#/--test=}"
+tests_beside "Tests that wait, too: ${waiting_too[*]}" --features kerberos "${waiting_too[@]/#/--test=}"
+tests_beside "All other tests" --features kerberos --lib --bins --test=kerberos "${others[@]/#/--test=}"
 step "Suites of dumb-init and tini" bash tests/world/suites.sh "${CARGO_TARGET_DIR:-target}/debug" &
 step "ZooKeeper 3.9" bash tests/versions.sh 3.9 --features kerberos --no-fail-fast --test test_kit --test zookeeper_layer --test fidelity &
 checks
