@@ -71,7 +71,8 @@ impl Seen {
                 lines.push(Line::Away { by: leads.needed().map(|host| host.instance).collect(), until });
             }
             PhaseName::Leading => {
-                if let Some(since) = self.away_since.take() {
+                // A command that is restarted in an outage is led for a moment.
+                if let Some(since) = self.away_since.take_if(|since| *since < leads.written_at) {
                     self.silent.clear();
                     lines.push(Line::Back { after: since.until(now) });
                 }

@@ -102,7 +102,7 @@ pub const fn reason(why: Why) -> &'static str {
             "contact with ZooKeeper is lost; unless it is back in time, the command is stopped before the lease ends"
         }
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
-        Why::VouchedFor => "ZooKeeper is away; the command runs on, because every host that could take over holds back",
+        Why::VouchedFor => "ZooKeeper is away, and every host that could take over holds back",
         Why::GraceOver => "contact with ZooKeeper was lost for longer than --grace; the command is stopped",
         Why::LeaseEnding => {
             "no renewal was acknowledged in time; the command is stopped, and killed when the lease ends"

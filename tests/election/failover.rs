@@ -140,7 +140,7 @@ fn a_stopped_supervisor_keeps_no_command_alive_and_follows_when_it_goes_on() {
     // Its session is over.
     election.until_candidates(1);
     first.signal(Signal::SIGCONT);
-    first.until_logged("Session was opened anew: the one before is gone");
+    first.until_logged("Session was opened anew, in place of the one before");
     election.until_candidates(2);
     // And it is a good follower: its turn comes again.
     second.signal(Signal::SIGTERM);

@@ -52,7 +52,7 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
     for link in &links {
         link.stall();
     }
-    first.until_logged("leading -> vouched: ZooKeeper is away; the command runs on, vouched for by b, until ");
+    first.until_logged("The command runs on without ZooKeeper, vouched for by b, until ");
     wait::until("three leases are over", || {
         vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 12.0)
     });

@@ -48,7 +48,7 @@ fn hosts_that_vouch_keep_their_ports_and_their_promises_reach_a_leader_that_was_
     }
     assert_eq!(status(&leader)["command"], command, "the command is another one");
     links.iter().for_each(Proxy::stall);
-    leader.until_logged("ZooKeeper is away; the command runs on, vouched for by b, until ");
+    leader.until_logged("The command runs on without ZooKeeper, vouched for by b, until ");
     let promised = || status(&leader)["vouching"]["leads"]["on_promises_for_seconds"].as_f64();
     wait::until("two leases are over", || promised().is_some_and(|seconds| seconds > 6.0));
     links.iter().for_each(Proxy::heal);

@@ -1,5 +1,4 @@
-//! The log: one line per event on standard error, exactly one per change of phase (`super::vouching` tells the change to
-//! `vouched`, with the names of the hosts).
+//! The log: one line per event on standard error, exactly one per change of phase.
 //!
 //! Never: the command's output; a line that blocks the supervisor; a secret.
 
@@ -80,10 +79,9 @@ pub fn transition(transition: &Transition) {
             )
         };
     }
-    match level(transition) {
+    match level(transition.why) {
         Level::ERROR => say!(Level::ERROR),
         Level::WARN => say!(Level::WARN),
-        Level::DEBUG => say!(Level::DEBUG),
         _ => say!(Level::INFO),
     }
 }
@@ -104,6 +102,8 @@ fn sentence(transition: &Transition, time_of_day: i64) -> String {
         Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
             "elected; the leader before did not release its lease, which has run out".to_owned()
         }
+        // A process that stays to free its lease.
+        Why::ContactLost if to == PhaseName::Releasing => "the command has ended".to_owned(),
         Why::ContactLost => contact_lost(from, next_in),
         Why::LeaseEnding if from == PhaseName::Vouched => {
             "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
@@ -150,9 +150,8 @@ fn contact_lost(from: PhaseName, stops_in: Option<Duration>) -> String {
 
 /// A warning is for an operator to see; an error ends this process unexpectedly.
 #[expect(clippy::too_many_lines, reason = "one arm for each reason")]
-const fn level(transition: &Transition) -> Level {
-    match transition.why {
-        Why::VouchedFor if matches!(transition.from, PhaseName::Leading) => Level::DEBUG,
+const fn level(why: Why) -> Level {
+    match why {
         Why::GuardGone | Why::CheckGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
         Why::ContactLost
         | Why::GraceOver
@@ -310,29 +309,23 @@ mod tests {
 
     #[test]
     fn a_process_that_stays_to_free_its_lease_says_why_and_how_long() {
-        let said = |next_in| {
-            let (from, to, why) = (PhaseName::Vouched, PhaseName::Releasing, Why::CommandEnded);
+        let said = |from, why, next_in| {
+            let to = PhaseName::Releasing;
             sentence(&Transition { from, to, why, next_in, ..PAUSED }, 0)
         };
-        let ended = said(None);
+        let (ended, nine_minutes) = (said(PhaseName::Vouched, Why::CommandEnded, None), Some(Duration::from_secs(540)));
+        let later = said(PhaseName::Releasing, Why::ContactLost, nine_minutes);
+        assert!(
+            later.starts_with("releasing: the command has ended; ZooKeeper is away: this process stays"),
+            "{later}"
+        );
         assert_eq!(
-            said(Some(Duration::from_secs(540))),
+            said(PhaseName::Vouched, Why::CommandEnded, nine_minutes),
             format!(
                 "{ended}; ZooKeeper is away: this process stays until it is back, for 9m at most, to free the lease for the next host; \
                  SIGTERM ends the wait"
             )
         );
-    }
-
-    /// At the same moment, the names of those who vouch are told.
-    #[test]
-    fn the_beginning_of_an_outage_that_is_lived_through_is_told_elsewhere_and_its_going_on_here() {
-        let said = |from| {
-            let vouched = Transition { from, to: PhaseName::Vouched, why: Why::VouchedFor, ..PAUSED };
-            written(Format::Human, false, LevelFilter::INFO, || transition(&vouched))
-        };
-        assert_eq!(said(PhaseName::Leading), "");
-        assert!(said(PhaseName::Paused).contains("paused -> vouched: ZooKeeper is away"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn an_outage_is_told_with_those_who_vouch_and_its_end_with_its_length() {
     assert_eq!(
         told(&mut seen, &away),
         [
-            "ZooKeeper is away; the command runs on, vouched for by web2, web3, until 1970-01-01 14:32:00 UTC at most; bring ZooKeeper \
+            "The command runs on without ZooKeeper, vouched for by web2, web3, until 1970-01-01 14:32:00 UTC at most; bring ZooKeeper \
           back before then, and kill or restart none of these hosts"
         ]
     );
@@ -64,6 +64,10 @@ fn an_outage_is_told_with_those_who_vouch_and_its_end_with_its_length() {
     let recently = |host: Needed| Needed { promised_at: Some(back.turned.lease), ..host };
     if let Some(leads) = back.snapshot.vouching.as_mut().and_then(|vouched| vouched.leads.as_mut()) {
         leads.needed = leads.needed.map(|host| host.map(recently));
+    }
+    assert_eq!(told(&mut seen, &back), [""; 0], "the command is restarted in the outage");
+    if let Some(leads) = back.snapshot.vouching.as_mut().and_then(|vouched| vouched.leads.as_mut()) {
+        leads.written_at = back.turned.lease;
     }
     assert_eq!(told(&mut seen, &back), ["ZooKeeper is back after 5m12s; the command ran on"]);
     assert_eq!(told(&mut seen, &back), [""; 0], "once");
@@ -129,7 +133,7 @@ fn a_leader_whom_nobody_could_replace_is_told_what_that_means() {
     assert_eq!(
         away,
         [
-            "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until 1970-01-01 14:32:00 UTC at most; bring \
+            "The command runs on without ZooKeeper, as no other host with --vouch is in line, until 1970-01-01 14:32:00 UTC at most; bring \
           ZooKeeper back before then"
         ]
     );

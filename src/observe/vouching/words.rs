@@ -26,10 +26,7 @@ impl Line {
     pub fn log(&self, names: &Neighbourhood) {
         let said = self.sentence(names);
         match self {
-            // In place of the line of the change of phase.
-            Self::Away { .. } => {
-                tracing::warn!(from = "leading", to = "vouched", why = "vouched-for", "leading -> vouched: {said}");
-            }
+            Self::Away { .. } => tracing::warn!(why = "vouched-for", "{said}"),
             Self::Back { .. } => tracing::info!(why = "contact-restored", "{said}"),
             Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
             Self::Answers { .. } => tracing::info!(why = "vouched-for", "{said}"),
@@ -42,7 +39,7 @@ impl Line {
             Self::Away { by, until } if by.is_empty() => {
                 let until = moment(*until);
                 format!(
-                    "ZooKeeper is away; the command runs on, as no other host with --vouch is in line, until {until} at \
+                    "The command runs on without ZooKeeper, as no other host with --vouch is in line, until {until} at \
                      most; bring ZooKeeper back before then"
                 )
             }
@@ -50,7 +47,7 @@ impl Line {
                 let by: Vec<_> = by.iter().map(|instance| id(names, *instance)).collect();
                 let (by, until) = (by.join(", "), moment(*until));
                 format!(
-                    "ZooKeeper is away; the command runs on, vouched for by {by}, until {until} at most; bring ZooKeeper \
+                    "The command runs on without ZooKeeper, vouched for by {by}, until {until} at most; bring ZooKeeper \
                      back before then, and kill or restart none of these hosts"
                 )
             }

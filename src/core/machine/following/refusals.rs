@@ -44,8 +44,10 @@ impl Machine {
             | Phase::Stopping { .. } => {
                 self.unanswered_as_holder(now, request);
             }
-            // A release may last as long as an outage.
-            Phase::Releasing { .. } if request == Request::Observe => {
+            // A release may last as long as an outage, and as long as servers refuse it.
+            Phase::Releasing { after, .. }
+                if request == Request::Observe || request == Request::Release && self.may_linger(after) =>
+            {
                 self.standing.retry_at = Some(self.reconnect.retry_at(now.lease));
             }
             Phase::Releasing { .. } => self.observe(),

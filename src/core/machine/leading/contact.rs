@@ -39,6 +39,9 @@ impl Machine {
         if self.phase == Phase::Leading && !self.is_vouched_for(now) {
             self.pause(now, Why::ContactLost);
         }
+        if matches!(self.phase, Phase::Releasing { after, .. } if self.may_linger(after)) {
+            self.enter_phase(now, self.phase, Why::ContactLost);
+        }
     }
 
     pub(in crate::core::machine) fn contact_restored(&mut self, now: Now) {

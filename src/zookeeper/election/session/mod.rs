@@ -173,7 +173,7 @@ async fn see_through(
     let session = format!("{:#x}", contact.client.session_id());
     // The first one is what everybody expects.
     if shared.was_reached() {
-        tracing::info!(session, negotiated_ms, servers, "Session was opened anew: the one before is gone");
+        tracing::info!(session, negotiated_ms, servers, "Session was opened anew, in place of the one before");
     } else {
         tracing::debug!(session, negotiated_ms, servers, "Session was opened");
     }
