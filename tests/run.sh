@@ -44,11 +44,11 @@ build() {
         without_warnings cargo test --no-run --package zk-leader-run --features kerberos --bench peers
 }
 
-# They give way to the others. Not in idle time: there they would hold locks of the kernel for seconds, for which others wait.
+# They give way to the others, somewhat. Not in idle time: there they would hold locks of the kernel for seconds, for which others wait.
 computing() (
     seed_build target/computing
     export CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1
-    without_warnings nice cargo test --no-fail-fast "${computing[@]/#/--test=}"
+    without_warnings nice -n 5 cargo test --no-fail-fast "${computing[@]/#/--test=}"
 )
 
 checks() {
