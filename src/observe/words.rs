@@ -98,9 +98,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TookOver => "first in line; waiting for the previous leader's lease to run out",
         Why::Confirming => "first in line; a second write to ZooKeeper must confirm it",
         Why::Elected => "elected",
-        Why::ContactLost => {
-            "contact with ZooKeeper is lost; unless it is back in time, the command is stopped before the lease ends"
-        }
+        Why::ContactLost => "contact with ZooKeeper is lost",
         Why::ContactRestored => "ZooKeeper answers again, in the same session",
         Why::VouchedFor => "ZooKeeper is away, and every host that could take over holds back",
         Why::GraceOver => "contact with ZooKeeper was lost for longer than --grace; the command is stopped",

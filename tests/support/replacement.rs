@@ -6,7 +6,7 @@ use zk_leader_run::core::time::{Now, Timestamp};
 /// T / 5 is the connection timeout.
 const CONNECTION_TIMEOUTS: u32 = 5;
 
-/// In about one of `one_of` quiet moments, Panics if the copy differs.
+/// In about one of `one_of` quiet moments. Panics if the copy differs.
 pub fn replace(machine: &mut Machine, settings: &Settings, now: Now, one_of: u64) -> bool {
     if (now.lease.as_nanos() >> 20) % one_of != 0 {
         return false;

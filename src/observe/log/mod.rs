@@ -139,13 +139,13 @@ fn contact_lost(from: PhaseName, stops_in: Option<Duration>) -> String {
         Some(Duration::ZERO) => "at once".to_owned(),
         Some(left) => format!("within {}", words::length(left)),
     };
-    let lacks = if from == PhaseName::Vouched {
+    let (lost, back) = if from == PhaseName::Vouched {
         // ZooKeeper has been away for a while.
-        "not every host that could take over holds back any more; unless all do again, or ZooKeeper"
+        ("not every host that could take over holds back any more", "all do again, or ZooKeeper")
     } else {
-        "contact with ZooKeeper is lost; unless it"
+        (words::reason(Why::ContactLost), "it")
     };
-    format!("{lacks} is back {within}, the command is stopped, and killed when the lease ends")
+    format!("{lost}; unless {back} is back {within}, the command is stopped, and killed when the lease ends")
 }
 
 /// A warning is for an operator to see; an error ends this process unexpectedly.

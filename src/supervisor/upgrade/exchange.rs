@@ -65,7 +65,7 @@ impl Supervisor {
         }
         // What was heard and not handled would be lost.
         if !self.answers.is_empty() {
-            return Err("an event is not handled yet".to_owned());
+            return Err("what a server or another host has just said is not handled yet".to_owned());
         }
         let election = self.effects.election.hand_over(key)?;
         let (guard, mut descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
