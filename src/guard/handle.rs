@@ -299,7 +299,7 @@ impl Handle {
         loop {
             // One byte longer than a report: a longer record is invalid.
             let mut record = [0; REPORT_SIZE + 1];
-            let length = self.socket.recv(&mut record).await.ok().filter(|&length| length > 0)?;
+            let length = next_record(&self.socket, &mut record).await?;
             let record = record.get(..length)?;
             if record == PROBE {
                 self.probed.send_replace(());
@@ -351,6 +351,17 @@ impl Handle {
     }
 }
 
+/// The length of the next record; `None` after the last one. Cancel-safe.
+async fn next_record(socket: &UnixDatagram, record: &mut [u8]) -> Option<usize> {
+    loop {
+        match socket.recv(record).await {
+            // Once, from a guard that ended before it read all orders; its reports come after it.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+            received => return received.ok().filter(|&length| length > 0),
+        }
+    }
+}
+
 /// Each pause is twice as long as the last.
 #[derive(Default)]
 struct Pauses(Duration);
@@ -359,5 +370,23 @@ impl Pauses {
     async fn rest(&mut self) {
         self.0 = (self.0 * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         tokio::time::sleep(self.0).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_reports_of_a_guard_arrive_though_it_ended_before_it_read_all_orders() {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let ours = UnixDatagram::from_std(StdUnixDatagram::from(ours)).unwrap();
+        ours.send(b"order").await.unwrap();
+        assert_eq!(send(theirs.as_raw_fd(), b"report", MsgFlags::empty()), Ok(6));
+        drop(theirs);
+        let mut record = [0; 10];
+        assert_eq!(next_record(&ours, &mut record).await, Some(6));
+        assert_eq!(next_record(&ours, &mut record).await, None);
     }
 }

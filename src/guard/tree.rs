@@ -10,7 +10,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, children_of, tell_all};
+use super::contain::{Containment, tell_all};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
 use crate::core::guard_messages::{ChildStatus, Grant};
@@ -136,12 +136,13 @@ impl Tree {
                 })
             }
             Link::Init(init) => match init.word()? {
-                // The command is the first child of its init; its id is needed as seen from here.
                 Word::Executed => {
-                    command.group = *children_of(init.pid).first().unwrap_or(&init.pid);
+                    command.group = init.command();
                     Some(Input::Executed { pid: command.group })
                 }
+                // A slow init may tell this before it tells that the command was executed.
                 Word::Stopped(signal) => {
+                    command.group = init.command();
                     self.command_stopped(signal);
                     None
                 }
@@ -357,5 +358,59 @@ fn reap_orphans(command: i32) {
             return;
         }
         let _ = sys::reap(pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::guard::command::environment::Identity;
+    use crate::guard::command::launch::Foreground;
+    use crate::guard::contain::init::pretend;
+
+    /// A tree without a command, which would be in the foreground, but has no terminal.
+    fn tree() -> Tree {
+        let identity = Identity { id: String::new(), path: String::new() };
+        let launch = Launch::new(vec!["true".into()], identity, Some(Foreground { terminal: None })).unwrap();
+        let containment = Containment::Subreaper { why: String::new() };
+        Tree::new(launch, libc::SIGTERM, containment, Children::OfProcess)
+    }
+
+    fn state_of(pid: i32) -> char {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "between two looks; no outcome rests on its length")]
+    fn until(mut holds: impl FnMut() -> bool) {
+        let looks = (0..30_000).take_while(|_| !holds()).inspect(|_| std::thread::sleep(Duration::from_millis(1)));
+        assert_ne!(looks.count(), 30_000);
+    }
+
+    /// Seen on a loaded machine: the command ran, and Ctrl-Z stopped it, before its init had told that it was executed.
+    #[test]
+    fn a_command_goes_on_though_its_init_tells_that_it_was_stopped_before_it_tells_that_it_was_executed() {
+        // A shell with job control starts each job in a group of its own.
+        let mut shell = process::Command::new("bash");
+        shell.args(["-c", "set -m; sleep 1000 & kill -STOP $!; read -r line"]);
+        let mut shell = shell.stdin(process::Stdio::piped()).process_group(0).spawn().unwrap();
+        let pid = i32::try_from(shell.id()).unwrap();
+        let (init, tell) = pretend(pid);
+        until(|| init.command() != pid && state_of(init.command()) == 'T');
+        let command = init.command();
+        let mut tree = tree();
+        tree.command = Some(Command { pid, group: pid, link: Link::Init(init), is_init: true, has_ended: false });
+        tell(Word::Stopped(libc::SIGTSTP));
+        assert!(tree.words().is_none());
+        until(|| state_of(command) != 'T');
+        tell(Word::Executed);
+        assert!(matches!(tree.words(), Some(Input::Executed { pid }) if pid == command));
+        sys::kill(command, libc::SIGKILL).unwrap();
+        shell.kill().unwrap();
+        shell.wait().unwrap();
     }
 }

@@ -15,8 +15,8 @@ use zk_leader_run::guard::lease_file::reading;
 use crate::driver;
 use crate::subject::{GRANT, LONG, News, Process, SHORT, Setting, deadlines, now, until};
 
-/// Says where the lease is, and lives until it is killed.
-const TELLS: &str = r#"echo "$ZK_LEADER_LEASE"; trap "" TERM; exec 9>"$ALIVE"; while :; do sleep 1000 & wait; done"#;
+/// Says where the lease is when it ignores SIGTERM, and lives until it is killed.
+const TELLS: &str = r#"trap "" TERM; echo "$ZK_LEADER_LEASE"; exec 9>"$ALIVE"; while :; do sleep 1000 & wait; done"#;
 
 /// The same, without a child that would outlive all three of our processes.
 const DIES_WITH_THE_GUARD: &str = r#"echo "$ZK_LEADER_LEASE"; exec sleep 1000"#;

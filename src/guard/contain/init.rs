@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::unistd::ForkResult;
 
-use super::PidNamespace;
+use super::{PidNamespace, children_of};
 use crate::core::guard_messages::ChildStatus;
 use crate::guard::command::launch::{self, ExecPipe, ExecResult};
 use crate::guard::sys::{self, Child};
@@ -62,12 +62,20 @@ impl Init {
         self.socket.as_fd()
     }
 
+    /// The command's id as seen from here: it is the first child of its init. The init's own id before the command is
+    /// started, and after it is reaped.
+    pub fn command(&self) -> i32 {
+        *children_of(self.pid).first().unwrap_or(&self.pid)
+    }
+
     /// The next message; `None` if there is none yet.
     pub fn word(&self) -> Option<Word> {
         let mut record = [0; WORD_SIZE];
         match recv(self.socket.as_raw_fd(), &mut record, MsgFlags::MSG_DONTWAIT) {
             Ok(WORD_SIZE) => Word::decode(record),
-            Ok(_) | Err(Errno::ECONNRESET) => Some(Word::Last),
+            Ok(_) => Some(Word::Last),
+            // Once, from an init that ended before it read all of our signals; its messages come after it.
+            Err(Errno::ECONNRESET) => self.word(),
             Err(_) => None,
         }
     }
@@ -222,5 +230,29 @@ impl Word {
             6 => Self::Stopped(value),
             _ => return None,
         })
+    }
+}
+
+/// This process as an init, and a way to speak for it.
+#[cfg(test)]
+pub fn pretend(pid: i32) -> (Init, impl Fn(Word)) {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    (Init { pid, socket: ours }, move |word| tell(&theirs, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stop is two signals. The command may end by the first one, and its init before it reads the second one.
+    #[test]
+    fn the_command_s_status_arrives_though_its_init_ended_before_it_read_all_signals() {
+        let (init, tell) = pretend(0);
+        init.pass_on(libc::SIGCONT).unwrap();
+        let status = ChildStatus::Signaled(15);
+        tell(Word::Ended(status));
+        drop(tell);
+        assert_eq!([init.word(), init.word(), init.word()], [Word::Ended(status), Word::Last, Word::Last].map(Some));
     }
 }
