@@ -218,7 +218,7 @@ fn collect(root: &Path, folder: &Path, sources: &mut Vec<Source>) {
             if names.contains(&"tests") || names.contains(&"testing") {
                 continue;
             }
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap().split("#[cfg(test)]\npub mod ").next().unwrap();
             sources.push(Source { path: path.clone(), module: names.join("::"), code: bare(code), text });
         }
     }

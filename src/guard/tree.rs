@@ -370,7 +370,7 @@ mod tests {
     use super::*;
     use crate::guard::command::environment::Identity;
     use crate::guard::command::launch::Foreground;
-    use crate::guard::contain::init::pretend;
+    use crate::guard::contain::init::tests::pretend;
 
     /// A tree without a command, which would be in the foreground, but has no terminal.
     fn tree() -> Tree {

@@ -233,17 +233,16 @@ impl Word {
     }
 }
 
-/// This process as an init, and a way to speak for it.
 #[cfg(test)]
-pub fn pretend(pid: i32) -> (Init, impl Fn(Word)) {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
-    (Init { pid, socket: ours }, move |word| tell(&theirs, word))
-}
-
-#[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// This process as an init, and a way to speak for it.
+    pub fn pretend(pid: i32) -> (Init, impl Fn(Word)) {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        (Init { pid, socket: ours }, move |word| tell(&theirs, word))
+    }
 
     /// A stop is two signals. The command may end by the first one, and its init before it reads the second one.
     #[test]
