@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Is the chaos wild enough? Each sabotaged build of tests/chaos/controls/*.patch is put through the same faults, and must be
-# caught with two commands at once, an orphan, or a lease file that says too much, by one of three seeds: some mistakes need a fault that is rare.
+# caught with two commands at once, an orphan, a lease file that says too much, or a record that is not written as the design allows, by one
+# of three seeds: some mistakes need a fault that is rare.
 # Usage: controls.sh [PATCH-NAME...]; SEEDS="1 2 3" FAULTS=75.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

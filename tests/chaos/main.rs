@@ -38,7 +38,7 @@ use fault::Fault;
 use host::{Host, Life};
 use nemesis::{Nemesis, Strike};
 use operator::Leftovers;
-use record::Verdict;
+use record::{Tokens, Verdict};
 use report::Report;
 use settings::Settings;
 use support::diary::{self, now};
@@ -157,9 +157,9 @@ fn judge_the_record(world: &World, settings: &Settings, findings: &Findings) -> 
         }
     };
     record::write(&settings.report.join("record.jsonl"), &exchanges);
-    let mut tokens: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    let mut tokens: BTreeMap<String, Tokens> = BTreeMap::new();
     for run in &findings.runs {
-        tokens.entry(world.operator.records(run.slot)).or_default().push(run.token);
+        tokens.entry(world.operator.records(run.slot)).or_default().push((run.token, run.host.clone()));
     }
     let logs = (0..SERVERS).map(|index| fs::read_to_string(settings.report.join(format!("z{index}.log"))).unwrap());
     let logs: Vec<String> = logs.collect();

@@ -14,6 +14,9 @@ pub struct Exchange {
     pub server: String,
     /// The client's connection to that server, by its number there.
     pub connection: usize,
+    /// The address of the host. Histories that were kept before do not tell it.
+    #[serde(default)]
+    pub host: String,
     /// When the first byte of the request came in, and the last one of the reply went out.
     pub asked: Nanos,
     pub answered: Option<Nanos>,

@@ -2,7 +2,8 @@
 //! a record and its term are, and how a history is told to it.
 //!
 //! Writes must be linearizable: each takes effect at one moment between its request and its answer. A read may be old, as
-//! `ZooKeeper`'s are, but shows what was there at some moment before its answer, and no connection goes back in time.
+//! `ZooKeeper`'s are, but shows what was there at some moment before its answer, and no connection goes back in time. What is
+//! written must also be what the design allows ([`laws`]): a write against a law is refused like one that could not be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use todc_utils::linearizability::history::{Action, History};
 use todc_utils::specifications::Specification;
 
 use super::history::Exchange;
+use super::laws::{self, Asked, Before, Law, Past};
 use super::protocol::{Op, Outcome, Stat};
 use super::stream::Nanos;
 
@@ -34,8 +36,11 @@ pub struct Verdict {
     pub differing: Vec<String>,
 }
 
-/// `tokens`: of every command that ran, by the directory of its slot's records.
-pub fn judge(exchanges: &[Exchange], tokens: &BTreeMap<String, Vec<i64>>) -> Verdict {
+/// The token and the host of every command that ran.
+pub type Tokens = Vec<(i64, String)>;
+
+/// `tokens`: by the directory of the slot's records.
+pub fn judge(exchanges: &[Exchange], tokens: &BTreeMap<String, Tokens>) -> Verdict {
     let mut verdict = Verdict { problems: back_in_time(exchanges), ..Verdict::default() };
     let slots: BTreeSet<&str> = exchanges.iter().flat_map(Exchange::slots).collect();
     for slot in slots {
@@ -46,11 +51,20 @@ pub fn judge(exchanges: &[Exchange], tokens: &BTreeMap<String, Vec<i64>>) -> Ver
         verdict.unanswered += judged.iter().filter(|one| one.until == Nanos::MAX).count();
         let judged = with_old_reads(judged, &mut verdict.oldest_read);
         if !is_linearizable(&judged) {
-            verdict.problems.push(format!("{slot}: not linearizable, from {}", first_bad(&judged)));
+            verdict.problems.push(format!("{slot}: {}, from {}", reason(&judged), first_bad(&judged)));
         }
         let written: BTreeSet<i64> = judged.iter().filter_map(Judged::tokens).collect();
-        let strange = tokens.get(slot).into_iter().flatten().filter(|token| !written.contains(token));
-        verdict.problems.extend(strange.map(|token| format!("{slot}: no write of the term gave the token {token}")));
+        let given: BTreeSet<&(i64, String)> = tokens.get(slot).into_iter().flatten().collect();
+        let strange = given.iter().filter(|(token, _)| !written.contains(token));
+        verdict
+            .problems
+            .extend(strange.map(|(token, _)| format!("{slot}: no write of the term gave the token {token}")));
+        let given: Vec<_> = given.into_iter().collect();
+        let doubled = given.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        verdict.problems.extend(doubled.map(|pair| {
+            let [(token, one), (_, other)] = [pair[0], pair[1]];
+            format!("{slot}: commands on {one} and on {other} had the token {token}")
+        }));
     }
     verdict
 }
@@ -89,12 +103,13 @@ struct Znode {
 struct Records {
     lease: Option<Znode>,
     term: Option<Znode>,
+    past: Past,
     /// Nothing more is known: what has had no effect until now has none.
     is_over: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Which {
+pub enum Which {
     Lease,
     Term,
     /// A condition of a write that is about something else.
@@ -111,7 +126,7 @@ enum Fate {
 #[derive(Clone, Debug)]
 enum Step {
     Read { which: Which, seen: Option<(Stat, Option<String>)> },
-    Write { ops: Vec<(Which, Op)>, fate: Fate },
+    Write { ops: Vec<(Which, Op)>, fate: Fate, by: Asked, laws: &'static [Law] },
     End,
 }
 
@@ -140,8 +155,11 @@ impl Judged {
         }
         let step = match &exchange.reply {
             Some(reply) if is_read => Step::Read { which: ops[0].0, seen: seen(reply.outcomes.first()?)? },
-            Some(reply) => Step::Write { ops, fate: fate(reply.zxid, &reply.outcomes)? },
-            None => Step::Write { ops, fate: Fate::Unknown },
+            reply => {
+                let fate = reply.as_ref().map_or(Some(Fate::Unknown), |reply| fate(reply.zxid, &reply.outcomes))?;
+                let by = Asked { at: exchange.asked, host: exchange.host.clone() };
+                Step::Write { ops, fate, by, laws: &Law::ALL }
+            }
         };
         let zxid = exchange.reply.as_ref().map_or(0, |reply| reply.zxid);
         Some(Self { from: exchange.asked, until: exchange.answered.unwrap_or(Nanos::MAX), zxid, step })
@@ -155,7 +173,7 @@ impl Judged {
     fn tokens(&self) -> Option<i64> {
         match &self.step {
             Step::Read { which: Which::Term, seen: Some((stat, _)) } => Some(stat.mzxid),
-            Step::Write { ops, fate: Fate::Applied { zxid, .. } } => {
+            Step::Write { ops, fate: Fate::Applied { zxid, .. }, .. } => {
                 let is_new = |(which, op): &(Which, Op)| {
                     *which == Which::Term && matches!(op, Op::Set { .. } | Op::Create { .. })
                 };
@@ -234,6 +252,37 @@ fn is_linearizable(judged: &[Judged]) -> bool {
     WGLChecker::<Records>::is_linearizable(History::from_actions(actions.collect()))
 }
 
+/// Why it is refused: a law without which it would not be, or all of them together, or none.
+fn reason(judged: &[Judged]) -> &'static str {
+    let under = |laws: &'static [Law]| {
+        let mut judged = judged.to_vec();
+        for one in &mut judged {
+            if let Step::Write { laws: asked, .. } = &mut one.step {
+                *asked = laws;
+            }
+        }
+        is_linearizable(&judged)
+    };
+    let culprit = Law::ALL.into_iter().zip(&OTHERS).find(|(_, others)| under(others));
+    match culprit {
+        Some((law, _)) => law.broken(),
+        None if under(&[]) => "several laws of the design are broken",
+        None => "not linearizable",
+    }
+}
+
+/// For each law, all the others.
+const OTHERS: [&[Law]; 5] = {
+    use Law::{Candidate, Conditional, Holder, Term, Wait};
+    [
+        &[Candidate, Term, Holder, Wait],
+        &[Conditional, Term, Holder, Wait],
+        &[Conditional, Candidate, Holder, Wait],
+        &[Conditional, Candidate, Term, Wait],
+        &[Conditional, Candidate, Term, Holder],
+    ]
+};
+
 /// The last request of the shortest beginning of the history that is refused.
 fn first_bad(judged: &[Judged]) -> String {
     let mut sorted = judged.to_vec();
@@ -243,8 +292,8 @@ fn first_bad(judged: &[Judged]) -> String {
         let until = known[count - 1].until;
         let later = sorted.iter().filter(|one| one.until > until && one.from < until);
         let open = later.filter_map(|one| match &one.step {
-            Step::Write { ops, .. } => {
-                let step = Step::Write { ops: ops.clone(), fate: Fate::Unknown };
+            Step::Write { ops, by, laws, .. } => {
+                let step = Step::Write { ops: ops.clone(), fate: Fate::Unknown, by: by.clone(), laws };
                 Some(Judged { until: Nanos::MAX, step, ..one.clone() })
             }
             _ => None,
@@ -270,13 +319,20 @@ impl Specification for Records {
     fn apply(step: &Step, state: &Self) -> (bool, Self) {
         let after = match step {
             Step::Read { which, seen } => state.shown(*which, seen.as_ref()),
-            Step::Write { ops, fate } => match fate {
-                Fate::Applied { zxid, stats } => {
-                    state.written(ops).ok().and_then(|after| after.told(ops, *zxid, stats))
+            Step::Write { ops, fate, by, laws } => {
+                let is_lawful = || laws.iter().all(|law| laws::keeps(*law, state.before(), ops, by));
+                match fate {
+                    Fate::Applied { zxid, stats } => {
+                        let after = state.written(ops, Some(by)).ok().and_then(|after| after.told(ops, *zxid, stats));
+                        after.filter(|_| is_lawful())
+                    }
+                    Fate::Refused { at, code } => state.refused(ops, *at, *code).then(|| state.clone()),
+                    Fate::Unknown => {
+                        let after = state.perhaps_written(ops, by).filter(|_| is_lawful());
+                        after.or_else(|| state.is_over.then(|| state.clone()))
+                    }
                 }
-                Fate::Refused { at, code } => state.refused(ops, *at, *code).then(|| state.clone()),
-                Fate::Unknown => state.perhaps_written(ops).or_else(|| state.is_over.then(|| state.clone())),
-            },
+            }
             Step::End => Some(Self { is_over: true, ..state.clone() }),
         };
         (after.is_some(), after.unwrap_or_else(|| state.clone()))
@@ -284,6 +340,14 @@ impl Specification for Records {
 }
 
 impl Records {
+    fn before(&self) -> Before<'_> {
+        Before {
+            lease: self.lease.as_ref().map(|lease| lease.data.as_str()),
+            token: self.term.as_ref().and_then(|term| term.mzxid),
+            past: &self.past,
+        }
+    }
+
     fn znode_mut(&mut self, which: Which) -> &mut Option<Znode> {
         if which == Which::Term { &mut self.term } else { &mut self.lease }
     }
@@ -303,20 +367,23 @@ impl Records {
     }
 
     /// After these operations; or the first one that is not possible, and why.
-    fn written(&self, ops: &[(Which, Op)]) -> Result<Self, (usize, i32)> {
+    fn written(&self, ops: &[(Which, Op)], by: Option<&Asked>) -> Result<Self, (usize, i32)> {
         let mut after = self.clone();
         for (index, (which, op)) in ops.iter().enumerate() {
             if *which != Which::Other {
                 let znode = after.znode_mut(*which);
                 *znode = changed(znode.take(), op).map_err(|code| (index, code))?;
             }
+            if let (Which::Lease, Op::Set { data, .. } | Op::Create { data, .. }, Some(by)) = (which, op, by) {
+                after.past = after.past.after(data, by);
+            }
         }
         Ok(after)
     }
 
     /// After them, if they are possible; nobody has said when they were done.
-    fn perhaps_written(&self, ops: &[(Which, Op)]) -> Option<Self> {
-        let mut after = self.written(ops).ok()?;
+    fn perhaps_written(&self, ops: &[(Which, Op)], by: &Asked) -> Option<Self> {
+        let mut after = self.written(ops, Some(by)).ok()?;
         for (which, op) in ops {
             if let (Op::Set { .. }, Some(znode)) = (op, after.znode_mut(*which)) {
                 znode.mzxid = None;
@@ -347,8 +414,8 @@ impl Records {
     /// All before the one that was refused were possible, and it was not, for this reason.
     fn refused(&self, ops: &[(Which, Op)], at: usize, code: i32) -> bool {
         let (Some(before), Some((which, _))) = (ops.get(..at), ops.get(at)) else { return false };
-        let is_possible = self.written(before).is_ok();
-        is_possible && (*which == Which::Other || self.written(&ops[..=at]) == Err((at, code)))
+        let is_possible = self.written(before, None).is_ok();
+        is_possible && (*which == Which::Other || self.written(&ops[..=at], None) == Err((at, code)))
     }
 }
 

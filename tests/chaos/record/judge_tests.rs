@@ -175,7 +175,8 @@ fn a_connection_that_goes_back_in_time_is_refused() {
 fn a_token_that_no_term_had_is_refused() {
     let recorded = read(RECORDED);
     let slot = recorded[0].slots().next().unwrap().to_owned();
-    let judged = |token: i64| judge(&recorded, &BTreeMap::from([(slot.clone(), vec![token])])).problems;
+    let judged =
+        |token: i64| judge(&recorded, &BTreeMap::from([(slot.clone(), vec![(token, "h0".to_owned())])])).problems;
     let terms = recorded.iter().filter(|one| {
         is_done(one) && one.request.ops.iter().any(|op| matches!(op, Op::Set { path, .. } if path.ends_with("/term")))
     });

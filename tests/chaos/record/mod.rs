@@ -5,6 +5,7 @@
 
 mod history;
 mod judge;
+mod laws;
 mod losses;
 mod packet;
 mod protocol;
@@ -12,6 +13,6 @@ mod stream;
 mod tap;
 
 pub use history::write;
-pub use judge::{Verdict, judge};
+pub use judge::{Tokens, Verdict, judge};
 pub use losses::{differing, losses};
 pub use tap::Tap;

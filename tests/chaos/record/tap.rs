@@ -43,6 +43,7 @@ struct Heard {
 #[derive(Debug, Default)]
 struct Connection {
     number: usize,
+    host: String,
     requests: Stream,
     replies: Stream,
     /// By xid: the place in the list.
@@ -135,7 +136,8 @@ impl Heard {
             return;
         }
         self.count += 1;
-        let connection = Connection { number: self.count, requests: Stream::from_syn(seq), ..Connection::default() };
+        let (number, host, requests) = (self.count, client.0.to_string(), Stream::from_syn(seq));
+        let connection = Connection { number, host, requests, ..Connection::default() };
         let before = self.connections.insert(client, connection);
         self.missed += usize::from(before.is_some_and(|before| before.missed()));
     }
@@ -161,9 +163,9 @@ impl Connection {
     fn read(&mut self, exchanges: &mut Vec<Exchange>, server: &str) {
         while let Some(frame) = self.requests.frame() {
             if let Some((xid, request)) = request_in(&frame) {
-                let (server, connection) = (server.to_owned(), self.number);
+                let (server, connection, host) = (server.to_owned(), self.number, self.host.clone());
                 let (answered, reply) = (None, None);
-                let exchange = Exchange { server, connection, asked: frame.first, answered, request, reply };
+                let exchange = Exchange { server, connection, host, asked: frame.first, answered, request, reply };
                 if exchange.is_judged() {
                     self.open.insert(xid, exchanges.len());
                     exchanges.push(exchange);
