@@ -10,7 +10,7 @@ use zk_leader_run::zookeeper::Settings;
 use zk_leader_run::zookeeper::schema::once::{Once, Per};
 
 use crate::chroot::Chroot;
-use crate::host::{ELECTION, FIRST, Host, No, settings};
+use crate::host::{ELECTION, FIRST, Host, No, TERM, settings};
 use crate::support::proxy::request;
 use crate::support::standalone::link;
 use crate::support::{Admin, wait};
@@ -181,6 +181,56 @@ async fn the_end_that_a_lost_reply_hid_is_written_down_with_the_next_try() {
         assert_eq!(json(&admin, LAST)["run"]["ok"].as_bool(), Some(true), "reply {spared} was lost");
         assert!(host.election.close(wait::LIMIT).await);
     }
+}
+
+/// Marks, while somebody else writes this between our reading and our writing.
+async fn marked_while_another_writes(chroot: &Chroot, path: &'static str, change: impl Fn(&mut Value)) -> bool {
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (mut host, _, conditions) = Host::leading(of(&chroot.behind(&proxy), 2, &retrying(slot("noon")))).await;
+    host.hints_within(wait::SETTLED).await;
+    let mut written = json(&admin, path);
+    change(&mut written);
+    let mut replies = 0;
+    proxy.tamper(move |frame| {
+        replies += usize::from(frame[4] < 0x80);
+        // Of the last run, and of the slot.
+        if replies == 2 {
+            admin.set(path, &written.to_string());
+        }
+        frame
+    });
+    let may_run = mark(&mut host, conditions).await.unwrap();
+    proxy.stop_tampering();
+    may_run
+}
+
+#[tokio::test]
+async fn a_slot_that_another_one_has_run_since_it_was_read_does_not_run_again() {
+    let chroot = Chroot::new();
+    assert!(call(of(&chroot.connect_string(), 1, &retrying(slot("noon"))), Some(3)).await);
+    let succeeds = |marker: &mut Value| (marker["run"]["ok"], marker["run"]["status"]) = (true.into(), 0.into());
+    assert!(!marked_while_another_writes(&chroot, SLOT, succeeds).await);
+}
+
+#[tokio::test]
+async fn a_run_that_another_one_has_marked_since_it_was_read_is_not_lost() {
+    let chroot = Chroot::new();
+    assert!(call(of(&chroot.connect_string(), 1, &retrying(slot("noon"))), Some(3)).await);
+    assert!(marked_while_another_writes(&chroot, LAST, |marker| marker["run"]["slot"] = "evening".into()).await);
+    let last = json(&Admin::to(&chroot.connect_string()), LAST);
+    assert_eq!(last["earlier"][0]["slot"], "evening", "{last}");
+}
+
+#[tokio::test]
+async fn an_end_that_comes_in_another_term_is_not_written_down() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, conditions) = Host::leading(of(&chroot.connect_string(), 1, &slot("noon"))).await;
+    assert!(mark(&mut host, conditions).await.unwrap());
+    host.election.end_run(ChildStatus::Exited(0), true);
+    admin.set(TERM, &admin.read(TERM));
+    assert_eq!(host.release(conditions).await, Err(No::Denied(Denial::Conflict)));
+    assert!([SLOT, LAST].iter().all(|path| json(&admin, path)["run"].get("ok").is_none()));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use zk_leader_run::core::action::Conditions;
 use zk_leader_run::core::event::{Denial, Event, Place, View};
 use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::zookeeper::Settings;
+use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 
 use crate::chroot::Chroot;
 use crate::host::{BASE, ELECTION, FIRST, Host, No, SESSION_TIMEOUT, settings};
@@ -76,6 +77,24 @@ async fn what_is_written_to_one_slot_changes_no_other() {
     assert_eq!(host.release(mixed_up).await, Err(No::Denied(Denial::Conflict)));
     host.release(conditions).await.unwrap();
     assert_eq!((versions(&admin, 0), versions(&admin, 1)), ([0, 0], [3, 1]));
+}
+
+/// Both slots have the same versions.
+#[tokio::test]
+async fn a_killed_supervisors_slot_is_freed_and_no_other() {
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
+    let (mut first, _, conditions) = Host::leading(of_two(&servers, 1)).await;
+    let (mut second, view) = Host::entered(of_two(&servers, 2)).await;
+    let (_, token) = second.take_over(&view, 1).await.unwrap();
+    assert_eq!((shown(&view), versions(&admin, 0)), ((Place::First, Slot(1)), versions(&admin, 1)));
+    let candidate = view.candidate.as_str().to_owned();
+    let orphaned = Orphaned { slot: Slot(1), token, candidate, session: view.session_id };
+    let freed = release_orphaned::free_record(of_two(&servers, 9), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert_eq!((versions(&admin, 0), versions(&admin, 1)), ([1, 1], [2, 1]));
+    assert!(!first.observe_slot(Slot(1)).await.unwrap().held);
+    first.renew(conditions).await.unwrap();
 }
 
 #[tokio::test]
