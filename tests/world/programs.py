@@ -4,8 +4,12 @@
     programs.py BINARIES [PROGRAM...]     ROUNDS=20: so many of each ending for each program
 
 Each host has a UTS namespace of its own, by which its processes are known whatever they call themselves. Ports, lock files,
-data and shared memory are common, as on a shared disk: what the last leader left would be in the successor's way.
+data and shared memory are common, as on a shared disk: what the last leader left would be in the successor's way. But they are
+in a network namespace of ours: a stranger on the machine must not take a port that was free a moment ago.
+
+A leader that gets no CPU for longer than its lease stops, and may lead again: its log must say so for each further start.
 """
+import itertools
 import os
 import shutil
 import signal
@@ -34,9 +38,10 @@ time.sleep(1e6)
 """
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+# Below those that the kernel gives to outgoing connections.
+PORTS = itertools.count(10000)
+# What a host says that lost its lease although nobody ended it.
+STARVED = ["stopping: no renewal was acknowledged in time", "stopping: this host stood still"]
 
 
 def until(what, holds):
@@ -87,6 +92,19 @@ def serves(port):
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def state_of(pid):
+    """Why a process has not ended, as far as the kernel knows."""
+    told = []
+    for name in ["status", "wchan", "schedstat"]:
+        try:
+            text = open(f"/proc/{pid}/{name}").read()
+        except OSError as error:
+            text = str(error)
+        wanted = ("State", "SigPnd", "ShdPnd", "SigBlk", "Threads")
+        told += [line for line in text.splitlines() if name != "status" or line.startswith(wanted)]
+    return ", ".join(told)
 
 
 class Programs:
@@ -151,7 +169,7 @@ class Programs:
 class Host:
     def __init__(self, world, name, others):
         self.name, self.world = name, world
-        self.link = free_port()
+        self.link = next(PORTS)
         self.proxy = subprocess.Popen([f"{world.binaries}/examples/proxy", f"127.0.0.1:{self.link}", world.server])
         until("the proxy listens", lambda: serves(self.link))
         self.log = open(f"{world.folder}/{name}.log", "w")
@@ -180,6 +198,11 @@ class Host:
         with open(self.world.report) as file:
             return any(line.startswith(f"{self.name} ") for line in file)
 
+    def starved(self):
+        """How often it lost its lease."""
+        said = open(self.log.name).read()
+        return sum(said.count(words) for words in STARVED)
+
     def end(self, how):
         if how == "stop":
             self.process.terminate()
@@ -202,15 +225,22 @@ class Host:
             except ProcessLookupError:
                 pass
         self.process.terminate()
-        self.process.wait(LIMIT)
-        self.proxy.kill()
-        self.proxy.wait()
-        self.log.close()
+        try:
+            self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            state = state_of(self.process.pid)
+            self.process.kill()
+            self.process.wait()
+            raise TimeoutError(f"{self.name} has not ended {LIMIT} s after SIGTERM: {state}") from None
+        finally:
+            self.proxy.kill()
+            self.proxy.wait()
+            self.log.close()
 
 
 class Round:
     def __init__(self, binaries, server, work, name, ending, number):
-        self.binaries, self.server, self.port = binaries, server, free_port()
+        self.binaries, self.server, self.port = binaries, server, next(PORTS)
         self.folder = tempfile.mkdtemp(dir=work)
         os.chmod(self.folder, 0o755)
         os.chmod(work, 0o755)
@@ -231,8 +261,14 @@ class Round:
             until("the second host's program works", lambda: second.process.poll() is not None or self.works())
             assert second.process.poll() is None, f"its program ended: {open(second.log.name).read()[-2000:]}"
             starts = [line.split(" ", 2) for line in open(self.report)]
-            assert [start[0] for start in starts] == ["a", "b"], starts
-            assert starts[1][2].strip() == "[]", f"beside the successor lived {starts[1][2]}"
+            assert [name for name, _ in itertools.groupby(start[0] for start in starts)] == ["a", "b"], starts
+            tokens = [int(start[1]) for start in starts]
+            assert all(one < other for one, other in itertools.pairwise(tokens)), starts
+            for host in [first, second]:
+                again = sum(start[0] == host.name for start in starts) - 1
+                assert again <= host.starved(), f"{host.name} started again, and its log does not say why: {starts}"
+            beside = [start[2] for start in starts if start[0] == "b" and start[2].strip() != "[]"]
+            assert not beside, f"beside the successor lived {beside}"
         finally:
             left = []
             for host in filter(None, [second, first]):
@@ -253,7 +289,7 @@ def main(binaries, chosen):
     rounds = int(os.environ.get("ROUNDS", "1"))
     names = chosen or [name for name in vars(Programs) if not name.startswith("_") and name != "folder"]
     work = tempfile.mkdtemp(prefix="zk-leader-run-world-")
-    port, failures = free_port(), 0
+    port, failures = next(PORTS), 0
     server = subprocess.Popen(
         ["java", "-Xmx128m", "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no", "-cp", JARS,
          "org.apache.zookeeper.server.ZooKeeperServerMain", str(port), f"{work}/zookeeper", "200"],
@@ -283,4 +319,8 @@ def main(binaries, chosen):
 if __name__ == "__main__":
     if sys.argv[1] == "--execute":
         execute(sys.argv[2:])
+    if "--inside" not in sys.argv:
+        inside = 'ip link set lo up; exec "$0" "$@" --inside'
+        os.execvp("unshare", ["unshare", "--net", "sh", "-c", inside, sys.executable, *sys.argv])
+    sys.argv.remove("--inside")
     sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -10,6 +10,7 @@ mod chroot;
 mod host;
 mod line;
 mod lossy;
+mod releaser;
 mod retries;
 mod runs;
 mod second_looks;

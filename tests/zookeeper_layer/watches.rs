@@ -30,6 +30,16 @@ async fn the_next_in_line_gets_one_event_and_makes_one_read_for_each_renewal() {
     assert_eq!(requests(&proxy) - before, 5);
 }
 
+/// A change between the two would be heard of when the watch is renewed, minutes later.
+#[tokio::test]
+async fn the_operators_orders_are_watched_before_they_are_read() {
+    let chroot = Chroot::new();
+    let (proxy, path) = (link(), format!("{BASE}/control"));
+    let (_host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    let about = proxy.requests().into_iter().filter(|request| request.text.contains(&path)).map(|request| request.kind);
+    assert_eq!(about.take(2).collect::<Vec<_>>(), [request::EXISTS, request::GET_DATA]);
+}
+
 #[tokio::test]
 async fn those_behind_the_next_sleep_through_renewals() {
     let chroot = Chroot::new();

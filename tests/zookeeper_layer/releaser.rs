@@ -1,0 +1,79 @@
+//! What frees a killed supervisor's record, while others change what it has read.
+
+use zk_leader_run::core::guard_messages::Slot;
+use zk_leader_run::core::settings::Recipe;
+use zk_leader_run::zookeeper::Settings;
+use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
+
+use crate::chroot::Chroot;
+use crate::host::{ELECTION, Host, LEASE, settings};
+use crate::support::Admin;
+use crate::support::standalone::link;
+
+const RECIPES: [Recipe; 2] = [Recipe::Sequential, Recipe::Single];
+
+fn of(servers: &str, instance: u64, recipe: Recipe) -> Settings {
+    Settings { recipe, ..settings(servers, instance) }
+}
+
+/// A term whose supervisor is as good as killed; its session lives on.
+async fn orphaned(servers: &str, recipe: Recipe) -> (Host, Orphaned) {
+    let (mut host, view) = Host::entered(of(servers, 1, recipe)).await;
+    let (_, token) = host.take_over(&view, 1).await.unwrap();
+    let candidate = view.candidate.as_str().to_owned();
+    (host, Orphaned { slot: Slot(0), token, candidate, session: view.session_id })
+}
+
+/// The answers to a new session, and to the reads of term, record and candidate.
+const ANSWERS: usize = 4;
+
+/// Frees the record; before the last answer arrives, this happens.
+async fn freed_while(chroot: &Chroot, orphaned: &Orphaned, recipe: Recipe, happens: impl Fn(&Admin) + Send + 'static) {
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let mut answers = 0;
+    proxy.tamper(move |frame| {
+        answers += 1;
+        if answers == ANSWERS {
+            happens(&admin);
+        }
+        frame
+    });
+    let freed = release_orphaned::free_record(of(&chroot.behind(&proxy), 9, recipe), orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert!(Admin::to(&chroot.connect_string()).read(LEASE).contains(r#""state":"free""#));
+}
+
+#[tokio::test]
+async fn a_renewal_that_comes_after_its_supervisor_s_death_keeps_no_record_held() {
+    for recipe in RECIPES {
+        let chroot = Chroot::new();
+        let (_host, orphaned) = orphaned(&chroot.connect_string(), recipe).await;
+        freed_while(&chroot, &orphaned, recipe, |admin| admin.set(LEASE, &admin.read(LEASE))).await;
+        assert!(Admin::to(&chroot.connect_string()).children(ELECTION).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_candidate_that_has_just_gone_keeps_no_record_held() {
+    for recipe in RECIPES {
+        let chroot = Chroot::new();
+        let (_host, orphaned) = orphaned(&chroot.connect_string(), recipe).await;
+        let candidate = format!("{ELECTION}/{}", orphaned.candidate);
+        freed_while(&chroot, &orphaned, recipe, move |admin| admin.delete(&candidate)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_seat_of_a_successor_stays_though_it_has_the_same_name() {
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
+    let (_host, orphaned) = orphaned(&servers, Recipe::Single).await;
+    let seat = format!("{ELECTION}/{}", orphaned.candidate);
+    admin.delete(&seat);
+    let (_next, view) = Host::entered(of(&servers, 2, Recipe::Single)).await;
+    let theirs = admin.stat(&seat).unwrap();
+    assert_eq!(theirs.ephemeral_owner, view.session_id);
+    let freed = release_orphaned::free_record(of(&servers, 9, Recipe::Single), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert_eq!(admin.stat(&seat), Some(theirs));
+}
