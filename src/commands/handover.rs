@@ -13,8 +13,8 @@ use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
-use crate::zookeeper::schema::control::Handover;
 use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::control::{Handover, Orders};
 use crate::zookeeper::schema::lease::Holder;
 
 const DONE: u8 = 0;
@@ -90,13 +90,25 @@ pub(super) async fn answer(
     };
     change(context, &election, |orders| orders.handover = Some(order.clone())).await?;
     let answer = follow(context, &leader, &order, wait || to.is_some(), within).await;
-    // The order stays for a leader that has not begun yet.
-    if answer.as_ref().is_ok_and(|(_, over)| *over) || answer.is_err() {
-        let ours = |handover: &Handover| handover.order == order.order;
-        change(context, &election, |orders| orders.handover = orders.handover.take().filter(|order| !ours(order)))
-            .await?;
+    if is_to_be_taken_back(&answer) {
+        change(context, &election, |orders| take_back(orders, &order)).await?;
     }
     answer.map(|(answer, _)| answer)
+}
+
+/// The order stays for a leader that has not begun yet; but not where nobody can tell what became of it.
+const fn is_to_be_taken_back(answer: &Result<(Answer, bool), CommandError>) -> bool {
+    !matches!(answer, Ok((_, false)))
+}
+
+/// Another operator's order may have taken the place of ours.
+fn take_back(orders: &mut Orders, ours: &Handover) {
+    orders.handover.take_if(|present| present.order == ours.order);
+}
+
+/// There is room: the leader stops. Another operator's order waits for its own room.
+fn begin(orders: &mut Orders, ours: &Handover) {
+    orders.handover.iter_mut().for_each(|present| present.stop |= present.order == ours.order);
 }
 
 /// The answer, and whether the order has done its work.
@@ -115,8 +127,7 @@ async fn follow(
             return Ok((told(context, Some((old, leader.token)), NOT_DONE, &format!("{why}; {old} leads on")), true));
         }
         let election = context.election().await?;
-        let stop = |handover: &mut Handover| handover.stop |= handover.order == order.order;
-        change(context, &election, |orders| orders.handover.iter_mut().for_each(stop)).await?;
+        change(context, &election, |orders| begin(orders, order)).await?;
     }
     progress.tell(&format!("{old} is told to stop its command"));
     loop {
@@ -200,6 +211,32 @@ fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str
     }
 }
 
+/// The room before a target at one look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Room {
+    /// Only the leader stands before it.
+    Made,
+    /// This one still stands before it.
+    NotYet {
+        id: String,
+    },
+    Never {
+        why: String,
+    },
+}
+
+fn room(election: &ElectionView, leader: &Leader, to: &str) -> Room {
+    match self::leader(election) {
+        Ok(present) if present.token == leader.token => {}
+        _ => return Room::Never { why: format!("{} does not lead any more", leader.holder.id) },
+    }
+    let Some(place) = election.line.iter().position(|candidate| candidate.id == to) else {
+        return Room::Never { why: format!("{to} has left the line") };
+    };
+    let mut before = election.line.iter().take(place).map(|candidate| &candidate.id);
+    before.find(|id| **id != leader.holder.id).map_or(Room::Made, |id| Room::NotYet { id: id.clone() })
+}
+
 /// Until only the leader stands before the target, or why that does not come.
 async fn make_room(
     context: &CommandContext<'_>,
@@ -209,23 +246,15 @@ async fn make_room(
 ) -> Result<Result<(), String>, CommandError> {
     let patience = Patience::new(within.min(ROOM));
     loop {
-        let election = context.election().await?;
-        match self::leader(&election) {
-            Ok(present) if present.token == leader.token => {}
-            _ => return Ok(Err(format!("{} does not lead any more", leader.holder.id))),
-        }
-        let Some(place) = election.line.iter().position(|candidate| candidate.id == to) else {
-            return Ok(Err(format!("{to} has left the line")));
-        };
-        let before: Vec<_> = election.line.iter().take(place).map(|candidate| &candidate.id).collect();
-        match before.iter().find(|id| **id != &leader.holder.id) {
-            None => return Ok(Ok(())),
-            Some(id) if !patience.wait().await => {
+        match room(&context.election().await?, leader, to) {
+            Room::Made => return Ok(Ok(())),
+            Room::Never { why } => return Ok(Err(why)),
+            Room::NotYet { id } if !patience.wait().await => {
                 return Ok(Err(format!(
                     "{id} does not make room for {to}; it may be cut off, or run an older version"
                 )));
             }
-            Some(_) => {}
+            Room::NotYet { .. } => {}
         }
     }
 }
@@ -317,6 +346,55 @@ fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::admin::view::{Candidate, SlotView};
+    use crate::zookeeper::schema::lease::Lease;
+
+    /// `a` leads under this token, and these stand in line.
+    fn election(token: i64, line: &[&str]) -> ElectionView {
+        let record = r#"{"v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1}}"#;
+        let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
+        let term = Some(Facts { mzxid: token, version: 1, ..Facts::default() });
+        let candidate = |id: &&str| Candidate { id: (*id).to_owned(), ..Candidate::default() };
+        let slots = vec![SlotView { lease, term, ..SlotView::default() }];
+        ElectionView { slots, line: line.iter().map(candidate).collect(), ..ElectionView::default() }
+    }
+
+    #[test]
+    fn there_is_room_when_only_the_leader_of_that_term_stands_before_the_target() {
+        let holder = Holder { id: "a".into(), ..Holder::default() };
+        let of = |token, line: &[&str]| room(&election(token, line), &Leader { holder: holder.clone(), token: 7 }, "c");
+        assert_eq!(of(7, &["a", "c", "b"]), Room::Made);
+        assert_eq!(of(7, &["a", "b", "c"]), Room::NotYet { id: "b".into() });
+        assert!(matches!(of(7, &["a", "b"]), Room::Never { why } if why.contains("left the line")));
+        let later = of(8, &["a", "c", "b"]);
+        assert!(
+            matches!(later, Room::Never { why } if why.contains("does not lead any more")),
+            "a leads, in a later term"
+        );
+    }
+
+    #[test]
+    fn an_order_of_another_operator_is_neither_begun_nor_taken_back() {
+        let (ours, other) = (Handover { order: "1".into(), ..Handover::default() }, "2".to_owned());
+        let mut orders = Orders { handover: Some(ours.clone()), ..Orders::default() };
+        begin(&mut orders, &ours);
+        assert!(orders.handover.as_ref().is_some_and(|present| present.stop));
+        take_back(&mut orders, &ours);
+        assert_eq!(orders.handover, None);
+        let theirs = Orders { handover: Some(Handover { order: other, ..Handover::default() }), ..Orders::default() };
+        let mut orders = theirs.clone();
+        begin(&mut orders, &ours);
+        take_back(&mut orders, &ours);
+        assert_eq!(orders, theirs);
+    }
+
+    #[test]
+    fn an_order_stays_only_for_a_leader_that_is_known_not_to_have_begun() {
+        let answered = |is_over| Ok((Answer { text: String::new(), status: DONE }, is_over));
+        assert!(is_to_be_taken_back(&answered(true)) && !is_to_be_taken_back(&answered(false)));
+        assert!(is_to_be_taken_back(&Err(CommandError::not_known("no answer in time"))));
+    }
 
     #[test]
     fn whoever_is_elected_and_still_prepares_is_not_said_to_lead() {
