@@ -2,9 +2,9 @@
 
 use nix::sys::signal::Signal;
 
-use super::operator::{ctl, process};
-use super::{election, link};
-use crate::support::{Election, Running, wait};
+use super::operator::{ctl, ctl_at, process};
+use super::{election, link, server};
+use crate::support::{Admin, Election, Running, wait};
 
 /// Hosts with these ids, in line in this order; the first one leads.
 fn hosts(election: &Election, ids: &[&str]) -> Vec<Running> {
@@ -116,6 +116,31 @@ fn an_order_counts_from_when_it_was_given_and_not_from_the_last_write() {
     let control: serde_json::Value = serde_json::from_str(&election.admin.read(&election.path("control"))).unwrap();
     assert_eq!(control["handover"]["since"].as_i64(), Some(given_at));
     assert_eq!(control["disabled"].get("since"), None, "it is given by this very write");
+}
+
+/// Another operator writes between our reading and our writing.
+#[test]
+fn an_order_that_another_operator_gives_at_the_same_time_is_not_lost() {
+    let (election, link) = (election(), link());
+    election.prepare();
+    let control = election.path("control");
+    let handover = |order: &str| format!(r#"{{"v":1,"handover":{{"order":"{order}","token":1,"for_ms":3600000}}}}"#);
+    election.admin.create(&control, &handover("first"));
+    let (path, admin, later) = (control.clone(), Admin::to(&server().connect_string()), handover("second"));
+    let mut seen = 0;
+    link.tamper(move |frame| {
+        seen += usize::from(frame.windows(5).any(|part| part == b"first"));
+        // The view of the election comes before.
+        if seen == 2 {
+            seen += 1;
+            admin.set(&path, &later);
+        }
+        frame
+    });
+    let said = ctl_at(&link.connect_string(), &["disable", &election.name, "--reason", "r"], &[]);
+    let written: serde_json::Value = serde_json::from_str(&election.admin.read(&control)).unwrap();
+    assert_eq!((said.code, &written["handover"]["order"]), (0, &"second".into()), "{written}");
+    assert!(written["disabled"].is_object(), "{written}");
 }
 
 #[test]

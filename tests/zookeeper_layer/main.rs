@@ -10,6 +10,7 @@ mod chroot;
 mod host;
 mod line;
 mod lossy;
+mod orders;
 mod releaser;
 mod retries;
 mod runs;

@@ -313,6 +313,32 @@ async fn old_slots_are_trimmed_and_the_newest_are_not() {
     assert_eq!(json(&admin, LAST)["earlier"].as_array().unwrap().len(), 5, "the history remembers them");
 }
 
+/// It runs again, as its run had failed. Without its marker it could run twice.
+#[tokio::test]
+async fn an_old_slot_that_is_marked_again_while_slots_are_trimmed_is_not() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let keeping = |key: &str, keep_slots| Once { keep_slots, ..slot(key) };
+    assert!(call(of(&chroot.connect_string(), 1, &keeping("old", 9)), Some(3)).await);
+    let (mut host, _, conditions) = Host::leading(of(&chroot.behind(&proxy), 2, &keeping("noon", 1))).await;
+    host.hints_within(wait::SETTLED).await;
+    let (old, mut answers) = (format!("{RUNS}/slot-old"), 0);
+    let path = old.clone();
+    proxy.tamper(move |frame| {
+        answers += usize::from(frame[4] < 0x80);
+        // To two reads, to the marker, and to the reads of the slots' names and of both slots.
+        if answers == 6 {
+            admin.set(&path, &admin.read(&path));
+        }
+        frame
+    });
+    assert!(mark(&mut host, conditions).await.unwrap());
+    // Trimming has a limit of its own, and may be cut short.
+    host.hints_within(wait::SETTLED).await;
+    host.release(conditions).await.unwrap();
+    assert!(Admin::to(&chroot.connect_string()).exists(&old));
+}
+
 #[tokio::test]
 async fn an_unreadable_marker_is_a_run_that_was() {
     let chroot = Chroot::new();

@@ -108,7 +108,7 @@ async fn learnt(host: &Host, what: &str, holds: impl Fn(&Neighbourhood) -> bool)
 }
 
 /// Waits on this thread's runtime, which serves the hosts.
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let held = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(10)).await;

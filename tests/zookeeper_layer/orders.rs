@@ -1,0 +1,102 @@
+//! What operators order, and what is written for them: nothing is acted on before it is known, and nothing that another one has
+//! written meanwhile is lost.
+
+use serde_json::json;
+use zk_leader_run::core::event::{Event, Request, SessionNumber};
+use zk_leader_run::zookeeper::schema::history::Term;
+
+use crate::chroot::Chroot;
+use crate::host::{FIRST, Host, settings};
+use crate::support::standalone::link;
+use crate::support::{Admin, Proxy, wait};
+use crate::vouching::until;
+
+const CONTROL: &str = "/zk-leader-run/job/control";
+const DRAIN: &str = "/zk-leader-run/drains/host1";
+const HISTORY: &str = "/zk-leader-run/job/history";
+/// In the answer to the write that tells the time.
+const CLOCK: &str = "/clock-";
+
+fn order(id: &str, for_ms: Option<u64>) -> serde_json::Value {
+    json!({ "v": 1, "order": id, "reason": "r", "by": "me", "for_ms": for_ms, "force": true })
+}
+
+fn disabled(id: &str, for_ms: Option<u64>) -> String {
+    json!({ "v": 1, "disabled": order(id, for_ms) }).to_string()
+}
+
+/// Once, before an answer that names this arrives.
+fn before_an_answer_with(proxy: &Proxy, text: &'static str, happens: impl FnOnce() + Send + 'static) {
+    let mut happens = Some(happens);
+    proxy.tamper(move |frame| {
+        if frame.windows(text.len()).any(|part| part == text.as_bytes()) {
+            happens.take().into_iter().for_each(|happens| happens());
+        }
+        frame
+    });
+}
+
+/// That it has a limit costs another request, for the time.
+#[tokio::test]
+async fn no_answer_comes_after_an_outage_before_what_was_ordered_meanwhile_is_known() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (mut host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    host.hints_within(wait::SETTLED).await;
+    proxy.cut();
+    host.wait_for(Event::ContactLost { session: SessionNumber(1) }).await;
+    admin.create(CONTROL, &disabled("meanwhile", Some(3_600_000)));
+    host.election.look(FIRST);
+    proxy.heal();
+    host.answer(FIRST, Request::Look).await.unwrap();
+    assert!(host.election.orders().borrow().disabled.is_some());
+}
+
+#[tokio::test]
+async fn an_order_that_is_given_while_another_one_is_found_lapsed_is_not_lost() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (mut first, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
+    assert!(first.election.close(wait::LIMIT).await);
+    admin.create(CONTROL, &disabled("lapsed", Some(0)));
+    before_an_answer_with(&proxy, CLOCK, move || admin.set(CONTROL, &disabled("new", None)));
+    let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    let mut orders = host.election.orders();
+    let known = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.disabled.is_some())).await;
+    assert!(known.is_ok(), "{}", Admin::to(&chroot.connect_string()).read(CONTROL));
+}
+
+#[tokio::test]
+async fn a_drain_that_is_given_while_another_one_is_found_lapsed_is_not_lost() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (_first, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
+    admin.create("/zk-leader-run/drains", "");
+    admin.create(DRAIN, &order("lapsed", Some(0)).to_string());
+    before_an_answer_with(&proxy, CLOCK, move || admin.set(DRAIN, &order("new", None).to_string()));
+    let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    let mut orders = host.election.orders();
+    let known = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.drain.is_some())).await;
+    assert!(known.is_ok(), "{:?}", Admin::to(&chroot.connect_string()).find(DRAIN));
+}
+
+#[tokio::test]
+async fn a_term_that_another_host_writes_down_at_the_same_time_stays_in_the_history() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    let term = |token: i64| json!({ "token": token, "term": token, "id": "other" });
+    let terms = |terms: &[i64]| json!({ "v": 1, "terms": terms.iter().map(|of| term(*of)).collect::<Vec<_>>() });
+    admin.create(HISTORY, &terms(&[1]).to_string());
+    let both = terms(&[1, 2]).to_string();
+    before_an_answer_with(&proxy, r#""terms""#, move || admin.set(HISTORY, &both));
+    host.election.write_down(Term { token: 3, term: 3, ..Term::default() });
+    let admin = Admin::to(&chroot.connect_string());
+    let tokens = || {
+        let written: serde_json::Value = serde_json::from_str(&admin.read(HISTORY)).unwrap();
+        let tokens = written["terms"].as_array().unwrap().iter().map(|term| term["token"].as_i64().unwrap());
+        tokens.collect::<Vec<_>>()
+    };
+    until("it is written down", || tokens().contains(&3)).await;
+    assert_eq!(tokens(), [1, 2, 3]);
+}
