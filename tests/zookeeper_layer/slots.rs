@@ -79,6 +79,20 @@ async fn what_is_written_to_one_slot_changes_no_other() {
     assert_eq!((versions(&admin, 0), versions(&admin, 1)), ([0, 0], [3, 1]));
 }
 
+/// It came before the watch, and no term explains it.
+#[tokio::test]
+async fn a_touch_that_is_found_when_a_watch_is_armed_is_told_once() {
+    let chroot = Chroot::new();
+    let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
+    let (_first, _) = Host::entered(of_two(&servers, 1)).await;
+    let (_second, view) = Host::entered(of_two(&servers, 2)).await;
+    admin.set(&format!("{ELECTION}/{}", view.candidate.as_str()), "touched");
+    let (mut third, _) = Host::entered(of_two(&servers, 3)).await;
+    third.wait_for(Event::LineChanged { candidacy: FIRST }).await;
+    third.look(FIRST).await.unwrap();
+    assert_eq!(third.hints_within(SETTLED).await, []);
+}
+
 /// Both slots have the same versions.
 #[tokio::test]
 async fn a_killed_supervisors_slot_is_freed_and_no_other() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
+use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Written};
 use zk_leader_run::zookeeper::client::connect::Access;
 
@@ -16,6 +17,19 @@ use crate::support::wait::{LIMIT, SETTLED};
 use crate::support::{Admin, Ensemble, wait};
 
 const CONFLICT: No = No::Denied(Denial::Conflict);
+
+/// By it, it may free the record of a successor that waits for it.
+#[tokio::test]
+async fn who_has_led_is_told_the_version_of_the_term_with_the_record() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _, _) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    admin.set(TERM, &admin.read(TERM));
+    host.election.observe(FIRST, Slot(0));
+    let answer = host.answer(FIRST, Request::Observe).await.unwrap();
+    let Event::Observed { term_version, .. } = answer else { panic!("not an answer: {answer:?}") };
+    assert_eq!(term_version, admin.stat(TERM).unwrap().version);
+}
 
 #[tokio::test]
 async fn a_term_from_take_over_to_release() {

@@ -400,3 +400,6 @@ impl Shared {
         self.candidate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

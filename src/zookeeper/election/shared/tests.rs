@@ -1,0 +1,56 @@
+//! What belongs to an earlier candidacy, or to another session, is not taken for ours.
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::*;
+use crate::zookeeper::testing::settings;
+
+const SESSION: SessionNumber = SessionNumber(1);
+const FIRST: Candidacy = Candidacy(1);
+const SECOND: Candidacy = Candidacy(2);
+
+fn shared() -> Shared {
+    Shared::new(settings(), unbounded_channel().0)
+}
+
+fn entered(shared: &Shared, candidacy: Candidacy, name: &str) -> Candidate {
+    let candidate = shared.candidate(SESSION, candidacy).unwrap();
+    let known = Candidate { tried: true, znode: Some(Znode { name: name.to_owned(), czxid: 7 }), ..candidate };
+    shared.remember(&known);
+    known
+}
+
+#[test]
+fn what_comes_late_of_an_earlier_candidacy_does_not_take_the_place_of_the_later_one() {
+    let shared = shared();
+    let first = entered(&shared, FIRST, "first");
+    let second = entered(&shared, SECOND, "second");
+    assert_eq!(second.former, [first.uuid]);
+    shared.remember(&first);
+    assert_eq!(shared.own(SESSION), Some(("second".to_owned(), second.uuid)));
+    assert!(shared.candidate(SESSION, FIRST).is_err() && shared.znode(SESSION, FIRST).is_err());
+}
+
+#[test]
+fn a_candidate_is_ours_in_its_session_and_candidacy_only() {
+    let shared = shared();
+    let first = entered(&shared, FIRST, "first");
+    assert_eq!((shared.last_znode(FIRST), shared.last_znode(SECOND)), (first.znode, None));
+    assert!(shared.znode(SESSION, FIRST).is_ok() && shared.own(SESSION).is_some());
+    let later = SessionNumber(2);
+    assert!(shared.znode(later, FIRST).is_err() && shared.own(later).is_none());
+    assert_eq!(shared.candidate(later, FIRST).unwrap().znode, None);
+}
+
+/// A request to hand over is no znode that the orders are read from.
+#[test]
+fn orders_that_are_read_leave_what_others_have_asked_for() {
+    let shared = shared();
+    let drain = Drain { id: 4, lasts: None, has_others: true, force: false };
+    shared.asked_for(40);
+    shared.drained(Some(drain));
+    shared.ordered(Orders::default());
+    assert_eq!((shared.orders.borrow().asked_for, shared.orders.borrow().drain), (Some(40), Some(drain)));
+    shared.drained(None);
+    assert_eq!((shared.orders.borrow().asked_for, shared.orders.borrow().drain), (Some(40), None));
+}
