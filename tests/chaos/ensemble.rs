@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use super::inside::{self, Inside};
 use super::lab::Node;
 use super::network::CLIENT_PORT;
+use crate::support::ensemble;
 
 /// The servers' `tickTime`.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -164,6 +165,7 @@ impl Server {
             .node
             .command(Path::new("java"))
             .args(JAVA_OPTIONS)
+            .args(ensemble::classes())
             .args(&self.agent)
             .args(["-cp", &jars(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(self.home.join("zoo.cfg"))

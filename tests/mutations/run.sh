@@ -4,9 +4,10 @@
 #   # expects red: <test target, or "lib"> <test name>
 #   # because: <text of the output, by which red is known to be red for this mistake; several, with || between>
 # Where that text is missing, any red counts.
-# Usage: tests/mutations/run.sh [--jobs N] [--sample N] [name…]
+# Usage: tests/mutations/run.sh [--jobs N] [--sample N] [--features LIST] [name…]
 #   --jobs N     so many copies at once, each with a build of its own
 #   --sample N   so many mistakes, drawn from those that no server and no chance judges; MUTANTS_SEED=… draws the same ones again
+#   --features L Cargo's features: those with which the crates of others are built already
 # Prints a table; fails if a mistake survives, is red for another reason, does not compile or does not apply. What each test
 # said is kept in logs/ under the target folder (CARGO_TARGET_DIR, or target/mutants).
 set -euo pipefail
@@ -15,11 +16,12 @@ root=$PWD
 # shellcheck source=tests/seed_build.sh
 . tests/seed_build.sh
 home=${CARGO_TARGET_DIR:-$root/target/mutants}
-jobs=1 sample=0 asked=()
+jobs=1 sample=0 features='' asked=()
 while [ $# -gt 0 ]; do
     case $1 in
         --jobs) jobs=$2; shift 2 ;;
         --sample) sample=$2; shift 2 ;;
+        --features) features=$2; shift 2 ;;
         *) asked+=("$1"); shift ;;
     esac
 done
@@ -55,6 +57,7 @@ selected() { # the names of the mistakes, in order
 }
 
 target_flag() {
+    [ -z "$features" ] || printf -- '--features %s ' "$features"
     case $1 in
         lib) echo --lib ;;
         kerberos) echo "--features kerberos --test kerberos" ;;

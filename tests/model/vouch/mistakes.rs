@@ -32,7 +32,7 @@ mistakes! {
     a_lease_made_of_promises_alone_is_caught: LeaseFromPromisesAlone, TWO;
     a_leaver_that_takes_over_after_all_is_caught: LeaverTakesOver, TWO.with_leavers();
     a_leaver_that_is_taken_for_its_host_is_caught: GoneCountsForTheHost, TWO.with_leavers();
-    a_take_over_sent_before_the_wait_is_over_is_caught: TakeOverSentBeforeTheWaitIsOver, THREE;
+    a_take_over_sent_before_the_wait_is_over_is_caught: TakeOverSentBeforeTheWaitIsOver, TWO_LIMITS;
     a_wait_without_a_margin_for_drift_is_caught: NoDriftMargin, Rules::new(1, [2, 2, 0]).with_drift();
     a_lost_record_made_without_a_limit_is_caught: LostRecordMadeWithoutLimit, TWO.with_deletions();
     a_lost_record_made_with_the_limit_of_its_maker_is_caught:
