@@ -70,3 +70,111 @@ impl Effects {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::os::fd::BorrowedFd;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::sync::{Mutex, watch};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::core::event::Event;
+    use crate::core::guard_messages::Report;
+    use crate::core::vouching::Word;
+    use crate::guard::briefing::AuxiliaryCommand;
+    use crate::guard::handle::upgrade::HandedOver;
+    use crate::supervisor::guard_interface::{Guard, Pending, Simulated};
+    use crate::vouching::message::{Message, Said};
+    use crate::vouching::{Memory, Network, Work};
+    use crate::zookeeper::schema::vouching::{Neighbourhood, Secret};
+    use crate::zookeeper::testing;
+
+    const ELECTION: i64 = 5;
+    const SECRET: Secret = Secret([7; Secret::LENGTH]);
+    const MEMBER: u64 = 2;
+    const SOMEBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+    #[derive(Debug)]
+    struct Idle;
+
+    impl Simulated for Idle {
+        fn send(&self, _: &Order) -> io::Result<()> {
+            Ok(())
+        }
+        fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
+            Ok(())
+        }
+        fn hand_over(&mut self) -> Option<HandedOver> {
+            None
+        }
+        fn kill(&self) {}
+        fn recv(&mut self) -> Pending<'_, Option<Report>> {
+            Box::pin(std::future::pending())
+        }
+        fn end_orphans(&mut self) -> Pending<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn dismiss(self: Box<Self>) -> Pending<'static, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    #[derive(Debug)]
+    struct Wire(Mutex<UnboundedReceiver<Vec<u8>>>);
+
+    impl Network for Wire {
+        fn address(&self) -> SocketAddr {
+            SOMEBODY
+        }
+        fn send(&self, _: SocketAddr, _: &[u8]) {}
+        fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>> {
+            Box::pin(async {
+                let datagram = self.0.lock().await.recv().await.ok_or(io::ErrorKind::NotConnected)?;
+                buffer[..datagram.len()].copy_from_slice(&datagram);
+                Ok((datagram.len(), SOMEBODY))
+            })
+        }
+        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    /// The token of the question that is heard, if any is.
+    async fn asked(token: i64, wire: &UnboundedSender<Vec<u8>>, told: &mut UnboundedReceiver<Event>) -> Option<i64> {
+        let said = Said::Ask { lease: Duration::from_secs(15) };
+        let question = Message { said, token, leader: 1, member: MEMBER, seq: 1 };
+        wire.send(question.write(ELECTION, &SECRET)).unwrap();
+        match timeout(Duration::from_secs(1), told.recv()).await.ok()?.unwrap() {
+            Event::Vouching(Word::Asked(question)) => Some(question.token),
+            event => panic!("{event:?}"),
+        }
+    }
+
+    /// As the machine orders where the ensemble was restored.
+    #[tokio::test(start_paused = true)]
+    async fn lower_tokens_are_heard_once_terms_are_to_be_forgotten() {
+        let ((wire, carried), (events, mut told)) = (unbounded_channel(), unbounded_channel());
+        let known = Neighbourhood { election: Some(ELECTION), secret: Some(SECRET), neighbours: Vec::new() };
+        let (_knows, neighbourhood) = watch::channel(known);
+        let network = Arc::new(Wire(Mutex::new(carried)));
+        let direct = Direct::new(network, (MEMBER, Memory::default()), neighbourhood, events.clone());
+        let mut effects = Effects {
+            election: Election::new(testing::settings(), events),
+            direct: Some(direct),
+            guard: CommandGuard::new((Guard::Simulated(Box::new(Idle)), None), &[]),
+            auxiliary: AuxiliaryCommands::default(),
+        };
+        for token in 100..108 {
+            assert_eq!(asked(token, &wire, &mut told).await, Some(token));
+        }
+        assert_eq!(asked(3, &wire, &mut told).await, None, "an older term");
+        assert_eq!(effects.carry_out_all(&[Action::ForgetTerms]), None);
+        assert_eq!(asked(3, &wire, &mut told).await, Some(3), "tokens begin anew");
+    }
+}

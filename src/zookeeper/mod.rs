@@ -13,7 +13,7 @@ pub mod election;
 pub mod publish;
 pub mod schema;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod upgrade;
 
 use std::future::Future;

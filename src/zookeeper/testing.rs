@@ -1,4 +1,4 @@
-//! Samples for the unit tests of this layer.
+//! Samples for unit tests.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::zookeeper::client::connect::Access;
 use crate::zookeeper::schema::member::About;
 use crate::zookeeper::schema::settings::Settings;
 
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings {
         servers: "127.0.0.1:2181".to_owned(),
         chroot: String::new(),
