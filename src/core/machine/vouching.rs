@@ -146,9 +146,10 @@ impl Machine {
     }
 
     /// When this version of the record was first seen, and the newest token. An ensemble that has lost writes begins tokens anew: we
-    /// would say no to each of its leaders.
+    /// would say no to each of its leaders. Where it has gone on since, only the token is lower than before, not the zxid.
     pub(super) fn note_record(&mut self, now: Now, record: Record) {
-        if self.sightings.note(record, now.observer) {
+        let is_older_term = 0 < record.token && record.token < self.vouching.newest_token;
+        if self.sightings.note(record, now.observer) || is_older_term {
             self.vouching.newest_token = 0;
             if self.vouches() {
                 self.actions.push(Action::ForgetTerms);
