@@ -248,15 +248,16 @@ fn a_host_that_has_obeyed_an_order_knows_that_after_an_upgrade() {
     assert!(upgraded > 20, "{upgraded}");
 }
 
-/// Its process would exit, and the next one of this host is named in no record.
+/// Its process would exit, and the next one of this host is named in no record. Cut off, its session is over before it is back.
 #[test]
 fn a_command_that_ends_in_an_outage_leaves_no_lease_that_the_next_process_waits_for() {
-    for seed in 0..8 {
+    let cut = Fault::Cut { host: 0, server: None, way: None, length: SESSION * 4 };
+    for (seed, fault) in (0..16).zip([Fault::Outage { length: SESSION * 4 }, cut].into_iter().cycle()) {
         let temper = Temper { ends: 100, ..HOST.temper };
         let plan = HostPlan { vouch: Some(SESSION * 10), on_exit: OnExit::Exit, temper, ..HOST };
-        let outage = script(vec![(Duration::ZERO, Fault::Outage { length: SESSION * 4 })], false);
-        let verdict = run(&Script { seed, hosts: vec![plan], healed_at: BEGIN + SESSION * 4, ..outage });
-        assert!(verdict.measured.healed < SESSION, "seed {seed}: {:?}", verdict.measured);
+        let outage = script(vec![(Duration::ZERO, fault)], false);
+        let verdict = run(&Script { seed: seed / 2, hosts: vec![plan], healed_at: BEGIN + SESSION * 4, ..outage });
+        assert!(verdict.measured.healed < SESSION, "seed {seed}, {fault:?}: {:?}", verdict.measured);
     }
 }
 

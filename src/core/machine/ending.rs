@@ -335,7 +335,8 @@ impl Machine {
             return;
         }
         let ours_to_free = self.held_term.is_some_and(|held| held.wait_is_over(now) && !held.is_unfenced);
-        if !ours_to_free || self.timing().is_none() {
+        // Who lingers opens another session.
+        if !ours_to_free || self.timing().is_none() && !self.may_linger(after) {
             return self.leave(now, after, why);
         }
         self.enter_phase(now, Phase::Releasing { until: self.release_until(now, after), after }, why);

@@ -388,6 +388,8 @@ impl Machine {
             Phase::Stopping { .. } => self.hasten_stop(now, Why::SessionOver),
             Phase::Following => self.go(now),
             Phase::Done => {}
+            // Its nonce is enough to free the record in another session.
+            Phase::Releasing { after, .. } if self.may_linger(after) => {}
             Phase::Releasing { after, .. } => self.leave(now, after, Why::ReleaseUnconfirmed),
         }
     }

@@ -207,7 +207,7 @@ impl Machine {
             Phase::Preparing { .. } => self.preparing_deadline(now),
             Phase::Leading | Phase::Vouched | Phase::Paused { .. } => self.leading_deadline(now),
             Phase::Stopping { .. } => self.stopping_deadline(now),
-            Phase::Releasing { until, .. } => until.min(self.look_due_at()),
+            Phase::Releasing { until, .. } => until.min(self.look_due_at()).min(self.reconnect_due_at(now)),
         };
         let phase = phase.min(self.vouching_due_at(now));
         (phase < Timestamp::NEVER).then_some(phase)

@@ -400,10 +400,11 @@ impl Machine {
         self.is_prolonged(now) && self.deadlines().is_some()
     }
 
-    /// When a term that goes on without a session opens the next one.
+    /// When a term that goes on without a session, or whose record is still to be freed, opens the next one.
     pub(super) fn reconnect_due_at(&self, now: Now) -> Timestamp {
+        let is_releasing = matches!(self.phase, Phase::Releasing { .. });
         match self.link {
-            Link::Down { retry_at } if self.goes_on_without_session(now) => retry_at,
+            Link::Down { retry_at } if is_releasing || self.goes_on_without_session(now) => retry_at,
             _ => Timestamp::NEVER,
         }
     }
@@ -436,13 +437,19 @@ impl Machine {
     /// In the first session after a term that ended without one: frees its record if that is still ours, so that nobody
     /// waits for it. We have no candidate before that. Returns whether there is such a record.
     pub(super) fn frees_what_it_left(&mut self, now: Now) -> bool {
-        let Some(left) = self.unreleased.take().filter(|_| self.phase == Phase::Following) else { return false };
+        let left = self.unreleased.take().filter(|_| self.phase == Phase::Following);
+        if left.is_none() && !matches!(self.phase, Phase::Releasing { .. }) {
+            return false;
+        }
         self.candidacy.0 += 1;
         self.pending = None;
         self.standing = super::Standing { is_out: true, ..super::Standing::default() };
-        self.held_term = Some(left);
-        let until = now.lease.after(RELEASE_LIMIT);
-        self.enter_phase(now, Phase::Releasing { until, after: After::Rejoin }, Why::ContactRestored);
+        // Who stays to free it is releasing already.
+        if left.is_some() {
+            self.held_term = left;
+            let until = now.lease.after(RELEASE_LIMIT);
+            self.enter_phase(now, Phase::Releasing { until, after: After::Rejoin }, Why::ContactRestored);
+        }
         self.observe();
         true
     }

@@ -28,8 +28,10 @@ impl Machine {
 
     pub(in crate::core::machine) fn pass_releasing(&mut self, now: Now, until: Timestamp, after: After) {
         if now.lease >= until {
-            self.leave(now, after, Why::ReleaseUnconfirmed);
-        } else if now.lease >= self.look_due_at() {
+            return self.leave(now, after, Why::ReleaseUnconfirmed);
+        }
+        self.reconnect_in_term(now);
+        if now.lease >= self.look_due_at() {
             self.standing.retry_at = None;
             self.observe();
         }
