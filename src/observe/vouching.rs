@@ -50,6 +50,8 @@ struct Seen {
     away_since: Option<Timestamp>,
     /// The instances of whose silence was told.
     silent: Vec<u64>,
+    /// It was told what the command waits for.
+    is_paused: bool,
     /// Since when nobody was needed, and whether that was told.
     alone: Option<(Timestamp, bool)>,
 }
@@ -78,8 +80,19 @@ impl Seen {
                 }
                 lines.extend(self.alone(now, &leads, vouched.limit));
             }
+            // Of whom it lived on, those who are silent are told one by one.
+            PhaseName::Paused if self.away_since.is_none() && !self.is_paused => {
+                let has_promised = |host: &Needed| host.promised_at.is_some_and(|at| now < at.after(leads.recent));
+                let lacking: Vec<_> =
+                    leads.needed().filter(|host| !has_promised(host)).map(|host| host.instance).collect();
+                let grace = status.snapshot.timing.map(|timing| now.until(timing.grace_over_at(now)));
+                let left = status.time_left(status.turned).min(grace.unwrap_or(Duration::MAX));
+                let until = time_of_day.saturating_add(milliseconds(left));
+                lines.extend((!lacking.is_empty()).then_some(Line::Paused { lacking, until }));
+            }
             _ => {}
         }
+        self.is_paused = status.snapshot.phase == PhaseName::Paused;
         match status.snapshot.phase {
             PhaseName::Leading => lines.extend(self.silence(now, &leads, PATIENCE * leads.recent, None)),
             PhaseName::Vouched | PhaseName::Paused if self.away_since.is_some() => {

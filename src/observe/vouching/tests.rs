@@ -46,6 +46,23 @@ fn told(seen: &mut Seen, status: &Status) -> Vec<String> {
     seen.news(status, MORNING).iter().map(|line| line.sentence(&names())).collect()
 }
 
+/// Whichever of both comes first.
+#[test]
+fn a_pause_tells_whose_promise_would_end_it_too_and_when_the_command_is_stopped() {
+    let (mut seen, well, silent) = (Seen::default(), host(2, Some(1), None), host(3, Some(8), Some(6)));
+    assert_eq!(told(&mut seen, &status(PhaseName::Leading, &[well, silent])).len(), 1, "of the silence");
+    let paused = status(PhaseName::Paused, &[well, silent]);
+    let line = "The command is stopped at 1970-01-01 14:22:14 UTC, unless ZooKeeper is back by then or web3 (10.0.0.3:4711) \
+                promises to hold back: let UDP pass between them and this host";
+    assert_eq!(told(&mut seen, &paused), [line]);
+    assert_eq!(told(&mut seen, &paused), [""; 0], "once");
+    assert_eq!(
+        told(&mut Seen::default(), &status(PhaseName::Paused, &[well])),
+        [""; 0],
+        "it is the only one, and has promised"
+    );
+}
+
 #[test]
 fn an_outage_is_told_with_those_who_vouch_and_its_end_with_its_length() {
     let (mut seen, both) = (Seen::default(), [host(2, Some(1), None), host(3, Some(1), None)]);

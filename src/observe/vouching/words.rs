@@ -16,6 +16,9 @@ pub(super) enum Line {
     /// One that is needed has promised nothing for so long. `left`: until the command is stopped for it; `None`: `ZooKeeper` is
     /// there.
     Lacking { instance: u64, since: Duration, refuses: bool, left: Option<Duration> },
+    /// Contact with `ZooKeeper` is lost, and the command cannot live on promises, as these have given none of late. It is stopped
+    /// then, unless they do or `ZooKeeper` is back.
+    Paused { lacking: Vec<u64>, until: i64 },
     /// It promises again.
     Answers { instance: u64 },
     /// Nobody else could take over, or vouch.
@@ -28,7 +31,7 @@ impl Line {
         match self {
             Self::Away { .. } => tracing::warn!(why = "vouched-for", "{said}"),
             Self::Back { .. } => tracing::info!(why = "contact-restored", "{said}"),
-            Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
+            Self::Paused { .. } | Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
             Self::Answers { .. } => tracing::info!(why = "vouched-for", "{said}"),
             Self::Alone { .. } => tracing::info!(why = "nobody-to-vouch", "{said}"),
         }
@@ -54,6 +57,15 @@ impl Line {
             Self::Back { after } => format!("ZooKeeper is back after {}; the command ran on", whole(*after)),
             Self::Lacking { instance, since, refuses, left } => {
                 lacking(&place(names, *instance), *since, *refuses, *left)
+            }
+            Self::Paused { lacking, until } => {
+                let lacking: Vec<_> = lacking.iter().map(|instance| place(names, *instance)).collect();
+                let (hosts, until) = (lacking.join(", "), moment(*until));
+                let promise = if lacking.len() == 1 { "promises" } else { "promise" };
+                format!(
+                    "The command is stopped at {until}, unless ZooKeeper is back by then or {hosts} {promise} to hold back: let UDP \
+                     pass between them and this host"
+                )
             }
             Self::Answers { instance } => format!("{} vouches for the command again", place(names, *instance)),
             Self::Alone { limit } => {
