@@ -80,6 +80,9 @@ impl World {
                 }
                 sleep(Duration::from_secs(1)).await;
             }
+            for host in 0..self.script.hosts.len() {
+                self.ask(Question::Undrain { host: format!("host{host}") }).await;
+            }
         }
     }
 

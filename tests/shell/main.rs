@@ -20,7 +20,8 @@
 //!   5 000 steps in one, and none runs without end at one instant.
 //!
 //! Hosts that vouch for one another ([`direct`]): datagrams that are lost, late, doubled, forged and replayed, or not heard by some hosts;
-//! outages of up to twelve leases; the record or the secret deleted; hosts without the option.
+//! outages of up to twelve leases; the record or the secret deleted; hosts without the option; at an upgrade in place, and at an outage
+//! beside it, hosts that leave, and drains, orders to hand over and to disable.
 //!
 //! Where hosts are only upgraded, and connections reset, each command lives on in its term, and each host keeps its session and its
 //! candidate.

@@ -22,15 +22,19 @@ use crate::world::World;
 /// Of strangers.
 const SESSION: Duration = Duration::from_secs(4);
 
-fn typed() -> Asked {
-    static TYPED: OnceLock<Asked> = OnceLock::new();
-    let load = || {
-        let words =
-            ["zk-leaderctl", "--connect", "memory:1", "--path", BASE, "--json", "--connect-timeout", "5s", "status"];
-        let loaded = ctl::load(words.map(OsString::from), &ProcessEnvironment::default());
+/// What names the election, or for a drain the root above it.
+fn typed(question: &Question) -> Asked {
+    static OF_ONE: OnceLock<Asked> = OnceLock::new();
+    static OF_ALL: OnceLock<Asked> = OnceLock::new();
+    let load = |words: &[&str]| {
+        let options = ["zk-leaderctl", "--connect", "memory:1", "--json", "--connect-timeout", "5s"];
+        let loaded = ctl::load(options.iter().chain(words).map(OsString::from), &ProcessEnvironment::default());
         loaded.unwrap_or_else(|_| panic!("it is well typed"))
     };
-    TYPED.get_or_init(load).clone()
+    match question {
+        Question::Drain { .. } | Question::Undrain { .. } => OF_ALL.get_or_init(|| load(&["drain", "host0"])).clone(),
+        _ => OF_ONE.get_or_init(|| load(&["--path", BASE, "status"])).clone(),
+    }
 }
 
 impl World {
@@ -38,7 +42,8 @@ impl World {
     pub async fn ask(&self, question: Question) -> (u8, String) {
         let process = Process::new(self.script.hosts.len(), self.next_instance(), &Clock::new(0), &self.oracle);
         let life = Life::new(&self.wires, &process);
-        let asked = Asked { access: life.access(), question, ..typed() };
+        let asked = typed(&question);
+        let asked = Asked { access: life.access(), question, ..asked };
         self.wires.note(|| format!("operator: {:?}", asked.question));
         if let Question::Enable { .. } = asked.question {
             self.enabled.set(self.enabled.get() + 1);
@@ -88,6 +93,13 @@ impl World {
                 let to = to.and_then(|host| self.running.borrow()[host].as_ref().map(|running| running.id.clone()));
                 Question::Handover { to, wait, within }
             }
+            Act::Drain { host, lasts, force } => Question::Drain {
+                host: format!("host{host}"),
+                reason: "a test".to_owned(),
+                lasts: Some(lasts),
+                force,
+                wait: None,
+            },
         };
         let enabled = self.enabled.get();
         let (status, text) = self.ask(question).await;

@@ -138,6 +138,8 @@ impl Script {
             script
                 .strikes
                 .extend((0..rng.between(1, 6)).map(|_| Strike::draw_vouched(&mut rng, hosts, timeout, healed_at)));
+            let exchanges = rng.pick(&[0, 0, 1, 2]);
+            script.strikes.extend((0..exchanges).map(|_| Strike::at_an_exchange(&mut rng, hosts, timeout, healed_at)));
             script.strikes.sort_by_key(|strike| strike.at);
         }
         script

@@ -163,6 +163,11 @@ pub enum Act {
         wait: bool,
         within: Duration,
     },
+    Drain {
+        host: usize,
+        lasts: Duration,
+        force: bool,
+    },
 }
 
 impl Strike {
@@ -179,6 +184,36 @@ impl Strike {
         let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
         let fault = Fault::draw_vouched(rng, hosts, session_timeout);
         Self { at, is_at_leader: rng.chance(40), faults: vec![(Duration::ZERO, fault)] }
+    }
+
+    /// An upgrade of a host that vouches or is vouched for, and beside it an outage, and what operators do to it or another one.
+    pub fn at_an_exchange(rng: &mut Rng, hosts: usize, session_timeout: Duration, healed_at: Duration) -> Self {
+        let at = Duration::from_micros(rng.below(healed_at.as_micros() as u64));
+        let soon = |rng: &mut Rng| Duration::from_micros(rng.below(300_000));
+        let host = rng.below(hosts as u64) as usize;
+        let length = session_timeout * rng.between(1, 40) as u32 / 10;
+        let outage = (soon(rng), Fault::Outage { length });
+        let program = Program::draw(rng);
+        let upgrades = if rng.chance(50) { 0..hosts } else { host..host + 1 };
+        let upgrades = upgrades.map(|host| Fault::Upgrade { host, program });
+        let mut faults: Vec<_> = upgrades.map(|upgrade| (soon(rng), upgrade)).collect();
+        let late = if rng.chance(30) { length } else { Duration::ZERO };
+        faults.extend(rng.chance(80).then_some(outage));
+        for _ in 0..rng.between(1, 2) {
+            let host = rng.below(hosts as u64) as usize;
+            let lasts = Duration::from_secs(rng.between(1, 10));
+            let fault = match rng.below(6) {
+                0 | 1 => Fault::Sigterm { host },
+                2 => Fault::Operator(Act::Drain { host, lasts, force: rng.chance(30) }),
+                3 => Fault::Operator(Act::Disable { lasts: Some(lasts), wait: None }),
+                _ => {
+                    let to = rng.chance(30).then_some(host);
+                    Fault::Operator(Act::Handover { to, wait: rng.chance(50), within: lasts })
+                }
+            };
+            faults.push((soon(rng) + late, fault));
+        }
+        Self { at, is_at_leader: false, faults }
     }
 
     /// The last answers reach the leader late, then none, and its candidate is gone: only its deadlines and the wait of its

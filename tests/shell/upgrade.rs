@@ -72,7 +72,7 @@ impl Program {
         start: Start::Well,
     };
 
-    fn draw(rng: &mut Rng) -> Self {
+    pub fn draw(rng: &mut Rng) -> Self {
         let most = rng.pick(&[5, 50, 50, 300]);
         Self {
             answer: match rng.below(100) {
