@@ -192,7 +192,8 @@ impl Strike {
         let soon = |rng: &mut Rng| Duration::from_micros(rng.below(300_000));
         let host = rng.below(hosts as u64) as usize;
         let length = session_timeout * rng.between(1, 40) as u32 / 10;
-        let outage = (soon(rng), Fault::Outage { length });
+        // Some operators have their answer by then.
+        let outage = (soon(rng) * rng.pick(&[1, 4]), Fault::Outage { length });
         let program = Program::draw(rng);
         let upgrades = if rng.chance(50) { 0..hosts } else { host..host + 1 };
         let upgrades = upgrades.map(|host| Fault::Upgrade { host, program });
