@@ -1,12 +1,14 @@
 //! Our program under test, one process for each "host", and the witness as its command.
 
-use std::io::{BufRead, BufReader};
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -137,9 +139,9 @@ impl Subject {
     /// Starts what runs our program: [`Subject::to_process`], or something around it.
     pub fn start(mut process: Command) -> Running {
         let mut child = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let log = collect(child.stderr.take().unwrap());
-        let output = collect(child.stdout.take().unwrap());
-        Running { child, log, output }
+        let (log, output) = (child.stderr.take().unwrap(), child.stdout.take().unwrap());
+        let pipes = [log.as_fd(), output.as_fd()].map(|pipe| pipe.try_clone_to_owned().unwrap());
+        Running { child, log: collect(log), output: collect(output), pipes }
     }
 }
 
@@ -164,6 +166,8 @@ pub struct Running {
     child: Child,
     log: Arc<Mutex<String>>,
     output: Arc<Mutex<String>>,
+    /// Of the log and of the output.
+    pipes: [OwnedFd; 2],
 }
 
 impl Running {
@@ -228,8 +232,9 @@ impl Running {
     pub fn status(&mut self) -> ExitStatus {
         let ended = wait::held_within(wait::LIMIT, || self.child.try_wait().unwrap().is_some());
         assert!(ended, "did not exit:\n{}", self.log());
-        // Its last words are read; who still holds the pipe, as a releaser may, is not waited for.
-        wait::held_within(wait::SETTLED, || Arc::strong_count(&self.log) == 1);
+        wait::until("its last words are read", || {
+            is_read(&self.pipes[0], &self.log) && is_read(&self.pipes[1], &self.output)
+        });
         self.child.wait().unwrap()
     }
 
@@ -307,15 +312,37 @@ pub fn is_alive(pid: i32) -> bool {
 }
 
 /// What comes out of a pipe, line by line, from now on.
-pub fn collect(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+pub fn collect(pipe: impl Read + AsFd + Send + 'static) -> Arc<Mutex<String>> {
     let text = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&text);
-    std::thread::spawn(move || {
-        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            let mut sink = sink.lock().unwrap();
-            sink.push_str(&line);
-            sink.push('\n');
-        }
-    });
+    std::thread::spawn(move || read_all(pipe, &sink));
     text
+}
+
+/// Reads under the lock: who has it, and finds the pipe empty, knows all that was written.
+fn read_all(mut pipe: impl Read + AsFd, sink: &Mutex<String>) {
+    let (mut buffer, mut rest) = ([0; 8192], Vec::new());
+    loop {
+        poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE).ok();
+        let mut sink = sink.lock().unwrap();
+        let length = pipe.read(&mut buffer).unwrap_or_default();
+        rest.extend_from_slice(&buffer[..length]);
+        if length == 0 && !rest.is_empty() {
+            rest.push(b'\n');
+        }
+        let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        sink.push_str(&String::from_utf8_lossy(&rest[..whole]));
+        rest.drain(..whole);
+        if length == 0 {
+            return;
+        }
+    }
+}
+
+/// Whether nothing that was written is still to be read. Others, as a releaser, may hold the pipe open.
+fn is_read(pipe: &OwnedFd, text: &Mutex<String>) -> bool {
+    let _text = text.lock().unwrap();
+    let mut readable = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    poll(&mut readable, PollTimeout::ZERO).unwrap();
+    !readable[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
 }
