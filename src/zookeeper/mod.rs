@@ -223,8 +223,10 @@ impl Election {
             let limit = contact.negotiated;
             let known = async {
                 let answer = timeout(limit, put(line, work)).await;
-                let by = answer.as_ref().ok().and_then(|(by, _)| by.as_ref());
-                by.unwrap_or(&contact).briefed().await;
+                // What was not answered starts no command. Its connection may be lost, and the orders not known to it any more.
+                if let Ok((Some(by), Ok(_) | Err(RequestError::Denied(_) | RequestError::Forbidden(_)))) = &answer {
+                    by.briefed().await;
+                }
                 answer
             };
             let (by, answer) = tokio::select! {

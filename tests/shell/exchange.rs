@@ -1,4 +1,4 @@
-//! Fixed scripts: upgrades in place at every instant, and what strikes while a program takes over from another one.
+//! Fixed scripts: upgrades in place and lost connections at every instant, and what strikes while a program takes over from another one.
 
 use std::time::Duration;
 
@@ -83,6 +83,16 @@ fn a_command_lives_through_an_upgrade_at_any_instant_and_its_host_keeps_session_
     // No multiple of the pause between two renewals.
     let upgrades = (0..24).map(|number| (number * millis(467), upgrade(Program::GOOD))).collect();
     assert_eq!(run_upgrades(upgrades), (24, 24));
+}
+
+#[test]
+fn a_connection_that_is_lost_again_at_any_instant_pauses_the_command_no_longer() {
+    for between in (0..60).step_by(3).map(millis) {
+        let lost = |at| (at, Fault::Reset { host: 0 });
+        let script = script(vec![lost(Duration::ZERO), lost(between)], true);
+        // Then everything is as before, and soon: a quarter of a lease is far too late.
+        run(&Script { healed_at: BEGIN + between + SESSION / 5, ..script });
+    }
 }
 
 #[test]
