@@ -99,7 +99,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Confirming => "first in line; a second write to ZooKeeper must confirm it",
         Why::Elected => "elected",
         Why::ContactLost => "contact with ZooKeeper is lost",
-        Why::ContactRestored => "ZooKeeper answers again, in the same session",
+        Why::ContactRestored => "ZooKeeper answers again",
         Why::VouchedFor => "ZooKeeper is away, and every host that could take over holds back",
         Why::GraceOver => "contact with ZooKeeper was lost for longer than --grace; the command is stopped",
         Why::LeaseEnding => {

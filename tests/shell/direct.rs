@@ -118,6 +118,11 @@ impl Air {
         self.lock().silenced.entry((from, to)).and_modify(|times| *times = times.saturating_sub(1));
     }
 
+    /// From now on nothing is lost, late or forged.
+    pub fn clear_up(&self) {
+        self.lock().weather = Weather::default();
+    }
+
     /// All datagrams so far.
     pub fn sent(&self) -> u64 {
         self.lock().sent

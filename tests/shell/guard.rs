@@ -124,11 +124,11 @@ impl Body {
         self.tree_is_gone();
     }
 
-    /// From now on SIGKILL has no effect on the tree, for so long.
+    /// From now on SIGKILL has no effect on the tree, for at least so long.
     pub fn hold_in_the_kernel(&self, length: Duration) {
         let mut state = self.state();
         if state.lives {
-            state.undying_until = Some(Instant::now() + length);
+            state.undying_until = state.undying_until.max(Some(Instant::now() + length));
             drop(state);
             self.oracle.set_unkillable(self.key(), time::elapsed() + length);
         }

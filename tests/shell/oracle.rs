@@ -317,7 +317,11 @@ impl Oracle {
     }
 
     pub fn set_unkillable(&self, key: Key, until: Duration) {
-        self.lock().trees.get_mut(&key).into_iter().for_each(|tree| tree.unkillable_until = until);
+        self.lock()
+            .trees
+            .get_mut(&key)
+            .into_iter()
+            .for_each(|tree| tree.unkillable_until = tree.unkillable_until.max(until));
     }
 
     pub fn gone(&self, key: Key) {

@@ -93,6 +93,8 @@ impl Script {
         strikes.sort_by_key(|strike| strike.at);
         let leaders = if recipe == Recipe::Sequential { rng.pick(&[1, 1, 1, 2]) } else { 1 };
         let is_cron = rng.chance(8);
+        // A run is one command: that of several leaders is refused.
+        let leaders = if is_cron { 1 } else { leaders };
         let latency = [Duration::from_micros(200), Duration::from_millis(rng.pick(&[1, 5, 20, 60]))];
         let script = Self {
             seed,

@@ -185,6 +185,7 @@ impl World {
 
     pub fn heal(&self) {
         self.oracle.calm();
+        self.air.clear_up();
         self.wires.note(|| "all faults are over".to_owned());
         let active = std::mem::take(&mut *self.active.borrow_mut());
         for undo in active.into_values() {
