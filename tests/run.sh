@@ -35,8 +35,7 @@ without_warnings() { # without_warnings COMMAND...
     if grep -q '^warning' "$said"; then echo "Warnings are errors" && return 1; fi
 }
 
-simulating=(shell simulation machine_properties cli)
-computing=(model "${simulating[@]}")
+computing=(model shell simulation machine_properties cli)
 waiting=(access election endurance chaos)
 waiting_too=(guard hostile_peer zookeeper_layer jobs)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
@@ -47,23 +46,14 @@ build() {
         without_warnings cargo test --no-run --package zk-leader-run --features kerberos --bench peers
 }
 
-of_computing() (
+# They give way to the others, somewhat. Not in idle time: there they would hold locks of the kernel for seconds, for which others wait.
+computing() (
     seed_build target/computing
     export CARGO_TARGET_DIR=target/computing CARGO_PROFILE_TEST_OPT_LEVEL=1
     # A fifth of their time. The other suites have debug assertions; arithmetic is checked in both.
     export CARGO_PROFILE_TEST_DEBUG_ASSERTIONS=false CARGO_PROFILE_TEST_OVERFLOW_CHECKS=true
-    without_warnings "$@"
+    without_warnings nice -n 5 cargo test --no-fail-fast "${computing[@]/#/--test=}"
 )
-
-# Once they are built they give way to the others, somewhat, and use every moment in which those wait. Not in idle time: there they
-# would hold locks of the kernel for seconds, for which others wait.
-compute() {
-    local test=(nice -n 5 cargo test --no-fail-fast)
-    step "Build of the tests that compute" of_computing cargo test --no-run "${computing[@]/#/--test=}"
-    step "Tests that compute: model" of_computing "${test[@]}" --test=model &
-    step "Tests that compute: ${simulating[*]}" of_computing "${test[@]}" "${simulating[@]/#/--test=}"
-    wait
-}
 
 checks() {
     step "Documentation and its examples, warnings are errors" env RUSTDOC="$PWD/tests/rustdoc.sh" \
@@ -79,7 +69,7 @@ step "Format" cargo fmt --all --check
 wait
 
 suspend_autogroup
-compute &
+step "Tests that compute: ${computing[*]}" computing &
 # One suite after the other in each of three rows, and in each suite more tests at once than there are cores.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 tests_beside "Tests that wait: ${waiting[*]}" --features kerberos "${waiting[@]/#/--test=}"
