@@ -38,9 +38,6 @@ until_true() { # until_true SECONDS COMMAND...
     done
 }
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-serves() { # a server that has only begun to start may take a connection and never answer it
-    timeout 2 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf srvr >&3 && grep -q "^Mode: " <&3' "$1" 2>/dev/null
-}
 
 zk=$(free_port)
 cat >"$work/zoo.cfg" <<CFG

@@ -4,13 +4,12 @@
 #
 #   tests/classes.sh FILE
 set -euo pipefail
+# shellcheck source=tests/prerequisites.sh
+. "$(dirname "$0")/prerequisites.sh"
 file=${1:?where to write them}
 work=$(mktemp -d)
 trap 'kill ${server:-} 2>/dev/null || true; rm -rf "$work"' EXIT
 mkdir -p "$(dirname "$file")"
-
-# A server that has only begun to start may take a connection and never answer it.
-serves() { timeout 2 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf srvr >&3 && grep -q "^Mode: " <&3' "$1" 2>/dev/null; }
 
 port=$((20000 + RANDOM % 10000))
 printf 'tickTime=2000\ndataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%s\n' "$work/data" $port >"$work/zoo.cfg"

@@ -23,6 +23,10 @@ need_zookeeper() { # the server's jar and a Java runtime; nothing is started and
     need_packages libzookeeper-java "${java[@]}"
 }
 
+serves() { # serves PORT: whether a server answers there; one that has only begun to start may take a connection and say nothing
+    timeout 2 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf srvr >&3 && grep -q "^Mode: " <&3' "$1" 2>/dev/null
+}
+
 need_peers() { # what tests/peers needs to compile and run contenders with the real Curator, ZooKeeper's recipes, kazoo and go-zookeeper
     need_packages libcurator-recipes-java openjdk-17-jdk-headless python3-venv golang-go golang-github-samuel-go-zookeeper-dev
 }

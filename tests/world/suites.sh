@@ -20,9 +20,6 @@ say "Fetching the sources of dumb-init and tini"
 source_of dumb-init "$work/dumb-init"
 source_of tini "$work/tini"
 
-# A server that has only begun to start may take a connection and never answer it.
-serves() { timeout 2 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf srvr >&3 && grep -q "^Mode: " <&3' "$1" 2>/dev/null; }
-
 port=$((20000 + RANDOM % 10000))
 java -Xmx64m -Dzookeeper.admin.enableServer=false -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar \
     org.apache.zookeeper.server.ZooKeeperServerMain $port "$work/zookeeper" 200 >"$work/zookeeper.log" 2>&1 &
