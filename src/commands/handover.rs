@@ -96,7 +96,7 @@ pub(super) async fn answer(
     answer.map(|(answer, _)| answer)
 }
 
-/// The order stays for a leader that has not begun yet; but not where nobody can tell what became of it.
+/// The order stays for a leader that has not begun yet, unless nobody can tell whether it has.
 const fn is_to_be_taken_back(answer: &Result<(Answer, bool), CommandError>) -> bool {
     !matches!(answer, Ok((_, false)))
 }
@@ -382,11 +382,15 @@ mod tests {
         assert!(orders.handover.as_ref().is_some_and(|present| present.stop));
         take_back(&mut orders, &ours);
         assert_eq!(orders.handover, None);
-        let theirs = Orders { handover: Some(Handover { order: other, ..Handover::default() }), ..Orders::default() };
-        let mut orders = theirs.clone();
-        begin(&mut orders, &ours);
-        take_back(&mut orders, &ours);
-        assert_eq!(orders, theirs);
+        for stop in [false, true] {
+            let order = other.clone();
+            let theirs =
+                Orders { handover: Some(Handover { order, stop, ..Handover::default() }), ..Orders::default() };
+            let mut orders = theirs.clone();
+            begin(&mut orders, &ours);
+            take_back(&mut orders, &ours);
+            assert_eq!(orders, theirs);
+        }
     }
 
     #[test]
