@@ -150,6 +150,7 @@ impl Hasher for Folding {
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, byte: u8) {
         self.word = self.word << 8 | u64::from(byte);
         self.bytes += 1;
@@ -160,11 +161,13 @@ impl Hasher for Folding {
     }
 
     /// Numbers of hosts and writes.
+    #[inline]
     fn write_usize(&mut self, word: usize) {
         self.write_u8(u8::try_from(word).unwrap());
     }
 
     /// Which variant it is.
+    #[inline]
     fn write_isize(&mut self, word: isize) {
         self.write_usize(word.unsigned_abs());
     }
