@@ -172,9 +172,10 @@ impl Machine {
     }
 
     /// Before this no take-over of this record may be sent, for what we have promised. A record that the term to which we
-    /// promised, or a later one, has freed is free.
+    /// promised, or a later one, has freed is free; so is that of a later term of ours of which nothing lives.
     pub(super) fn promised_until(&self, record: Record) -> Sighting {
-        let is_freed = !record.held && !self.vouching.promise.is_newer_than(record.token);
+        let is_left = !record.held || self.finished == Some(record.nonce);
+        let is_freed = is_left && !self.vouching.promise.is_newer_than(record.token);
         if is_freed { Sighting::ZERO } else { self.vouching.promise.until() }
     }
 
