@@ -158,9 +158,13 @@ impl Host {
     }
 
     pub async fn release(&mut self, conditions: Conditions) -> Result<(), No> {
-        self.election.release(FIRST, conditions, self.entry(1), false);
-        let answer = self.answer(FIRST, Request::Release).await?;
-        assert_eq!(answer, Event::Released { candidacy: FIRST });
+        self.release_as(FIRST, conditions).await
+    }
+
+    pub async fn release_as(&mut self, candidacy: Candidacy, conditions: Conditions) -> Result<(), No> {
+        self.election.release(candidacy, conditions, self.entry(1), false);
+        let answer = self.answer(candidacy, Request::Release).await?;
+        assert_eq!(answer, Event::Released { candidacy });
         Ok(())
     }
 

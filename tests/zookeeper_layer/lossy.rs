@@ -1,6 +1,6 @@
 //! Every reply in turn is lost, on the way in and on the way out.
 
-use zk_leader_run::core::event::{Denial, Place};
+use zk_leader_run::core::event::{Candidacy, Denial, Place};
 use zk_leader_run::core::settings::Recipe;
 use zk_leader_run::zookeeper::Settings;
 
@@ -84,6 +84,41 @@ async fn every_way_out(recipe: Recipe) {
         assert_eq!((record.1.version, admin.children(&election)), (conditions.record + 1, vec![]));
         if !lost {
             assert!(spared > 0);
+            return;
+        }
+    }
+}
+
+/// A record of an earlier session is freed before anybody looks whether the candidate of this one was created.
+#[tokio::test]
+async fn whichever_reply_is_lost_on_the_way_in_no_candidate_of_ours_stands_in_our_way_after_a_release() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let proxy = link();
+    for spared in 0.. {
+        let settings = on_base(spared, Recipe::Sequential, &chroot.behind(&proxy));
+        let election = settings.election.clone();
+        let (mut host, first, conditions) = Host::leading(settings).await;
+        proxy.strand();
+        host.connect(2).await;
+        let before = proxy.replies_dropped();
+        proxy.drop_reply_after(spared);
+        let entered = host.enter(Candidacy(2)).await;
+        let lost = proxy.replies_dropped() > before;
+        proxy.drop_no_reply();
+        if entered == Err(No::Unanswered) {
+            while host.release_as(Candidacy(2), conditions).await == Err(No::Unanswered) {}
+            let mut entered = host.enter(Candidacy(3)).await;
+            while entered == Err(No::Unanswered) {
+                entered = host.enter(Candidacy(3)).await;
+            }
+            let view = host.look(Candidacy(3)).await.unwrap();
+            let mut ours = admin.children(&election);
+            ours.retain(|name| name != first.candidate.as_str());
+            assert_eq!(ours, [view.candidate.as_str()], "after the loss of the reply to request {spared}");
+        }
+        if !lost {
+            assert!(spared > 3, "only {spared} requests were sent");
             return;
         }
     }

@@ -125,7 +125,8 @@ pub(crate) async fn release(
         }
         outcome => outcome?,
     }
-    if !keeps_candidate {
+    // One whose create was not answered may exist: it is looked for, and deleted when it is seen.
+    if !keeps_candidate && contact.shared.last_znode(candidacy).is_some() {
         contact.shared.forget(candidacy);
     }
     contact.shared.pending_fences.forget();
