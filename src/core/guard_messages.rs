@@ -154,6 +154,26 @@ pub enum ChildStatus {
     NotExecuted(i32),
 }
 
+impl ChildStatus {
+    /// It never ran, for a reason that may pass by itself: another start may succeed.
+    pub fn failed_for_now(self) -> bool {
+        matches!(self, Self::NotExecuted(EIO | EAGAIN | ENOMEM | ENODEV | ENFILE | EMFILE | ETXTBSY | ENOSPC))
+    }
+}
+
+// errno(3)
+const EIO: i32 = 5;
+/// Too many processes.
+const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+/// The cgroup was removed.
+const ENODEV: i32 = 19;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+/// The program is just being written.
+const ETXTBSY: i32 = 26;
+const ENOSPC: i32 = 28;
+
 /// A report from the guard to the supervisor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Report {

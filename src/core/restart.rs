@@ -1,5 +1,5 @@
 //! What follows when the command ends by itself while we lead: restart it, exit, or let another host lead. A command
-//! that could not be executed does not come here.
+//! that could not be executed does not come here, unless the reason may pass.
 
 use std::time::Duration;
 
@@ -10,6 +10,9 @@ use super::time::Timestamp;
 
 /// The status of a run that `--timeout` ended, as in timeout(1).
 pub const TIMED_OUT: u8 = 124;
+
+/// The status of a command that could not be executed, as in a shell.
+const NOT_EXECUTED: u8 = 126;
 
 /// `--restart`: the endings after which the command is restarted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -94,7 +97,7 @@ impl Ending {
             _ if self.timed_out => Some(TIMED_OUT),
             ChildStatus::Exited(code) => Some(code),
             ChildStatus::Signaled(signal) => 128_u8.checked_add(signal),
-            ChildStatus::NotExecuted(_) => None,
+            ChildStatus::NotExecuted(_) => self.status.failed_for_now().then_some(NOT_EXECUTED),
         }
     }
 }
@@ -232,6 +235,19 @@ mod tests {
     fn a_run_that_timed_out_has_failed_whatever_its_status() {
         let ending = Ending { status: ChildStatus::Exited(0), timed_out: true };
         assert_eq!(delays(&Rules::default(), ending, &[0, 0]), [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_command_that_could_not_be_executed_is_restarted_only_if_the_cause_may_pass() {
+        let delays = |errno| {
+            delays(&Rules::default(), Ending { status: ChildStatus::NotExecuted(errno), timed_out: false }, &[0, 0])
+        };
+        for passing in [5, 11, 12, 19, 23, 24, 26, 28] {
+            assert_eq!(delays(passing), [Some(1), Some(2)], "{passing}");
+        }
+        for lasting in [1, 2, 7, 8, 13, 20, 40] {
+            assert_eq!(delays(lasting), [None, None], "{lasting}");
+        }
     }
 
     #[test]

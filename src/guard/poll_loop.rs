@@ -176,8 +176,8 @@ impl PollLoop {
     }
 
     fn take_order(&mut self) -> Result<(), Errno> {
-        let length = match recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT) {
-            Ok(0) | Err(Errno::ECONNRESET) => return self.supervisor_gone(),
+        let length = match self.receive() {
+            Ok(0) => return self.supervisor_gone(),
             Ok(length) => length,
             Err(_) => return Ok(()),
         };
@@ -200,12 +200,22 @@ impl PollLoop {
     /// What the supervisor ordered before it died is void but for this: it may have retired us, for a step that runs under the
     /// lease (I8).
     fn heed_retirement(&mut self) -> Result<(), Errno> {
-        while let Ok(length @ 1..) = recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT) {
+        while let Ok(length @ 1..) = self.receive() {
             if let Some(order @ Order::Retire { .. }) = decode_order(self.record.get(..length).unwrap_or_default()) {
                 self.step(Input::Ordered(order))?;
             }
         }
         Ok(())
+    }
+
+    /// The length of the next record from the supervisor; 0 after the last one.
+    fn receive(&mut self) -> Result<usize, Errno> {
+        let mut receive = || recv(self.socket.as_raw_fd(), &mut self.record, MsgFlags::MSG_DONTWAIT);
+        match receive() {
+            // Once, from a supervisor that ended before it read all reports; its orders come after it.
+            Err(Errno::ECONNRESET) => receive(),
+            received => received,
+        }
     }
 
     fn supervisor_gone(&mut self) -> Result<(), Errno> {
@@ -284,4 +294,56 @@ fn arm(timer: &mut Timer, lethal_in: Option<Duration>) -> Result<(), Errno> {
 /// A timer that is set to zero is disarmed.
 fn after(pause: Duration) -> Expiration {
     Expiration::OneShot(TimeSpec::from_duration(pause.max(Duration::from_nanos(1))))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+    use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
+    use super::*;
+    use crate::core::guard_messages::{Deadlines, RunId};
+    use crate::guard::command::environment::Identity;
+    use crate::guard::command::launch::Launch;
+    use crate::guard::contain::Containment;
+    use crate::guard::processes::children::Children;
+    use crate::guard::protocol::encode_order;
+
+    /// A guard whose tree is gone. Its supervisor has retired it, and died before it read a report.
+    fn retired() -> PollLoop {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let identity = Identity { id: String::new(), path: String::new() };
+        let launch = Launch::new(vec!["true".into()], identity, None).unwrap();
+        let containment = Containment::Subreaper { why: String::new() };
+        let tree = Tree::new(launch, libc::SIGTERM, containment, Children::OfProcess);
+        let supervisor = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+        let mut guard = PollLoop::new(tree, None, theirs, supervisor).unwrap();
+        let (now, run) = (clock::now().lease, RunId(1));
+        let until = now.after(Duration::from_secs(60));
+        let deadlines = Deadlines { stop_at: until, kill_at: until };
+        guard.policy.handle(now, Input::Ordered(Order::Start { run, deadlines, grant: Grant::default() }));
+        guard.policy.handle(now, Input::NotSpawned { errno: 11 });
+        send(ours.as_raw_fd(), &encode_order(&Order::Retire { run }), MsgFlags::empty()).unwrap();
+        send(guard.socket.as_raw_fd(), b"report", MsgFlags::empty()).unwrap();
+        guard
+    }
+
+    const NOTHING_TO_RELEASE: Option<GuardExit> = Some(GuardExit { release: None });
+
+    #[test]
+    fn a_guard_is_retired_though_its_supervisor_died_before_it_read_all_reports() {
+        let mut guard = retired();
+        guard.turn(Ready { order: false, supervisor_gone: true }).unwrap();
+        assert_eq!(guard.guard_exit, NOTHING_TO_RELEASE);
+    }
+
+    #[test]
+    fn a_guard_is_retired_though_its_supervisor_closed_its_end_before_it_read_all_reports() {
+        let mut guard = retired();
+        guard.take_order().unwrap();
+        assert_eq!(guard.guard_exit, None);
+        guard.take_order().unwrap();
+        assert_eq!(guard.guard_exit, NOTHING_TO_RELEASE);
+    }
 }

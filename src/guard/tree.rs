@@ -144,7 +144,7 @@ impl Tree {
                 Word::Stopped(signal) => {
                     command.group = init.command();
                     self.command_stopped(signal);
-                    None
+                    self.words()
                 }
                 Word::NotExecuted(errno) => Some(Input::NotExecuted { errno }),
                 Word::Ended(status) => {
@@ -412,5 +412,20 @@ mod tests {
         sys::kill(command, libc::SIGKILL).unwrap();
         shell.kill().unwrap();
         shell.wait().unwrap();
+    }
+
+    /// Ctrl-Z twice, and the command ends before the guard has looked.
+    #[test]
+    fn the_command_s_status_is_known_though_its_init_told_of_stops_before_and_is_dead() {
+        let mut dead = process::Command::new("true").process_group(0).spawn().unwrap();
+        let pid = i32::try_from(dead.id()).unwrap();
+        until(|| state_of(pid) == 'Z');
+        let (init, tell) = pretend(pid);
+        let mut tree = tree();
+        tree.command = Some(Command { pid, group: pid, link: Link::Init(init), is_init: true, has_ended: false });
+        let status = ChildStatus::Exited(3);
+        [Word::Stopped(libc::SIGTSTP), Word::Stopped(libc::SIGTSTP), Word::Ended(status)].into_iter().for_each(tell);
+        assert_eq!(tree.news(), Some(Input::CommandEnded(status)));
+        dead.wait().unwrap();
     }
 }

@@ -281,7 +281,7 @@ impl Machine {
         };
         let timed_out = cause == Cause::Ordered && self.timed_out == self.run;
         match (cause, status, stopping) {
-            (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) => {
+            (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) if !status.failed_for_now() => {
                 Next::Leave(After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
             }
             _ if self.stop_requested => {

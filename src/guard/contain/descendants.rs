@@ -20,7 +20,7 @@ const ROUNDS: usize = 4;
 pub fn stop_all(children: &Children) -> io::Result<()> {
     let mut known = 0;
     for _ in 0..ROUNDS {
-        let found = signal_all(children, Signal::STOP)?;
+        let found = stop_each(children)?;
         if found == known {
             break;
         }
@@ -29,8 +29,21 @@ pub fn stop_all(children: &Children) -> io::Result<()> {
     Ok(())
 }
 
+/// From below, so that a parent, such as the init of a namespace, does not see its children stopped by us.
 pub fn continue_all(children: &Children) -> io::Result<()> {
-    signal_all(children, Signal::CONT).map(drop)
+    let top = children.list()?.into_iter().filter_map(Process::open).collect();
+    from_below(top, &mut |process| {
+        // One that has ended needs no signal.
+        let _ = pidfd_send_signal(&process.pidfd, Signal::CONT);
+    });
+    Ok(())
+}
+
+fn from_below(processes: Vec<Process>, visit: &mut dyn FnMut(&Process)) {
+    for process in processes {
+        from_below(process.children(), visit);
+        visit(&process);
+    }
 }
 
 /// Sends these signals, in order, to each process once, including those that are forked or get another parent
@@ -62,11 +75,11 @@ pub fn tell_all(children: &Children, signals: [i32; 2]) -> io::Result<()> {
 }
 
 /// From the top down, so that a stopped parent can neither fork nor reap.
-fn signal_all(children: &Children, signal: Signal) -> io::Result<usize> {
+fn stop_each(children: &Children) -> io::Result<usize> {
     let mut queue: Vec<Process> = children.list()?.into_iter().filter_map(Process::open).collect();
     let mut reached = 0;
     while let Some(process) = queue.pop() {
-        if pidfd_send_signal(&process.pidfd, signal).is_ok() {
+        if pidfd_send_signal(&process.pidfd, Signal::STOP).is_ok() {
             reached += 1;
         }
         queue.extend(process.children());
@@ -103,4 +116,31 @@ pub fn children_of(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists.flat_map(|list| list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_parent_is_continued_after_its_children() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sh -c 'sleep 1000 & echo; wait' & wait"]).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        // The last of them is there.
+        shell.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let top = i32::try_from(shell.id()).unwrap();
+        let middle = children_of(top)[0];
+        let last = children_of(middle)[0];
+        let mut order = Vec::new();
+        from_below(Process::open(top).into_iter().collect(), &mut |process| order.push(process.pid));
+        for pid in [top, middle, last] {
+            sys::kill(pid, libc::SIGKILL).unwrap();
+        }
+        shell.wait().unwrap();
+        assert_eq!(order, [last, middle, top]);
+    }
 }

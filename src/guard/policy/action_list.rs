@@ -1,4 +1,4 @@
-//! A short list on the stack: the kill path does not allocate. One input causes at most six steps.
+//! A short list on the stack: the kill path does not allocate. One input causes at most seven steps.
 
 use super::GuardAction;
 

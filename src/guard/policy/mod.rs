@@ -115,6 +115,8 @@ struct Life {
     slack: Duration,
     phase: Phase,
     frozen: bool,
+    /// SIGCONT is forwarded when the tree is thawed: sooner, it would continue processes that were stopped to freeze them.
+    continues: bool,
     /// Contact is lost.
     paused: bool,
     cause: Option<Cause>,
@@ -247,6 +249,7 @@ impl Policy {
             (Order::Kill { .. }, Phase::Running | Phase::Stopping { .. }) => {
                 life.kill(now, Cause::Ordered, steps);
             }
+            (Order::Signal { signal: SIGCONT, .. }, Phase::Running) if life.frozen => life.continues = true,
             (Order::Signal { signal, .. }, Phase::Running | Phase::Stopping { .. }) => {
                 steps.push(GuardAction::Signal(CommandSignal::Forwarded(signal)));
             }
@@ -290,6 +293,7 @@ impl Policy {
             slack: slack(now, deadlines),
             phase: Phase::Running,
             frozen: false,
+            continues: false,
             paused: false,
             cause: None,
             not_executed: None,
@@ -381,6 +385,9 @@ impl Life {
     fn thaw(&mut self, steps: &mut GuardActions) {
         if std::mem::take(&mut self.frozen) && !matches!(self.phase, Phase::Killing { .. }) {
             steps.push(GuardAction::Thaw);
+            if std::mem::take(&mut self.continues) {
+                steps.push(GuardAction::Signal(CommandSignal::Forwarded(SIGCONT)));
+            }
         }
     }
 }
@@ -393,3 +400,4 @@ fn slack(now: Timestamp, deadlines: Deadlines) -> Duration {
 pub const ETIME: i32 = 62;
 /// `signal(7)`
 const SIGKILL: u8 = 9;
+const SIGCONT: i32 = 18;

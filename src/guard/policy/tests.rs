@@ -302,6 +302,24 @@ fn a_frozen_tree_is_thawed_before_it_is_told_to_stop() {
     assert_eq!(guard.order(2_600, Order::Thaw { run: RUN }), NOTHING);
 }
 
+/// SIGCONT continues processes that were stopped to freeze them.
+#[test]
+fn a_frozen_tree_gets_sigcont_when_it_is_thawed() {
+    let mut guard = Guard::started();
+    let sigcont = Order::Signal { run: RUN, signal: 18 };
+    let passed_on = GuardAction::Signal(CommandSignal::Forwarded(18));
+    assert_eq!(guard.order(1_100, sigcont), [passed_on]);
+    assert_eq!(guard.order(1_200, Order::Freeze { run: RUN }), [GuardAction::Freeze]);
+    assert_eq!(guard.order(1_300, sigcont), NOTHING);
+    assert_eq!(guard.order(1_400, Order::Thaw { run: RUN }), [GuardAction::Thaw, passed_on]);
+    assert_eq!(guard.order(1_500, Order::Freeze { run: RUN }), [GuardAction::Freeze]);
+    assert_eq!(guard.order(1_600, Order::Thaw { run: RUN }), [GuardAction::Thaw], "once");
+    assert_eq!(guard.order(1_700, Order::Freeze { run: RUN }), [GuardAction::Freeze]);
+    assert_eq!(guard.order(1_800, sigcont), NOTHING);
+    assert_eq!(guard.order(1_900, Order::Stop { run: RUN, by: at(2_500) }), [GuardAction::Thaw, passed_on, STOP]);
+    assert_eq!(guard.order(2_000, sigcont), [passed_on]);
+}
+
 #[test]
 fn a_signal_is_passed_on_until_the_tree_is_being_killed() {
     let mut guard = Guard::started();

@@ -46,17 +46,25 @@ impl Eligibility {
         loop {
             let now = clock::now().lease;
             match self.state {
-                State::AskAt(at) if now < at => tokio::time::sleep(now.until(at)).await,
+                State::AskAt(at) if now < at => {
+                    let outcome = tokio::select! {
+                        biased;
+                        outcome = self.runner.ended() => outcome,
+                        () = tokio::time::sleep(now.until(at)) => continue,
+                    };
+                    if outcome == Some(Outcome::GuardGone) {
+                        return self.guard_gone();
+                    }
+                }
                 State::AskAt(_) => {
                     let briefing = Briefing { variables: environment::of_identity(&self.identity), stdin: Vec::new() };
                     let asked = self.runner.start(now, Timestamp::NEVER, briefing);
                     self.state = if asked { State::Asking } else { State::AskAt(now.after(self.pause)) };
                 }
                 State::Asking => {
-                    let outcome = self.runner.ended().await;
+                    let Some(outcome) = self.runner.ended().await else { continue };
                     if outcome == Outcome::GuardGone {
-                        self.state = State::Gone;
-                        return self.runner.gone();
+                        return self.guard_gone();
                     }
                     let Some(why) = complaint(outcome, self.timeout) else {
                         self.state = State::Agreed;
@@ -68,6 +76,11 @@ impl Eligibility {
                 State::Agreed | State::Gone => std::future::pending().await,
             }
         }
+    }
+
+    fn guard_gone(&mut self) -> Event {
+        self.state = State::Gone;
+        self.runner.gone()
     }
 
     pub(super) fn into_runner(self) -> Runner {

@@ -55,12 +55,13 @@ impl Fence {
     /// The answer to the machine. Cancel-safe.
     pub(super) async fn verdict(&mut self) -> Event {
         loop {
-            if self.fencing.is_none() && self.runner.is_idle() {
+            // Beside survivors of SIGKILL no run is started: that leader is not fenced.
+            if self.fencing.is_none() && (self.runner.is_idle() || self.runner.has_survivors()) {
                 if let Some(event) = self.fence_next() {
                     return event;
                 }
             }
-            let outcome = self.runner.ended().await;
+            let Some(outcome) = self.runner.ended().await else { continue };
             if outcome == Outcome::GuardGone {
                 self.end();
                 return self.runner.gone();

@@ -71,6 +71,7 @@ impl HealthWatch {
                 outcome = self.runner.ended() => outcome,
                 () = next => continue,
             };
+            let Some(outcome) = outcome else { continue };
             if outcome == Outcome::GuardGone {
                 return self.runner.gone();
             }

@@ -31,6 +31,8 @@ struct Running {
     allowed: Duration,
 }
 
+/// For SIGKILL to end a hook.
+const KILL_LIMIT: Duration = Duration::from_secs(1);
 /// A hook is not started with less than this part of its time.
 const SHORTEST_PART: u32 = 10;
 
@@ -43,7 +45,7 @@ impl Hooks {
 
     /// No hook runs or waits.
     pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.running.is_none()
+        self.queue.is_empty() && self.running.is_none() && !self.runner.has_survivors()
     }
 
     /// Goes on in the term of this grant, or without one.
@@ -88,7 +90,7 @@ impl Hooks {
     /// Waits for the end of a hook and starts the next; waits for ever while none runs. Cancel-safe.
     async fn ended(&mut self) {
         let outcome = self.runner.ended().await;
-        if let Some(Running { hook, allowed }) = self.running.take() {
+        if let Some((Running { hook, allowed }, outcome)) = self.running.take().zip(outcome) {
             let event = words::hook_event(hook.event);
             match complaint(outcome, allowed) {
                 None => tracing::debug!(event, "Hook was run"),
@@ -103,8 +105,14 @@ impl Hooks {
         let now = clock::now().lease;
         self.finish_by = now.after(self.timeout);
         self.run_next(now);
-        while self.running.is_some() {
-            self.ended().await;
+        let limit = self.timeout + KILL_LIMIT;
+        let ended = async {
+            while self.running.is_some() {
+                self.ended().await;
+            }
+        };
+        if tokio::time::timeout(limit, ended).await.is_err() {
+            tracing::warn!("The last hook is not waited for: SIGKILL did not end it in time (uninterruptible sleep?)");
         }
         if !self.queue.is_empty() {
             tracing::warn!(missed = self.queue.len(), "Hooks were left out: there was no time for them at the end");

@@ -7,6 +7,8 @@ mod health;
 mod hooks;
 mod runner;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{CString, OsString};
 use std::io;

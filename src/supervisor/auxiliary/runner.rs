@@ -46,6 +46,8 @@ enum State {
         until: Timestamp,
     },
     Running,
+    /// Its outcome was told. SIGKILL does not end its processes, and nothing is started beside them.
+    Surviving,
     /// The guard is gone, and the processes that it left are being killed.
     EndingOrphans,
     Gone,
@@ -93,6 +95,11 @@ impl Runner {
         self.state == State::Idle
     }
 
+    /// The last run has timed out, but SIGKILL does not end its processes.
+    pub(super) fn has_survivors(&self) -> bool {
+        self.state == State::Surviving
+    }
+
     /// Its guard is gone; it will not be run again.
     pub(super) fn is_gone(&self) -> bool {
         self.state == State::Gone
@@ -113,6 +120,9 @@ impl Runner {
 
     /// As [`Runner::start`], with these deadlines.
     pub(super) fn start_under(&mut self, deadlines: Deadlines, briefing: Briefing) -> bool {
+        if self.has_survivors() {
+            tracing::error!("{} is not run: SIGKILL does not end the processes of its last run", self.name);
+        }
         if self.state != State::Idle {
             return false;
         }
@@ -156,14 +166,15 @@ impl Runner {
         }
     }
 
-    /// The end of the present run; waits for ever if there is none. Cancel-safe.
-    pub(super) async fn ended(&mut self) -> Outcome {
+    /// The end of the present run; waits for ever if there is none. A run whose processes SIGKILL does not end has
+    /// timed out ([`Runner::has_survivors`]); `None`: now they are gone. Cancel-safe.
+    pub(super) async fn ended(&mut self) -> Option<Outcome> {
         let outcome = self.end().await;
-        self.metrics.auxiliary_ended(self.name, outcome.word());
+        outcome.iter().for_each(|outcome| self.metrics.auxiliary_ended(self.name, outcome.word()));
         outcome
     }
 
-    async fn end(&mut self) -> Outcome {
+    async fn end(&mut self) -> Option<Outcome> {
         loop {
             match self.state {
                 State::Idle | State::Gone => std::future::pending().await,
@@ -179,13 +190,20 @@ impl Runner {
                         }
                     };
                     if let Some(outcome) = self.note(report) {
-                        return outcome;
+                        return Some(outcome);
                     }
                 }
                 State::Running => {
                     let report = self.guard.recv().await;
                     if let Some(outcome) = self.note(report) {
-                        return outcome;
+                        return Some(outcome);
+                    }
+                }
+                State::Surviving => {
+                    let report = self.guard.recv().await;
+                    self.note(report);
+                    if self.is_idle() {
+                        return None;
                     }
                 }
                 State::EndingOrphans => {
@@ -195,7 +213,7 @@ impl Runner {
                     };
                     self.guard.end_orphans(&self.guards, complain).await;
                     self.state = State::Gone;
-                    return Outcome::GuardGone;
+                    return Some(Outcome::GuardGone);
                 }
             }
         }
@@ -212,6 +230,8 @@ impl Runner {
         let outcome = report.and_then(|report| self.outcome(report));
         self.state = match (report, outcome) {
             (None, _) => self.without_guard(),
+            (Some(Report::Stuck { .. }), Some(_)) => State::Surviving,
+            (Some(_), None) if self.has_survivors() => State::Surviving,
             (Some(_), None) => State::Running,
             (Some(_), Some(_)) => State::Idle,
         };
@@ -226,9 +246,9 @@ impl Runner {
                 (Cause::ItsOwn, ChildStatus::Exited(0)) => Outcome::Succeeded,
                 (Cause::ItsOwn, status) => Outcome::Failed(status),
             }),
-            Report::Stuck { survivors, .. } => {
+            Report::Stuck { run, survivors } => {
                 tracing::error!(survivors, "Processes of {} survive SIGKILL (uninterruptible sleep?)", self.name);
-                None
+                (run == self.last).then_some(Outcome::TimedOut)
             }
             Report::TreeEnded { .. }
             | Report::Taken { .. }

@@ -58,7 +58,11 @@ impl Step {
                         Outcome::Stopped
                     }
                 }
-                _ => self.runner.ended().await,
+                _ => match self.runner.ended().await {
+                    // The record may be freed after a step: survivors of SIGKILL belong to it.
+                    Some(_) if self.runner.has_survivors() => continue,
+                    outcome => outcome.unwrap_or(Outcome::TimedOut),
+                },
             };
             if let Some(token) = self.token.take() {
                 self.is_refused = false;
