@@ -62,8 +62,9 @@ async fn until_nobody_runs(
     let patience = Patience::new(limit);
     let mut seen: Vec<(i64, Sighting)> = Vec::new();
     loop {
-        let now = clock::now().observer;
         let election = context.election().await?;
+        // After the record was read: a renewal that came before it must not be dated too early.
+        let now = clock::now().observer;
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
         let Some(slot) = running.first() else {
             return Ok(told(context, "idle", DONE, "no command runs\n".to_owned()));
