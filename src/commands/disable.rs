@@ -107,7 +107,7 @@ fn may_run(slot: &SlotView, election: &ElectionView, now: Sighting, seen: &mut V
 
 /// Under at-least-one, a command may outlive its lease: only its release counts there. One that lives on promises is not
 /// renewed, and may run for its limit.
-fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
+pub(super) fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
     if !lease.is_held() {
         return true;
     }
