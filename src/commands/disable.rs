@@ -15,7 +15,7 @@ use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
 use crate::random;
-use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::lease::Lease;
 
@@ -62,12 +62,20 @@ async fn until_nobody_runs(
     let patience = Patience::new(limit);
     let mut seen: Vec<(i64, Sighting)> = Vec::new();
     loop {
-        let now = clock::now().observer;
         let election = context.election().await?;
-        let running: Vec<_> =
-            leases(&election).filter(|(lease, mzxid)| !is_over(lease, *mzxid, now, &mut seen)).collect();
-        let Some((lease, _)) = running.first() else {
+        // After the record was read: a renewal that came before it must not be dated too early.
+        let now = clock::now().observer;
+        let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
+        let Some(slot) = running.first() else {
             return Ok(told(context, "idle", DONE, "no command runs\n".to_owned()));
+        };
+        let Some((lease, _)) = &slot.lease else {
+            let sentence = format!("the lease record {} cannot be read, so a command may still run", slot.lease_path());
+            progress.tell(&sentence);
+            if patience.wait().await {
+                continue;
+            }
+            return Ok(told(context, "running", NOT_DONE, format!("{sentence}\n")));
         };
         let id = lease.holder.as_ref().map_or("an unknown holder", |holder| holder.id.as_str());
         let gone = election.slots.iter().all(|slot| {
@@ -89,14 +97,17 @@ async fn until_nobody_runs(
     }
 }
 
-fn leases(election: &ElectionView) -> impl Iterator<Item = (&Lease, i64)> {
-    let leases = election.slots.iter().filter_map(|slot| slot.lease.as_ref());
-    leases.map(|(lease, facts)| (lease, facts.mzxid))
+/// Under a record that nobody can read, a command may run for any time.
+fn may_run(slot: &SlotView, election: &ElectionView, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
+    match &slot.lease {
+        Some((lease, facts)) => !is_over(lease, facts.mzxid, now, seen),
+        None => !election.was_never_led(slot),
+    }
 }
 
 /// Under at-least-one, a command may outlive its lease: only its release counts there. One that lives on promises is not
 /// renewed, and may run for its limit.
-fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
+pub(super) fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
     if !lease.is_held() {
         return true;
     }
@@ -121,6 +132,21 @@ pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zookeeper::admin::Facts;
+
+    #[test]
+    fn under_a_record_that_cannot_be_read_a_command_may_run_unless_nobody_has_ever_led() {
+        let may_run = |version, unreadable: &[&str]| {
+            let term = Some(Facts { version, ..Facts::default() });
+            let slot = SlotView { term_path: "/e/term".into(), term, ..SlotView::default() };
+            let unreadable = unreadable.iter().map(|path| ((*path).to_owned(), "why".to_owned())).collect();
+            let election = ElectionView { slots: vec![slot], unreadable, ..ElectionView::default() };
+            may_run(&election.slots[0], &election, Sighting::ZERO, &mut Vec::new())
+        };
+        assert!(may_run(3, &["/e/lease"]) && may_run(0, &["/e/lease"]));
+        assert!(may_run(3, &[]), "it was deleted");
+        assert!(!may_run(0, &["/e/members/a"]), "the record of a new base is not written yet");
+    }
 
     /// A command that lives on promises is not renewed, and runs.
     #[test]

@@ -34,10 +34,7 @@ struct Leader {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum HandoverState {
     /// The command of another one, or of the same again, runs in a later term.
-    Led {
-        id: String,
-        token: i64,
-    },
+    Led { id: String, token: i64 },
     /// A later term has begun, and something must come before the command: a wait, a fence command, `--before-start`.
     Preparing {
         id: String,
@@ -46,9 +43,10 @@ enum HandoverState {
         phase: Option<String>,
     },
     /// In the leader's own words: `leading`, `stopping`, …
-    Leading {
-        phase: String,
-    },
+    Leading { phase: String },
+    /// The command may still run: the leader is gone, and its lease must run out, or the record cannot be read.
+    NotKnown { why: String },
+    /// The lease is free.
     Nobody,
 }
 
@@ -136,15 +134,16 @@ async fn follow(
             HandoverState::Led { id, token } => {
                 return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
             }
-            HandoverState::Leading { phase } if phase == "leading" => {}
+            HandoverState::Leading { phase } if slot_state::runs(Some(&phase)) => {}
             HandoverState::Preparing { id, token, phase } if !wait => {
                 return Ok((elected(context, old, (&id, token), phase.as_deref()), true));
             }
             HandoverState::Preparing { id, phase, .. } => tell_elected(&mut progress, &id, phase.as_deref()),
-            HandoverState::Leading { .. } if !wait => {
+            HandoverState::Leading { phase } if !wait && is_stopping(&phase) => {
                 return Ok((told(context, None, DONE, &format!("{old} is stopping its command")), false));
             }
             HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
+            HandoverState::NotKnown { why } => progress.tell(&why),
             HandoverState::Nobody if !wait => {
                 return Ok((told(context, None, DONE, &format!("{old} has released")), false));
             }
@@ -155,6 +154,11 @@ async fn follow(
             return Ok((told(context, None, NOT_DONE, &what), true));
         }
     }
+}
+
+/// It has heard of the order. Before its command runs, it may not have.
+fn is_stopping(phase: &str) -> bool {
+    matches!(phase, "stopping" | "releasing" | "done")
 }
 
 /// What the new holder does before its command runs, once it has said so.
@@ -182,13 +186,14 @@ fn elected_in_words(old: &str, (id, token): (&str, i64), phase: Option<&str>) ->
 fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
     let length = words::length(within);
     match state {
-        HandoverState::Leading { phase } if phase == "leading" => format!(
+        HandoverState::Leading { phase } if slot_state::runs(Some(phase)) => format!(
             "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
         ),
         HandoverState::Preparing { id, .. } => {
             format!("{id} is elected, but its command does not run after {length}; its log tells what comes before it")
         }
         HandoverState::Leading { phase } => format!("{old} is still {phase} after {length}; it continues"),
+        HandoverState::NotKnown { why } => format!("nobody else leads after {length}: {why}"),
         HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
     }
 }
@@ -311,7 +316,8 @@ fn why_not(contender: &Contender) -> String {
 }
 
 fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
-    let Some(slot) = election.slots.first() else { return HandoverState::Nobody };
+    let unreadable = || HandoverState::NotKnown { why: "the lease record cannot be read".to_owned() };
+    let Some(slot) = election.slots.first() else { return unreadable() };
     let token = slot.term.map_or(0, |term| term.mzxid);
     match slot_state::of(slot, election) {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } if token != leader.token => {
@@ -322,10 +328,16 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
             HandoverState::Preparing { phase: phase.map(str::to_owned), id: holder.id, token }
         }
         SlotState::Led { phase, .. } => HandoverState::Leading { phase },
+        SlotState::Waiting { .. } => HandoverState::Leading { phase: "waiting".to_owned() },
         SlotState::Foreign { id } => HandoverState::Led { id, token: 0 },
-        SlotState::Waiting { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => {
-            HandoverState::Nobody
+        SlotState::Overdue { holder, .. } => {
+            HandoverState::NotKnown { why: format!("the lease of {} is overdue", holder.id) }
         }
+        SlotState::Nobody { why } if slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held()) => {
+            HandoverState::NotKnown { why: why.to_string() }
+        }
+        SlotState::Nobody { .. } => HandoverState::Nobody,
+        SlotState::Unknown => unreadable(),
     }
 }
 
@@ -358,6 +370,46 @@ mod tests {
         let candidate = |id: &&str| Candidate { id: (*id).to_owned(), ..Candidate::default() };
         let slots = vec![SlotView { lease, term, ..SlotView::default() }];
         ElectionView { slots, line: line.iter().map(candidate).collect(), ..ElectionView::default() }
+    }
+
+    #[test]
+    fn nobody_leads_only_where_the_lease_is_free() {
+        let leader = Leader { holder: Holder { id: "a".into(), ..Holder::default() }, token: 7 };
+        let state = |record: &str| {
+            let mut election = election(7, &[]);
+            let facts = Facts::default();
+            election.slots[0].lease = Lease::read(record.as_bytes()).ok().map(|lease| (lease, facts));
+            handover_state(&election, &leader)
+        };
+        let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
+        assert_eq!(state(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), HandoverState::Nobody);
+        let not_known = |record: &str, part: &str| {
+            let state = state(record);
+            assert!(matches!(&state, HandoverState::NotKnown { why } if why.contains(part)), "{record}: {state:?}");
+            let said = unfinished(&state, "a", Duration::from_secs(1));
+            assert!(said.starts_with("nobody else leads after 1s: ") && said.contains(part), "{said}");
+        };
+        let held = |rest: &str| format!(r#"{{"v":1,"state":"held","lease_ms":15000{rest}}}"#);
+        not_known(&held(&format!(",{holder}")), "a is gone, and its lease must run out");
+        not_known(&held(""), "the record was lost");
+        not_known("garbage", "the lease record cannot be read");
+        assert_eq!(
+            state(&held(&format!(r#","waiting_on":5,{holder}"#))),
+            HandoverState::Leading { phase: "waiting".into() },
+            "it holds the record"
+        );
+    }
+
+    #[test]
+    fn a_leader_is_stopping_only_once_it_says_so() {
+        for phase in ["leading", "vouched", "paused", "preparing", "waiting"] {
+            assert!(!is_stopping(phase), "{phase}");
+        }
+        assert!(is_stopping("stopping") && is_stopping("releasing"));
+        for phase in ["leading", "vouched", "paused"] {
+            let said = unfinished(&HandoverState::Leading { phase: phase.into() }, "a", Duration::from_secs(1));
+            assert!(said.starts_with("a has not begun to stop after "), "{said}");
+        }
     }
 
     #[test]

@@ -82,15 +82,16 @@ pub struct OperatorOrders {
 impl OperatorOrders {
     /// Stores the present orders.
     pub fn hear(&mut self, now: Timestamp, orders: Orders) {
-        if orders.disabled.map(|order| order.id) != self.orders.disabled.map(|order| order.id) {
-            self.disabled_until = orders.disabled.and_then(|order| order.lasts).map(|lasts| now.after(lasts));
-        }
-        if orders.handover.map(|order| order.id) != self.orders.handover.map(|order| order.id) {
-            self.handover_until = orders.handover.map(|order| now.after(order.lasts));
-        }
-        if orders.drain.map(|order| order.id) != self.orders.drain.map(|order| order.id) {
-            self.drained_until = orders.drain.and_then(|order| order.lasts).map(|lasts| now.after(lasts));
-        }
+        let before = self.orders;
+        let is_known = orders.disabled.map(|order| order.id) == before.disabled.map(|order| order.id);
+        let known = self.disabled_until.filter(|_| is_known);
+        self.disabled_until = end(now, known, orders.disabled.and_then(|order| order.lasts));
+        let is_known = orders.handover.map(|order| order.id) == before.handover.map(|order| order.id);
+        let known = self.handover_until.filter(|_| is_known);
+        self.handover_until = end(now, known, orders.handover.map(|order| order.lasts));
+        let is_known = orders.drain.map(|order| order.id) == before.drain.map(|order| order.id);
+        let known = self.drained_until.filter(|_| is_known);
+        self.drained_until = end(now, known, orders.drain.and_then(|order| order.lasts));
         self.orders = orders;
     }
 
@@ -131,6 +132,11 @@ impl OperatorOrders {
             None => order.target == Target::Another && self.ours != Some(order.id),
         }
     }
+}
+
+/// The end of an order. Of one that was heard before, the earlier end counts: without `ZooKeeper`'s time, it is given all of its time.
+fn end(now: Timestamp, known: Option<Timestamp>, lasts: Option<Duration>) -> Option<Timestamp> {
+    known.into_iter().chain(lasts.map(|lasts| now.after(lasts))).min()
 }
 
 fn is_over(until: Option<Timestamp>, now: Timestamp) -> bool {
@@ -191,6 +197,25 @@ mod tests {
         assert_eq!(docket.judge(at(3600), None)[0], Some(ineligible(Ineligibility::Disabled, false)));
         docket.hear(at(4000), disabled(2, Some(HOUR)));
         assert_eq!(docket.judge(at(4000), None)[0], Some(ineligible(Ineligibility::Disabled, true)), "another order");
+    }
+
+    /// At first, `ZooKeeper`'s time was not known.
+    #[test]
+    fn an_order_that_is_heard_again_with_less_time_ends_earlier() {
+        let rest = Some(Duration::from_secs(60));
+        let mut docket = docket(disabled(1, Some(HOUR)));
+        docket.hear(at(1), disabled(1, rest));
+        assert_eq!(docket.next_deadline(at(1)), Some(at(61)));
+        docket.hear(at(2), disabled(1, Some(HOUR)));
+        assert_eq!(docket.next_deadline(at(2)), Some(at(61)), "unknown again");
+        docket.hear(at(3), drain(1, Some(HOUR), true, false));
+        docket.hear(at(4), drain(1, rest, true, false));
+        assert_eq!(docket.next_deadline(at(4)), Some(at(64)));
+        docket.hear(at(5), handover(Target::Us, false));
+        let order =
+            handover(Target::Us, true).handover.map(|order| Handover { lasts: Duration::from_secs(60), ..order });
+        docket.hear(at(6), Orders { handover: order, ..Orders::default() });
+        assert_eq!(docket.next_deadline(at(6)), Some(at(66)));
     }
 
     #[test]

@@ -52,6 +52,23 @@ fn a_disabled_election_runs_nothing_anywhere_and_nobody_loses_his_place() {
 }
 
 #[test]
+fn while_the_record_cannot_be_read_nobody_says_that_no_command_runs() {
+    for record in ["garbage", r#"{"v":2}"#] {
+        let election = election();
+        // It is stopped, so that it neither hears the order nor mends its record.
+        let host = election.host("a").spawn();
+        election.diary.until_started(1);
+        host.signal(Signal::SIGSTOP);
+        election.admin.set(&election.path("lease"), record);
+        let said = ctl(&["disable", &election.name, "--wait", "--timeout", "1s"]);
+        host.signal(Signal::SIGCONT);
+        let sentence = format!("the lease record {} cannot be read", election.path("lease"));
+        assert!(said.code == 1 && said.output.contains(&sentence), "{said:?}");
+        assert!(!said.output.contains("no command runs"), "{said:?}");
+    }
+}
+
+#[test]
 fn a_reason_is_not_needed() {
     let election = election();
     election.prepare();

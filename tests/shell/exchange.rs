@@ -95,6 +95,22 @@ fn a_connection_that_is_lost_again_at_any_instant_pauses_the_command_no_longer()
     }
 }
 
+/// An order that ends by itself is known one round later: ZooKeeper is asked for the time. The operator has lost the servers, so that
+/// his order stays.
+#[test]
+fn a_connection_that_is_lost_again_while_an_order_is_in_force_pauses_the_command_no_longer() {
+    let handover = |to| Fault::Operator(Act::Handover { to: Some(to), wait: false, within: SESSION * 5 });
+    let cut = Fault::Cut { host: 3, server: None, way: None, length: SESSION * 5 };
+    let lost = |at| (at, Fault::Reset { host: 0 });
+    for (to, between) in [1, 2].into_iter().flat_map(|to| (0..60).step_by(3).map(move |at| (to, millis(at)))) {
+        let asked = vec![(Duration::ZERO, handover(to)), (millis(400), cut)];
+        let asked = Strike { at: SESSION / 2, is_at_leader: false, faults: asked };
+        let mut script = script(vec![lost(Duration::ZERO), lost(between)], true);
+        script.strikes.insert(0, asked);
+        run(&Script { healed_at: BEGIN + between + SESSION / 5, ..script });
+    }
+}
+
 #[test]
 fn every_host_of_every_recipe_is_upgraded_in_its_place() {
     for recipe in [Recipe::Sequential, Recipe::CuratorLock, Recipe::Kazoo, Recipe::Single] {

@@ -8,9 +8,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::orders::{Patience, Progress};
-use super::slot_state;
 use super::{Answer, CommandContext, CommandError};
+use super::{disable, slot_state};
+use crate::clock;
 use crate::config::ctl::{OutputFormat, Question, Selector};
+use crate::core::time::Sighting;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::Written;
@@ -60,14 +62,16 @@ struct Fleet {
     hosts: BTreeSet<String>,
     /// The host's name is the id of a participant on this one.
     is_id_on: Option<String>,
-    /// It leads these, and hands over or is about to.
+    /// Its command may run in these: it hands over or is about to, or is gone and its lease must run out.
     led: Vec<String>,
+    /// The lease records of these cannot be read, so that it may lead them.
+    unknown: Vec<String>,
     /// It leads these, has heard of the drain, and nobody else could.
     stays: Vec<String>,
 }
 
 async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
-    let before = look(order).await?;
+    let before = look(order, &mut Vec::new()).await?;
     let Drained { context, root, host, drain } = order;
     if let Some(whole) = before.is_id_on.as_ref().filter(|_| before.shared == 0) {
         let remedy = remedy::about_host("drain", whole, root);
@@ -89,20 +93,15 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     let Some(limit) = wait else {
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
-    let patience = Patience::new(limit);
+    let (patience, mut seen) = (Patience::new(limit), Vec::new());
     loop {
-        let fleet = look(order).await?;
-        if fleet.led.is_empty() {
+        let fleet = look(order, &mut seen).await?;
+        if fleet.led.is_empty() && fleet.unknown.is_empty() {
             return Ok(settled(order, &fleet));
         }
         progress.tell(&waits_for(host, &fleet));
         if !patience.wait().await {
-            let text = format!(
-                "{host} still leads {} after {}; it may be cut off, or run an older version\n",
-                listed(&fleet.led),
-                words::length(limit)
-            );
-            return Ok(told(order, &fleet, "leading", NOT_DONE, text));
+            return Ok(told(order, &fleet, "leading", NOT_DONE, unfinished(host, &fleet, limit)));
         }
     }
 }
@@ -112,7 +111,21 @@ fn waits_for(host: &str, fleet: &Fleet) -> String {
         [] => String::new(),
         stays => format!("; it stays leader of {}, which no other host could lead", listed(stays)),
     };
-    format!("{host} still leads {}{stays}", listed(&fleet.led))
+    format!("{}{stays}", may_lead(host, fleet))
+}
+
+fn may_lead(host: &str, fleet: &Fleet) -> String {
+    let unknown = || format!("it may lead {}, whose lease record cannot be read", listed(&fleet.unknown));
+    match (fleet.led.as_slice(), fleet.unknown.as_slice()) {
+        ([], _) => format!("{host} is drained; {}", unknown()),
+        (led, []) => format!("{host} still leads {}", listed(led)),
+        (led, _) => format!("{host} still leads {}; {}", listed(led), unknown()),
+    }
+}
+
+fn unfinished(host: &str, fleet: &Fleet, limit: Duration) -> String {
+    let (what, length) = (may_lead(host, fleet), words::length(limit));
+    format!("{what} after {length}; it may be cut off, or run an older version\n")
 }
 
 fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
@@ -135,7 +148,8 @@ fn listed(names: &[String]) -> String {
     if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
 }
 
-async fn look(order: &Drained<'_>) -> Result<Fleet, CommandError> {
+/// The records that were seen, with the first time of each, are kept from one look to the next.
+async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result<Fleet, CommandError> {
     let Drained { context, root, host, .. } = order;
     let Some(all) = view::elections(&context.client, root).await? else {
         let chroot = context.in_chroot();
@@ -149,18 +163,34 @@ async fn look(order: &Drained<'_>) -> Result<Fleet, CommandError> {
         let same_id = members().find(|member| member.id == *host).map(|member| member.host.clone());
         fleet.is_id_on = same_id.or(fleet.is_id_on);
         fleet.shared += usize::from(members().any(|member| member.host == *host));
-        if !leads(&seen, host) {
+        if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
+            fleet.unknown.push(name);
             continue;
         }
-        let has_heard = members().filter(|member| member.host == *host).all(|member| member.drained);
+        if !leads(&seen, host, clock::now().observer, seen_at) {
+            continue;
+        }
+        let mut own = members().filter(|member| member.host == *host).peekable();
+        // A host that is gone hears nothing.
+        let has_heard = own.peek().is_some() && own.all(|member| member.drained);
         let is_alone = !order.drain.force && !members().any(|member| member.can_replace(host));
         if is_alone && has_heard { fleet.stays.push(name) } else { fleet.led.push(name) }
     }
     Ok(fleet)
 }
 
-fn leads(election: &ElectionView, host: &str) -> bool {
-    election.slots.iter().filter_map(|slot| slot_state::leader(slot, election)).any(|holder| holder.host == host)
+/// Whether its command may run. It may have lost its session alone: its lease must run out first. Whoever still stops has a
+/// command, even if another one leads by now.
+fn leads(election: &ElectionView, host: &str, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
+    let is_led = election.slots.iter().any(|slot| {
+        let lives = slot_state::leader(slot, election).is_some_and(|holder| holder.host == host);
+        lives
+            || slot.lease.as_ref().is_some_and(|(lease, facts)| {
+                let is_its_own = lease.holder.as_ref().is_some_and(|holder| holder.host == host);
+                is_its_own && !disable::is_over(lease, facts.mzxid, now, seen)
+            })
+    });
+    is_led || election.members.values().any(|(member, _)| member.host == host && member.phase == "stopping")
 }
 
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read.
@@ -208,6 +238,7 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
                 "takes_part_in": fleet.shared,
                 "leads": fleet.led,
                 "only_candidate_in": fleet.stays,
+                "lease_unreadable_in": fleet.unknown,
             });
             order.context.output.object(&object)
         }
@@ -220,6 +251,51 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::admin::view::SlotView;
+    use crate::zookeeper::schema::lease::Lease;
+    use crate::zookeeper::schema::member::Member;
+
+    /// It is cut off from the servers, and its member and candidate are gone: others may vouch for it.
+    #[test]
+    fn a_host_that_is_gone_leads_until_its_lease_and_the_promises_for_it_have_run_out() {
+        let mut seen = Vec::new();
+        let mut leads = |host: &str, state: &str, seconds: u64| {
+            let record = format!(
+                r#"{{"v":1,"state":"{state}","lease_ms":15000,"vouch_ms":600000,"guarantee":"at-most-one, vouched",
+                "holder":{{"id":"a","host":"db1","pid":1}}}}"#
+            );
+            let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts { mzxid: 9, ..Facts::default() }));
+            let election =
+                ElectionView { slots: vec![SlotView { lease, ..SlotView::default() }], ..ElectionView::default() };
+            leads(&election, host, Sighting::ZERO.after(Duration::from_secs(seconds)), &mut seen)
+        };
+        assert!(leads("db1", "held", 0) && leads("db1", "held", 605) && !leads("db1", "held", 607));
+        assert!(!leads("db2", "held", 0) && !leads("db1", "free", 0));
+    }
+
+    #[test]
+    fn a_host_that_still_stops_leads_even_if_another_one_holds_the_record() {
+        let leads = |phase: &str| {
+            let member = Member { host: "db1".into(), phase: phase.into(), ..Member::default() };
+            let members = [("a".to_owned(), (member, Facts::default()))].into();
+            let election = ElectionView { members, ..ElectionView::default() };
+            leads(&election, "db1", Sighting::ZERO, &mut Vec::new())
+        };
+        assert!(leads("stopping") && !leads("following"));
+    }
+
+    #[test]
+    fn an_election_whose_record_cannot_be_read_is_said_to_be_led_perhaps() {
+        let fleet = |led: &[&str]| Fleet {
+            led: led.iter().map(ToString::to_string).collect(),
+            unknown: vec!["x".to_owned()],
+            ..Fleet::default()
+        };
+        let unknown = "it may lead x, whose lease record cannot be read";
+        assert_eq!(waits_for("db1", &fleet(&[])), format!("db1 is drained; {unknown}"));
+        assert_eq!(waits_for("db1", &fleet(&["a"])), format!("db1 still leads a; {unknown}"));
+    }
 
     #[test]
     fn what_stays_is_told_beside_what_is_waited_for() {

@@ -86,6 +86,15 @@ impl SlotView {
     }
 }
 
+impl ElectionView {
+    /// Whether the record of this slot is not there, and none was needed yet. Else a record that is missing is lost.
+    pub fn was_never_led(&self, slot: &SlotView) -> bool {
+        let path = slot.lease_path();
+        let is_there = slot.lease.is_some() || self.unreadable.iter().any(|(unreadable, _)| *unreadable == path);
+        !is_there && slot.term.is_none_or(|term| term.version == 0)
+    }
+}
+
 /// Whether these are the children of an election's base.
 fn is_election(children: &[String]) -> bool {
     let has = |name: &str| children.iter().any(|child| child == name);

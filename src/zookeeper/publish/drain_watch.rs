@@ -23,9 +23,6 @@ use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::settings::Settings;
 
-/// Without `ZooKeeper`'s time, it is asked for again after this.
-const CLOCK_AGAIN: Duration = Duration::from_secs(1);
-
 /// The drain of our host, for display.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DrainNotice {
@@ -199,7 +196,7 @@ async fn in_force(drains: &Drains, contact: &Contact, data: &[u8], stat: &Stat) 
         Ok(now) => now,
         Err(error) => {
             tracing::debug!(?error, "ZooKeeper's time is not known");
-            return Some(InForce { drain, written_at, rest, again_in: CLOCK_AGAIN });
+            return Some(InForce { drain, written_at, rest, again_in: order_clock::AGAIN });
         }
     };
     let rest = Duration::from_millis(u64::try_from(end.saturating_sub(now)).unwrap_or(0));

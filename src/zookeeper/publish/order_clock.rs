@@ -11,6 +11,9 @@ use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 
+/// Without `ZooKeeper`'s time, it is asked for again after this.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
+
 /// The orders in force, and how long that holds unless they are changed.
 pub(super) struct InForce {
     pub orders: Orders,
@@ -33,7 +36,7 @@ pub(super) async fn judge(contact: &Contact, mut orders: Orders, stat: &Stat) ->
         }
         Err(error) => {
             tracing::debug!(?error, "ZooKeeper's time is not known");
-            InForce { orders, lapses_in: None }
+            InForce { orders, lapses_in: Some(AGAIN) }
         }
     }
 }

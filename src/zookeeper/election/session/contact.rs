@@ -37,10 +37,16 @@ pub(crate) struct Contact {
 pub(crate) struct Briefed {
     orders: bool,
     drain: bool,
+    /// The connection has ended: nobody learns of them over it any more.
+    is_over: bool,
 }
 
 impl Briefed {
-    const ON_ALL: Self = Self { orders: true, drain: true };
+    const ON_ALL: Self = Self { orders: true, drain: true, is_over: false };
+
+    const fn is_on_all(self) -> bool {
+        self.orders && self.drain
+    }
 }
 
 impl Contact {
@@ -90,17 +96,26 @@ impl Contact {
         self.briefed.send_modify(|briefed| briefed.drain = true);
     }
 
+    /// The connection has ended: whoever waits for the orders waits in vain.
+    pub fn ended(&self) {
+        self.briefed.send_modify(|briefed| briefed.is_over = true);
+    }
+
     /// Waits a short time for the orders. They are requested first, and cost no round of their own; when they have changed, one.
-    pub async fn briefed(&self) {
+    /// `false`: the connection ended before.
+    pub async fn briefed(&self) -> bool {
         let mut briefed = self.briefed.subscribe();
         let known = async {
             let _turn = self.turn.lock().await;
-            drop(briefed.wait_for(|briefed| *briefed == Briefed::ON_ALL).await);
+            let last = briefed.wait_for(|briefed| briefed.is_on_all() || briefed.is_over).await;
+            last.is_ok_and(|briefed| briefed.is_on_all())
         };
-        let in_time = timeout(self.negotiated / 4, known).await.is_ok();
-        if !in_time {
-            self.briefed.send_replace(Briefed::ON_ALL);
+        let in_time = timeout(self.negotiated / 4, known).await;
+        if in_time.is_err() {
+            self.brief_orders();
+            self.brief_drain();
         }
+        in_time.unwrap_or(true)
     }
 
     /// How long a living leader's record may stay unchanged. With several leaders, of which only one is watched: two of

@@ -239,24 +239,25 @@ async fn keep(
     for event in news {
         shared.tell(event);
     }
-    tokio::select! {
+    let is_lost = tokio::select! {
         biased;
-        is_lost = follow(shared, session, states) => {
-            return present.upgrade().filter(|_| is_lost);
-        }
+        is_lost = follow(shared, session, states) => is_lost,
         () = silence.notified() => {
             tracing::info!("A request found no answer; the connection is given up");
             lose(shared, session);
-            return present.upgrade();
+            true
         }
-        () = beside => {}
+        () = beside => false,
         // The task reports a state before it ends, unless it ends by a bug.
         () = service.over() => {
             tracing::warn!("Session ended without a word");
             shared.tell(Event::SessionOver { session });
+            false
         }
-    }
-    None
+    };
+    let contact = present.upgrade();
+    contact.iter().for_each(|contact| contact.ended());
+    contact.filter(|_| is_lost)
 }
 
 fn lose(shared: &Shared, session: SessionNumber) {
