@@ -95,8 +95,8 @@ fn a_connection_that_is_lost_again_at_any_instant_pauses_the_command_no_longer()
     }
 }
 
-/// An order that ends by itself is known one round later: ZooKeeper is asked for the time. The operator has lost the servers, so that
-/// his order stays.
+/// An order that ends by itself is known one round later: the ensemble is asked for the time. The operator has lost the servers, so that
+/// the order stays.
 #[test]
 fn a_connection_that_is_lost_again_while_an_order_is_in_force_pauses_the_command_no_longer() {
     let handover = |to| Fault::Operator(Act::Handover { to: Some(to), wait: false, within: SESSION * 5 });

@@ -170,42 +170,18 @@ impl Runner {
     /// timed out ([`Runner::has_survivors`]); `None`: now they are gone. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Option<Outcome> {
         let outcome = self.end().await;
-        outcome.iter().for_each(|outcome| self.metrics.auxiliary_ended(self.name, outcome.word()));
+        if let Some(outcome) = outcome {
+            self.metrics.auxiliary_ended(self.name, outcome.word());
+        }
         outcome
     }
 
     async fn end(&mut self) -> Option<Outcome> {
         loop {
-            match self.state {
+            let report = match self.state {
                 State::Idle | State::Gone => std::future::pending().await,
-                State::Ordered { until } => {
-                    let late = tokio::time::sleep(clock::now().lease.until(until));
-                    let report = tokio::select! {
-                        biased;
-                        report = self.guard.recv() => report,
-                        () = late => {
-                            tracing::error!("The guard of {} did not take the order in time and was killed", self.name);
-                            self.guard.kill();
-                            None
-                        }
-                    };
-                    if let Some(outcome) = self.note(report) {
-                        return Some(outcome);
-                    }
-                }
-                State::Running => {
-                    let report = self.guard.recv().await;
-                    if let Some(outcome) = self.note(report) {
-                        return Some(outcome);
-                    }
-                }
-                State::Surviving => {
-                    let report = self.guard.recv().await;
-                    self.note(report);
-                    if self.is_idle() {
-                        return None;
-                    }
-                }
+                State::Ordered { until } => self.report_before(until).await,
+                State::Running | State::Surviving => self.guard.recv().await,
                 State::EndingOrphans => {
                     let name = self.name;
                     let complain = |error| {
@@ -215,6 +191,28 @@ impl Runner {
                     self.state = State::Gone;
                     return Some(Outcome::GuardGone);
                 }
+            };
+            let had_survivors = self.has_survivors();
+            let outcome = self.note(report);
+            if had_survivors && self.is_idle() {
+                return None;
+            }
+            if !had_survivors && outcome.is_some() {
+                return outcome;
+            }
+        }
+    }
+
+    /// That it took the order. A guard that does not in time is killed.
+    async fn report_before(&mut self, until: Timestamp) -> Option<Report> {
+        let late = tokio::time::sleep(clock::now().lease.until(until));
+        tokio::select! {
+            biased;
+            report = self.guard.recv() => report,
+            () = late => {
+                tracing::error!("The guard of {} did not take the order in time and was killed", self.name);
+                self.guard.kill();
+                None
             }
         }
     }

@@ -255,9 +255,9 @@ async fn keep(
             false
         }
     };
-    let contact = present.upgrade();
-    contact.iter().for_each(|contact| contact.ended());
-    contact.filter(|_| is_lost)
+    let contact = present.upgrade()?;
+    contact.ended();
+    is_lost.then_some(contact)
 }
 
 fn lose(shared: &Shared, session: SessionNumber) {
