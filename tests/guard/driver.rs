@@ -35,8 +35,6 @@ pub fn main(socket: &OsStr) -> ExitCode {
     if std::env::var_os(SECRETS).is_some() {
         nix::sys::prctl::set_dumpable(false).unwrap();
     }
-    // This supervisor takes no signals: they end it.
-    nix::sys::signal::SigSet::empty().thread_set_mask().unwrap();
     let settings = Settings {
         command: std::env::args_os().skip(1).collect(),
         identity: Identity { id: "driver:1".into(), path: "/zk-leader-run/test".into() },
