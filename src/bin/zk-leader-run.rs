@@ -24,23 +24,32 @@ fn main() -> ExitCode {
     if let Some(page) = pages::RUN.asked_for(std::env::args_os().skip(1)) {
         return page.print();
     }
+    let held = supervisor::hold_back();
     let (start, arguments) = wiring::start();
     let config = match load::load(arguments, &wiring::process_environment(&start)) {
         Ok(config) => config,
-        Err(stop) if matches!(start, Start::Asked) => return EarlyExit { stream: Stream::Stdout, ..stop }.print(),
-        Err(stop) => return stop.print(),
+        Err(stop) => {
+            held.let_go();
+            let stream = if matches!(start, Start::Asked) { Stream::Stdout } else { stop.stream };
+            return EarlyExit { stream, ..stop }.print();
+        }
     };
     match start {
         Start::Usual => {}
-        Start::Asked => return after_upgrade::answer(&config),
+        Start::Asked => {
+            held.let_go();
+            return after_upgrade::answer(&config);
+        }
         Start::TakesOver(document) => return after_upgrade::take_over(&config, document, lead),
     }
     wiring::keep_secrets(&config.access);
     wiring::keep_name();
     if config.dry_run {
+        held.let_go();
         return EarlyExit::answer(dry_run::text(&config)).print();
     }
     if let Some(orphaned) = wiring::orphaned() {
+        held.let_go();
         return release(&config, &orphaned);
     }
     // Fork while there is only one thread.

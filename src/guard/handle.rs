@@ -155,7 +155,7 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
         Some(Err(error)) => (None, Some(error)),
         made => (made.and_then(Result::ok), None),
     };
-    match fork_deaf(containment.adopts_orphans(), earlier.is_empty()) {
+    match fork_deaf(containment.adopts_orphans()) {
         Ok(ForkResult::Child) => {
             drop((ours, told));
             let socket = theirs;
@@ -177,12 +177,11 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     }
 }
 
-/// The child starts with every signal blocked, because a signal before its setup would end it. After the first fork no
-/// signal is blocked in the parent, even one inherited as blocked: a supervisor must receive stop requests. A supervisor
-/// that has taken over forks no first guard, and reads the signals that are blocked later.
-fn fork_deaf(is_subreaper: bool, is_first: bool) -> Result<ForkResult, Errno> {
+/// The child starts with every signal blocked, because a signal before its setup would end it. In the parent those stay
+/// blocked that were: the supervisor will read them.
+fn fork_deaf(is_subreaper: bool) -> Result<ForkResult, Errno> {
     set_child_subreaper(is_subreaper)?;
-    let mask = if is_first { SigSet::empty() } else { SigSet::thread_get_mask()? };
+    let mask = SigSet::thread_get_mask()?;
     sys::block_every_signal()?;
     let forked = sys::fork();
     if !matches!(forked, Ok(ForkResult::Child)) {

@@ -43,7 +43,7 @@ use effects::Effects;
 use memory_limit::MemoryLimit;
 use reporter::Reporter;
 use signals::Received;
-pub use signals::SignalStream;
+pub use signals::{SignalStream, hold_back};
 use upgrade::{Plan, Upgrade, exchange};
 
 /// How long closing the session may take at the end; then it is left to expiry.

@@ -8,7 +8,7 @@ use std::io;
 use std::pin::Pin;
 
 use futures_util::{Stream, StreamExt, stream};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -45,6 +45,38 @@ pub enum Received {
     Forward(i32),
 }
 
+/// Blocks the signals that [`SignalStream`] takes, so that they wait for it: as PID 1 of a container, this process would
+/// lose them. No other signal is blocked afterwards, even if it was inherited as blocked.
+pub fn hold_back() -> HeldBack {
+    HeldBack { before: taken(ignored_at_start()).thread_swap_mask(SigmaskHow::SIG_SETMASK).ok() }
+}
+
+/// See [`hold_back`].
+#[derive(Debug)]
+pub struct HeldBack {
+    before: Option<SigSet>,
+}
+
+impl HeldBack {
+    /// No stream will take them: they do what they do to any program.
+    pub fn let_go(self) {
+        // It cannot fail (`sigprocmask(2)`).
+        let _ = self.before.map(|before| before.thread_set_mask());
+    }
+}
+
+/// What [`SignalStream::new`] takes.
+fn taken(ignored: u64) -> SigSet {
+    let is_taken = |signal: Signal| {
+        let is_named = STOPPING.contains(&signal) || FORWARDED.contains(&signal);
+        is_named && (signal == Signal::SIGTERM || !is_in(ignored, signal as i32))
+    };
+    // The real-time signals have no names.
+    let mut taken = SigSet::all();
+    Signal::iterator().filter(|signal| !is_taken(*signal)).for_each(|signal| taken.remove(signal));
+    taken
+}
+
 /// The numbers of the signals that were received.
 pub struct SignalStream(Pin<Box<dyn Stream<Item = i32>>>);
 
@@ -57,13 +89,7 @@ impl SignalStream {
     /// If they cannot be taken.
     pub fn new() -> io::Result<Self> {
         let ignored = ignored_at_start();
-        let is_taken = |signal: Signal| {
-            let is_named = STOPPING.contains(&signal) || FORWARDED.contains(&signal);
-            is_named && (signal == Signal::SIGTERM || !is_in(ignored, signal as i32))
-        };
-        // The real-time signals have no names.
-        let mut taken = SigSet::all();
-        Signal::iterator().filter(|signal| !is_taken(*signal)).for_each(|signal| taken.remove(signal));
+        let taken = taken(ignored);
         let signals = SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         taken.thread_set_mask()?;
         #[expect(deprecated, reason = "its successor is unsafe; a SignalFd owns its descriptor and never changes it")]

@@ -10,6 +10,7 @@ mod golden;
 mod man;
 mod meaning;
 mod refusals;
+mod signals;
 mod suite;
 
 use std::ffi::OsString;

@@ -196,20 +196,6 @@ pub fn the_containment_is_chosen_and_explained_before_any_command_runs() {
     assert!(refused.contains("started a thread before our main function"), "{refused}");
 }
 
-/// As a service manager or a program with threads may start us.
-pub fn a_supervisor_that_was_started_with_signals_blocked_hears_them() {
-    let mut setting =
-        Setting::new(Contain::Subreaper, &["sh", "-c", r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#]);
-    let blocking = ["--block-signal=TERM,INT,QUIT,CHLD"];
-    setting.command = inside("env", &blocking, &setting.command);
-    let mut subject = setting.run();
-    subject.start_ready(LONG);
-    let told_at = now();
-    subject.driver_process.signal(rustix::process::Signal::TERM);
-    until("the supervisor has ended", || !subject.driver_process.is_alive());
-    subject.tree_is_gone_at(told_at);
-}
-
 pub fn where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told() {
     let told = |program: &str, options: &[&str]| {
         let setting = Setting::new(Contain::Subreaper, &["true"]);

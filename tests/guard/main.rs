@@ -103,7 +103,6 @@ fn trials() -> Vec<Trial> {
             loss::what_a_supervisor_said_before_it_was_killed_counts,
             launching::a_namespace_shows_its_own_processes_only,
             launching::the_containment_is_chosen_and_explained_before_any_command_runs,
-            launching::a_supervisor_that_was_started_with_signals_blocked_hears_them,
             launching::where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told,
             lease_file::an_ordinary_users_command_cannot_change_its_lease_file,
             lease_file::a_command_of_root_reads_its_lease_file_as_another_user_without_descriptors_and_in_a_chroot,
