@@ -95,7 +95,7 @@ fn a_connection_that_is_lost_again_at_any_instant_pauses_the_command_no_longer()
     }
 }
 
-/// An order that ends by itself is known one round later: ZooKeeper is asked for the time. The operator has lost the servers, so that
+/// An order that ends by itself is known one round later: `ZooKeeper` is asked for the time. The operator has lost the servers, so that
 /// his order stays.
 #[test]
 fn a_connection_that_is_lost_again_while_an_order_is_in_force_pauses_the_command_no_longer() {

@@ -284,7 +284,7 @@ mod tests {
         let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
         let tests = tokio::task::LocalSet::new();
         tests
-            .run_until(async {
+            .run_until(Box::pin(async {
                 let ((good, _), (bad, first), (worse, second)) =
                     (server(0).await, server(REFUSED).await, server(REFUSED).await);
                 let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -296,7 +296,7 @@ mod tests {
                 let opened = Access::default().open(&format!("{bad},{silent},{worse}"), pace, None).await;
                 assert_eq!(opened.unwrap_err(), Error::AuthFailed);
                 assert_eq!((first.get(), second.get()), (before.0 + 1, before.1 + 1), "both were asked");
-            })
+            }))
             .await;
     }
 }

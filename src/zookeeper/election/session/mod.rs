@@ -256,7 +256,9 @@ async fn keep(
         }
     };
     let contact = present.upgrade();
-    contact.iter().for_each(|contact| contact.ended());
+    if let Some(contact) = &contact {
+        contact.ended();
+    }
     contact.filter(|_| is_lost)
 }
 
