@@ -103,7 +103,8 @@ impl Access {
         self.tls.iter().for_each(Certificates::refresh);
     }
 
-    /// Opens a session, or another connection of one. Each server is tried once, in a random order.
+    /// Opens a session, or another connection of one. Each server is tried once, in a random order. Our credentials
+    /// are refused if no server takes them, and one refuses them.
     pub(crate) async fn open(
         &self,
         servers: &str,
@@ -117,10 +118,15 @@ impl Access {
         };
         // A login by Kerberos needs the server's name.
         let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
-        let mut failure = Error::NoHosts;
+        let (mut failure, mut refusal) = (Error::NoHosts, None);
         for server in shuffled(&spread) {
             match self.open_at(server, pace, session.clone()).await {
-                Err(error @ (Error::NoAuth | Error::AuthFailed | Error::SessionExpired)) => return Err(error),
+                Err(Error::SessionExpired) => return Err(Error::SessionExpired),
+                // The others may know us: each server has a configuration of its own.
+                Err(error @ (Error::NoAuth | Error::AuthFailed)) => {
+                    tracing::debug!(server, %error, "Server refuses our credentials");
+                    refusal = Some(error);
+                }
                 Err(error) => {
                     tracing::debug!(server, %error, "Server was not connected to");
                     failure = if error == Error::Timeout { error } else { Error::NoHosts };
@@ -131,7 +137,7 @@ impl Access {
                 }
             }
         }
-        Err(failure)
+        Err(refusal.unwrap_or(failure))
     }
 
     async fn open_at(&self, server: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Connection, Error> {
@@ -239,5 +245,58 @@ mod tests {
             };
             assert_eq!((opened.unwrap_err(), seen), (Error::NoHosts, tries));
         }
+    }
+
+    /// A server that accepts every session, and answers every request with this error code. How often it was asked.
+    async fn server(error: i32) -> (String, std::rc::Rc<std::cell::Cell<usize>>) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, asked) = (listener.local_addr().unwrap().to_string(), std::rc::Rc::default());
+        let count: std::rc::Rc<std::cell::Cell<usize>> = std::rc::Rc::clone(&asked);
+        tokio::task::spawn_local(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                count.set(count.get() + 1);
+                tokio::task::spawn_local(async move {
+                    let mut is_open = false;
+                    while let Ok(length) = stream.read_i32().await {
+                        let mut request = vec![0; usize::try_from(length).unwrap()];
+                        stream.read_exact(&mut request).await.unwrap();
+                        let body = if is_open {
+                            [&request[..4], &1_i64.to_be_bytes(), &error.to_be_bytes()].concat()
+                        } else {
+                            let (timeout, session) = (10_000_i32.to_be_bytes(), 7_i64.to_be_bytes());
+                            [&[0; 4][..], &timeout, &session, &16_i32.to_be_bytes(), &[7; 16], &[0]].concat()
+                        };
+                        is_open = true;
+                        stream.write_i32(i32::try_from(body.len()).unwrap()).await.unwrap();
+                        stream.write_all(&body).await.unwrap();
+                    }
+                });
+            }
+        });
+        (address, asked)
+    }
+
+    /// They are tried in a random order.
+    #[tokio::test]
+    async fn credentials_are_bad_only_if_every_server_that_answers_refuses_them() {
+        const REFUSED: i32 = -115;
+        let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
+        let tests = tokio::task::LocalSet::new();
+        tests
+            .run_until(Box::pin(async {
+                let ((good, _), (bad, first), (worse, second)) =
+                    (server(0).await, server(REFUSED).await, server(REFUSED).await);
+                let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+                for _ in 0..16 {
+                    let opened = Access::default().open(&format!("{bad},{good},{worse}"), pace, None).await;
+                    assert!(opened.is_ok(), "{opened:?}");
+                }
+                let before = (first.get(), second.get());
+                let opened = Access::default().open(&format!("{bad},{silent},{worse}"), pace, None).await;
+                assert_eq!(opened.unwrap_err(), Error::AuthFailed);
+                assert_eq!((first.get(), second.get()), (before.0 + 1, before.1 + 1), "both were asked");
+            }))
+            .await;
     }
 }
