@@ -11,7 +11,7 @@ use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::guard::contain::children_of;
 use zk_leader_run::guard::handle::{Settings, fork};
 
-use crate::subject::{KINDS, LONG, Setting, Subject, name, now, until};
+use crate::subject::{KINDS, LONG, Setting, Subject, name};
 
 pub fn the_command_finds_default_signals_and_a_session_of_its_own(contain: Contain) {
     let script = r#"
