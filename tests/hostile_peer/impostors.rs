@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use zk_leader_run::clock;
 
 use super::support::impostor::{Victim, wire};
 use super::support::proxy::request;
@@ -152,6 +154,27 @@ fn a_session_in_which_only_pings_are_answered_is_given_up() {
         victim.accept(T_MS)?;
         answer(victim, |_, kind| if kind == request::PING { wire::reply(-2, 0, &[]) } else { Vec::new() })
     });
+}
+
+/// As one that closes the connection at a reply that is too long for it.
+#[test]
+fn a_server_that_takes_each_session_up_and_closes_at_a_request_is_tried_again_with_pauses() {
+    let (diary, times) = (Diary::new(), Arc::new(Mutex::new(Vec::new())));
+    let visits = Arc::clone(&times);
+    let impostor = Impostor::that(move |victim| {
+        victim.accept(T_MS)?;
+        visits.lock().unwrap().push(clock::now().lease);
+        while victim.request()?.1 == request::PING {
+            victim.send(&wire::reply(-2, 0, &[]))?;
+        }
+        Ok(())
+    });
+    let mut host = Subject::new(&impostor.connect_string(), "hostile", "a").witness(&diary, &[]).spawn();
+    wait::until("it has come back", || times.lock().unwrap().len() >= 12);
+    let times = times.lock().unwrap().clone();
+    let took = times[0].until(times[11]);
+    stops_unharmed(&mut host, &diary);
+    assert!(took > Duration::from_secs(1), "it came back eleven times in {took:?}");
 }
 
 #[test]

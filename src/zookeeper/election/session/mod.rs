@@ -20,6 +20,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::background;
+use crate::clock;
 use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
@@ -199,11 +200,16 @@ async fn resume(
     mut lost: Arc<Contact>,
     way: &watch::Sender<ConnectionState>,
 ) {
+    let mut pauses = resume::Pauses::new(&lost);
     loop {
         way.send_replace(ConnectionState::Lost(Arc::clone(&lost)));
+        let taken_up = async {
+            sleep(pauses.next()).await;
+            resume::take_up(&lost).await
+        };
         let taken_up = tokio::select! {
             biased;
-            taken_up = resume::take_up(&lost) => taken_up,
+            taken_up = taken_up => taken_up,
             never = wonder(&lost) => match never {},
         };
         let contact = match taken_up {
@@ -215,10 +221,12 @@ async fn resume(
         };
         shared.reached();
         tracing::info!("Contact was restored");
+        let begun = clock::now().lease;
         match keep(shared, companion, contact, way, resume::news(&lost)).await {
             Some(again) => lost = again,
             None => return,
         }
+        pauses.lasted(begun.until(clock::now().lease));
     }
 }
 

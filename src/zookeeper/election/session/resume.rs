@@ -8,6 +8,8 @@
 //! The lease is not affected: it ends where the last acknowledged renewal has put its end, and only another renewal
 //! moves that. A session has one client at a time.
 
+use std::time::Duration;
+
 use crate::zookeeper::client::connect::Pace;
 use crate::zookeeper::client::connection::{Connection, Error};
 use tokio::sync::{Mutex, watch};
@@ -51,6 +53,41 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
 pub(crate) fn news(lost: &Contact) -> Vec<Event> {
     let candidacy = lost.watches.candidacy();
     vec![Event::ContactRestored { session: lost.number }, Event::LineChanged { candidacy }]
+}
+
+/// Between connections that are lost as soon as they are made, as by a server that closes them at a request. An outage costs no
+/// pause.
+pub(super) struct Pauses {
+    backoff: Backoff,
+    in_vain: u32,
+    /// A connection that lasted as long was of use.
+    useful: Duration,
+}
+
+impl Pauses {
+    const FREE: u32 = 2;
+
+    pub fn new(lost: &Contact) -> Self {
+        let backoff = Backoff::new(lost.shared.settings.instance, LONGEST_WITHOUT_SESSION);
+        Self { backoff, in_vain: 0, useful: lost.negotiated / 8 }
+    }
+
+    pub fn lasted(&mut self, length: Duration) {
+        if length < self.useful {
+            self.in_vain += 1;
+        } else {
+            self.in_vain = 0;
+            self.backoff.reset();
+        }
+    }
+
+    pub fn next(&mut self) -> Duration {
+        if self.in_vain <= Self::FREE {
+            return Duration::ZERO;
+        }
+        let now = clock::now().lease;
+        now.until(self.backoff.retry_at(now))
+    }
 }
 
 async fn reach(lost: &Contact) -> Result<Connection, Error> {
