@@ -165,8 +165,9 @@ impl Access {
         let Some(principal) = &self.kerberos else {
             return task::capture(self.connect(server, pace, session)).await;
         };
-        let (access, to) = (self.clone(), server.to_owned());
-        kerberos::open(principal, server, move || async move { access.connect(&to, pace, session).await }).await
+        let (access, to, takes_up) = (self.clone(), server.to_owned(), session.is_some());
+        let opening = move || async move { access.connect(&to, pace, session).await };
+        kerberos::open(principal, server, opening, takes_up).await
     }
 
     /// Credentials are sent before all requests, and before it is known whether a server accepts us.

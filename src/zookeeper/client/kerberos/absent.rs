@@ -25,6 +25,7 @@ pub(crate) async fn open<O>(
     _principal: &Principal,
     _servers: &str,
     opening: impl FnOnce() -> O,
+    _takes_up: bool,
 ) -> (Result<Client, Error>, Option<Task>)
 where
     O: Future<Output = Result<Client, Error>>,

@@ -23,17 +23,18 @@ use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::task::Task;
 pub use principal::{Complaint, Ourselves, Principal};
 
-/// Opens a session, and keeps the tickets for these servers fresh while it lasts.
+/// Opens a session, or takes one up, and keeps the tickets for these servers fresh while it lasts.
 pub(crate) async fn open<O>(
     principal: &Principal,
     servers: &str,
     opening: impl FnOnce() -> O + Send + 'static,
+    takes_up: bool,
 ) -> (Result<Client, zookeeper_client::Error>, Option<Task>)
 where
     O: Future<Output = Result<Client, zookeeper_client::Error>>,
 {
     let hosts = servers.split(',').map(|server| Address::of(server).host.to_owned()).collect();
-    blocking_thread::open(opening, ticket_renewal::keep(principal.clone(), hosts)).await
+    blocking_thread::open(opening, ticket_renewal::keep(principal.clone(), hosts), takes_up).await
 }
 
 /// The client library's options for a login by Kerberos.
