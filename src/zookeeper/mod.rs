@@ -224,11 +224,13 @@ impl Election {
             let known = async {
                 let answer = timeout(limit, put(line, work)).await;
                 // What was not answered starts no command. Its connection may be lost, and the orders not known to it any more.
-                if let Ok((Some(by), Ok(_) | Err(RequestError::Denied(_) | RequestError::Forbidden(_)))) = &answer
-                    && !by.briefed().await
-                {
+                let by = match &answer {
+                    Ok((Some(by), Ok(_) | Err(RequestError::Denied(_) | RequestError::Forbidden(_)))) => Arc::clone(by),
+                    _ => return answer,
+                };
+                if !by.briefed().await {
                     let unknown = RequestError::unknown("the connection was lost before the orders were known");
-                    return Ok((Some(Arc::clone(by)), Err(unknown)));
+                    return Ok((Some(by), Err(unknown)));
                 }
                 answer
             };
