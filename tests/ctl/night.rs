@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::operator::ctl_at;
 use super::screens::{alike, is_date, is_time};
 use super::{election, link, server};
-use crate::support::addresses::silent_name_server;
+use crate::support::addresses::{asked, silent_name_server};
 use crate::support::golden::golden;
 use crate::support::pki::Authority;
 use crate::support::tracer::Tracer;
@@ -95,7 +95,7 @@ fn no_name_server() -> String {
     let (silent, wrapper) = silent_name_server(&election);
     let host = as_at_night(election.host_at("ensemble.test:2181", "a")).option("--connect-timeout", "5s");
     let host = host.spawn_inside(wrapper);
-    silent.recv(&mut [0; 512]).unwrap();
+    asked(&silent);
     let log = ended("a", host);
     let (_silent, mut wrapper) = silent_name_server(&election);
     wrapper.arg(env!("CARGO_BIN_EXE_zk-leaderctl")).args(["status", &election.name, "-z", "ensemble.test:2181"]);

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use nix::sys::signal::Signal;
 
 use super::{election, server};
-use crate::support::addresses::{pass_on, silent_name_server, two_silent_and};
+use crate::support::addresses::{asked, pass_on, silent_name_server, two_silent_and};
 use crate::support::wait::AT_ONCE;
 use crate::support::{Running, Subject, diary};
 
@@ -34,7 +34,7 @@ fn a_name_server_that_never_answers_does_not_hold_up_the_exit() {
     let election = election();
     let (silent, wrapper) = silent_name_server(&election);
     let mut host = election.host_at("ensemble.test:2181", "a").spawn_inside(wrapper);
-    silent.recv(&mut [0; 512]).unwrap();
+    asked(&silent);
     ends_at_once(&mut host);
 }
 
@@ -45,9 +45,9 @@ fn a_name_server_that_never_answers_holds_up_no_operator() {
         let (silent, mut wrapper) = silent_name_server(&election);
         wrapper.arg(env!("CARGO_BIN_EXE_zk-leaderctl")).args(words);
         wrapper.args(["--connect", "ensemble.test:2181", "--connect-timeout", limit]);
-        let asked = Subject::start(wrapper);
-        silent.recv(&mut [0; 512]).unwrap();
-        asked
+        let asker = Subject::start(wrapper);
+        asked(&silent);
+        asker
     };
     let questions: [&[&str]; 5] =
         [&["status", "a"], &["list"], &["doctor", "a"], &["enable", "a"], &["token-check", "5", "a"]];

@@ -1,6 +1,6 @@
 //! Several servers behind one name, by an `/etc/hosts` of one's own; a name server that is silent.
 
-use std::io::{Write as _, copy};
+use std::io::{ErrorKind, Write as _, copy};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -72,4 +72,12 @@ pub fn silent_name_server(election: &Election) -> (UdpSocket, Command) {
     let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && exec "$@""#;
     wrapper.args(["--mount", "sh", "-c", script]).arg(&config);
     (silent, wrapper)
+}
+
+/// Waits for a question. With a time limit, a signal to this process ends the wait (`signal(7)`).
+pub fn asked(silent: &UdpSocket) {
+    wait::for_some("the name server is asked", || match silent.recv(&mut [0; 512]) {
+        Err(error) if error.kind() == ErrorKind::Interrupted => None,
+        question => Some(question.unwrap()),
+    });
 }
