@@ -82,16 +82,16 @@ pub struct OperatorOrders {
 impl OperatorOrders {
     /// Stores the present orders.
     pub fn hear(&mut self, now: Timestamp, orders: Orders) {
-        let before = self.orders;
-        let is_known = orders.disabled.map(|order| order.id) == before.disabled.map(|order| order.id);
-        let known = self.disabled_until.filter(|_| is_known);
-        self.disabled_until = end(now, known, orders.disabled.and_then(|order| order.lasts));
-        let is_known = orders.handover.map(|order| order.id) == before.handover.map(|order| order.id);
-        let known = self.handover_until.filter(|_| is_known);
-        self.handover_until = end(now, known, orders.handover.map(|order| order.lasts));
-        let is_known = orders.drain.map(|order| order.id) == before.drain.map(|order| order.id);
-        let known = self.drained_until.filter(|_| is_known);
-        self.drained_until = end(now, known, orders.drain.and_then(|order| order.lasts));
+        let Orders { disabled, handover, drain, .. } = self.orders;
+        let order = |order: Disabled| (order.id, order.lasts);
+        let until = self.disabled_until;
+        self.disabled_until = end(now, until, disabled.map(order), orders.disabled.map(order));
+        let order = |order: Handover| (order.id, Some(order.lasts));
+        let until = self.handover_until;
+        self.handover_until = end(now, until, handover.map(order), orders.handover.map(order));
+        let order = |order: Drain| (order.id, order.lasts);
+        let until = self.drained_until;
+        self.drained_until = end(now, until, drain.map(order), orders.drain.map(order));
         self.orders = orders;
     }
 
@@ -134,10 +134,16 @@ impl OperatorOrders {
     }
 }
 
-/// The end of an order. Of one that was heard before, the earlier end counts: without `ZooKeeper`'s time, it is given all of its time.
-fn end(now: Timestamp, known: Option<Timestamp>, lasts: Option<Duration>) -> Option<Timestamp> {
+/// When the present order ends. Of one that was heard before, the earlier end counts: while the time of the ensemble is not known, an
+/// order is given all of its time.
+fn end(now: Timestamp, until: Option<Timestamp>, before: Option<Order>, present: Option<Order>) -> Option<Timestamp> {
+    let known = until.filter(|_| before.map(|(id, _)| id) == present.map(|(id, _)| id));
+    let lasts = present.and_then(|(_, lasts)| lasts);
     known.into_iter().chain(lasts.map(|lasts| now.after(lasts))).min()
 }
+
+/// Its number, and how long it lasts.
+type Order = (u64, Option<Duration>);
 
 fn is_over(until: Option<Timestamp>, now: Timestamp) -> bool {
     until.is_some_and(|until| now >= until)
@@ -199,7 +205,7 @@ mod tests {
         assert_eq!(docket.judge(at(4000), None)[0], Some(ineligible(Ineligibility::Disabled, true)), "another order");
     }
 
-    /// At first, `ZooKeeper`'s time was not known.
+    /// At first, the time of the ensemble was not known.
     #[test]
     fn an_order_that_is_heard_again_with_less_time_ends_earlier() {
         let rest = Some(Duration::from_secs(60));
