@@ -1,8 +1,13 @@
 //! What operators order, and what is written for them: nothing is acted on before it is known, and nothing that another one has
 //! written meanwhile is lost.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use serde_json::json;
 use zk_leader_run::core::event::{Event, Request, SessionNumber};
+use zk_leader_run::core::operator_orders::Orders;
 use zk_leader_run::zookeeper::schema::history::Term;
 
 use crate::chroot::Chroot;
@@ -29,11 +34,15 @@ fn disabled(id: &str, for_ms: Option<u64>) -> String {
 fn before_an_answer_with(proxy: &Proxy, text: &'static str, happens: impl FnOnce() + Send + 'static) {
     let mut happens = Some(happens);
     proxy.tamper(move |frame| {
-        if frame.windows(text.len()).any(|part| part == text.as_bytes()) {
+        if names(&frame, text) {
             happens.take().into_iter().for_each(|happens| happens());
         }
         frame
     });
+}
+
+fn names(frame: &[u8], text: &str) -> bool {
+    frame.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
 /// That it has a limit costs another request, for the time.
@@ -64,6 +73,31 @@ async fn an_order_that_is_given_while_another_one_is_found_lapsed_is_not_lost() 
     let mut orders = host.election.orders();
     let known = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.disabled.is_some())).await;
     assert!(known.is_ok(), "{}", Admin::to(&chroot.connect_string()).read(CONTROL));
+}
+
+#[tokio::test]
+async fn an_order_whose_rest_could_not_be_told_is_looked_at_again_soon() {
+    const SYSTEM_ERROR: i32 = -1;
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (mut first, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
+    assert!(first.election.close(wait::LIMIT).await);
+    let whole = Duration::from_secs(3600);
+    admin.create(CONTROL, &disabled("long", Some(3_600_000)));
+    let refused = Arc::new(AtomicBool::new(false));
+    let is_refused = Arc::clone(&refused);
+    proxy.tamper(move |frame| {
+        if names(&frame, CLOCK) && !is_refused.swap(true, Ordering::SeqCst) {
+            [&16_i32.to_be_bytes()[..], &frame[4..16], &SYSTEM_ERROR.to_be_bytes()].concat()
+        } else {
+            frame
+        }
+    });
+    let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    let mut orders = host.election.orders();
+    let rest = |orders: &Orders| orders.disabled.and_then(|order| order.lasts);
+    let known = orders.wait_for(|orders| rest(orders).is_some_and(|rest| rest < whole));
+    assert!(tokio::time::timeout(wait::LIMIT, known).await.is_ok() && refused.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
