@@ -70,7 +70,10 @@ async fn until_nobody_runs(
             return Ok(told(context, "idle", DONE, "no command runs\n".to_owned()));
         };
         let Some((lease, _)) = &slot.lease else {
-            let sentence = format!("the lease record {} cannot be read, so a command may still run", slot.lease_path());
+            let sentence = format!(
+                "the lease record {} is missing or cannot be read, so a command may still run (zk-leaderctl doctor says why)",
+                slot.lease_path()
+            );
             progress.tell(&sentence);
             if patience.wait().await {
                 continue;

@@ -316,7 +316,9 @@ fn why_not(contender: &Contender) -> String {
 }
 
 fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
-    let unreadable = || HandoverState::NotKnown { why: "the lease record cannot be read".to_owned() };
+    let unreadable = || HandoverState::NotKnown {
+        why: "the lease record is missing or cannot be read (zk-leaderctl doctor says why)".to_owned(),
+    };
     let Some(slot) = election.slots.first() else { return unreadable() };
     let token = slot.term.map_or(0, |term| term.mzxid);
     match slot_state::of(slot, election) {
@@ -392,7 +394,7 @@ mod tests {
         let held = |rest: &str| format!(r#"{{"v":1,"state":"held","lease_ms":15000{rest}}}"#);
         not_known(&held(&format!(",{holder}")), "a is gone, and its lease must run out");
         not_known(&held(""), "the record was lost");
-        not_known("garbage", "the lease record cannot be read");
+        not_known("garbage", "the lease record is missing or cannot be read");
         assert_eq!(
             state(&held(&format!(r#","waiting_on":5,{holder}"#))),
             HandoverState::Leading { phase: "waiting".into() },

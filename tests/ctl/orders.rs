@@ -62,7 +62,7 @@ fn while_the_record_cannot_be_read_nobody_says_that_no_command_runs() {
         election.admin.set(&election.path("lease"), record);
         let said = ctl(&["disable", &election.name, "--wait", "--timeout", "1s"]);
         host.signal(Signal::SIGCONT);
-        let sentence = format!("the lease record {} cannot be read", election.path("lease"));
+        let sentence = format!("the lease record {} is missing or cannot be read", election.path("lease"));
         assert!(said.code == 1 && said.output.contains(&sentence), "{said:?}");
         assert!(!said.output.contains("no command runs"), "{said:?}");
     }

@@ -115,7 +115,12 @@ fn waits_for(host: &str, fleet: &Fleet) -> String {
 }
 
 fn may_lead(host: &str, fleet: &Fleet) -> String {
-    let unknown = || format!("it may lead {}, whose lease record cannot be read", listed(&fleet.unknown));
+    let unknown = || {
+        format!(
+            "it may lead {}, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)",
+            listed(&fleet.unknown)
+        )
+    };
     match (fleet.led.as_slice(), fleet.unknown.as_slice()) {
         ([], _) => format!("{host} is drained; {}", unknown()),
         (led, []) => format!("{host} still leads {}", listed(led)),
@@ -292,7 +297,7 @@ mod tests {
             unknown: vec!["x".to_owned()],
             ..Fleet::default()
         };
-        let unknown = "it may lead x, whose lease record cannot be read";
+        let unknown = "it may lead x, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)";
         assert_eq!(waits_for("db1", &fleet(&[])), format!("db1 is drained; {unknown}"));
         assert_eq!(waits_for("db1", &fleet(&["a"])), format!("db1 still leads a; {unknown}"));
     }

@@ -274,8 +274,8 @@ fn lose(shared: &Shared, session: SessionNumber) {
     shared.tell(Event::ContactLost { session });
 }
 
-/// Before the first session a refusal by every server is fatal; later it is retried, because it may pass, and the
-/// diagnosis must not delay the next attempt. A server that was away at first may refuse us later.
+/// A refusal of our credentials by every server that answers is fatal. Any other is fatal only before the first session; later it may pass,
+/// and the diagnosis must not delay the next attempt.
 async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
         tracing::error!(servers = shared.settings.servers, why = "refused", "No session: {}", Refusal::Credentials);

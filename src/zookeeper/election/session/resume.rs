@@ -65,6 +65,7 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
+    /// So many in a row cost nothing.
     const FREE: u32 = 2;
 
     pub fn new(lost: &Contact) -> Self {
