@@ -73,14 +73,29 @@ tests_beside() { # tests_beside NAME CARGO-TEST-ARGUMENT...
     until grep -qsE 'Running|error' "$(printed_by "$1")"; do sleep 0.2; done
 }
 
-finish() { # the table; fails if a step did
-    local failures
+why_failed() { # why_failed NAME: what its failed tests said, without backtraces, or its last lines
+    local printed
+    printed=$(printed_by "$1")
+    if grep -q '^failures:$' "$printed"; then
+        sed -n '/^failures:$/,/^test result: FAILED/p' "$printed" |
+            grep -vE '^ +([0-9]+: |at )|^(stack backtrace|note|failures): ?|^test result|^$'
+    else
+        tail -n 20 "$printed"
+    fi | cut -c -300 | sed -n 1,30p
+}
+
+finish() { # the table, and why steps have failed; fails if one did
+    local failures name
     wait
     printf '\n'
     cat "$steps/table"
     printf '%-70s %5d s\n' Total $SECONDS
     failures=$(grep -c ' FAILED$' "$steps/table" || true)
     if [ "$failures" != 0 ]; then
+        sed -n 's/ *[0-9]* s *[0-9]* CPU s *FAILED$//p' "$steps/table" | while read -r name; do
+            printf '\nWhy "%s" failed:\n' "$name"
+            why_failed "$name" || true
+        done
         say "FAILED: $failures of $(wc -l <"$steps/table") steps"
         return 1
     fi

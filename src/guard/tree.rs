@@ -10,7 +10,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, tell_all};
+use super::contain::{Containment, Told};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
 use crate::core::guard_messages::{ChildStatus, Grant};
@@ -36,6 +36,7 @@ pub struct Tree {
     is_killing: bool,
     /// The command has ended, and the processes that it left behind have time to end, too.
     stops_rest: bool,
+    told: Told,
     /// The tree was frozen, or stopped by a forwarded signal.
     is_frozen: bool,
 }
@@ -63,8 +64,8 @@ enum Link {
 
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
-        let (command, is_killing, stops_rest, is_frozen) = (None, false, false, false);
-        Self { launch, stop_signal, containment, children, command, is_killing, stops_rest, is_frozen }
+        let (command, told, is_killing, stops_rest, is_frozen) = (None, Told::default(), false, false, false);
+        Self { launch, stop_signal, containment, children, command, is_killing, stops_rest, told, is_frozen }
     }
 
     /// Sets the next briefing. Returns `false` if this is not the tree of an auxiliary command.
@@ -212,8 +213,7 @@ impl Tree {
     /// The command is the unreaped child of this process or of its init, so the id is valid.
     pub fn signal(&mut self, signal: CommandSignal) {
         match signal {
-            // A stopped process does not handle other signals (`signal(7)`).
-            CommandSignal::Stop => [self.stop_signal, libc::SIGCONT].iter().for_each(|&number| self.send(number)),
+            CommandSignal::Stop => self.stop_signals().iter().for_each(|&number| self.send(number)),
             CommandSignal::Forwarded(number @ (libc::SIGSTOP | libc::SIGTSTP)) => {
                 self.is_frozen = true;
                 self.send(number);
@@ -243,15 +243,20 @@ impl Tree {
     /// The command has ended: sends the stop signal to the processes that it left behind. Call [`Tree::look_for_rest`]
     /// next.
     pub fn stop_rest(&mut self) {
-        self.stops_rest = true;
-        let signals = [self.stop_signal, libc::SIGCONT];
+        (self.stops_rest, self.told) = (true, Told::default());
+        let signals = self.stop_signals();
         // A process that cannot be signalled is killed when the time is over.
         match self.command.as_ref().map(|command| &command.link) {
             Some(Link::Init(init)) => {
                 let _ = signals.map(|number| init.pass_on_to_all(number));
             }
-            _ => drop(tell_all(&self.children, signals)),
+            _ => drop(self.told.tell_all(&self.children, signals)),
         }
+    }
+
+    /// A stopped process does not handle other signals (`signal(7)`).
+    fn stop_signals(&self) -> [i32; 2] {
+        [self.stop_signal, libc::SIGCONT]
     }
 
     /// Whether the processes left behind were told to stop.
@@ -264,13 +269,22 @@ impl Tree {
         self.stops_rest && self.command.is_none()
     }
 
-    /// Reaps ended processes, the command last.
+    /// Reaps ended processes, the command last. A living one that was not told to stop is told: its parent forked it and
+    /// ended while the others were told.
     pub fn look_for_rest(&mut self) -> Option<Input> {
         let kept = self.command.as_ref().map(|command| command.pid);
-        let listed = self.children.list().unwrap_or_default();
-        let lives = |pid: &&i32| Some(**pid) != kept && !matches!(sys::reap(**pid), Ok(Some(_)));
-        if listed.iter().filter(lives).count() == 0 {
+        let mut rest = self.children.list().unwrap_or_default();
+        rest.retain(|&pid| {
+            let is_reaped = Some(pid) != kept && matches!(sys::reap(pid), Ok(Some(_)));
+            if is_reaped {
+                self.told.forget(pid);
+            }
+            Some(pid) != kept && !is_reaped
+        });
+        if rest.is_empty() {
             self.reap_command();
+        } else if !self.command.as_ref().is_some_and(|command| command.is_init) {
+            self.told.tell_orphans(rest, self.stop_signals());
         }
         (self.command.is_none() && self.is_empty()).then(|| self.emptied())
     }

@@ -28,3 +28,13 @@ fn a_suite_runs_to_its_end_and_fails_at_the_end_if_a_step_did() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.lines().last().unwrap().contains("All tests passed"), "{said}");
 }
+
+#[test]
+fn the_reason_of_each_failure_is_told_at_the_end() {
+    let tests = r"printf '%s\n' 'test all ... FAILED' '' 'failures:' '---- all ----' 'one of two' '   0: main' 'test result: FAILED.'";
+    let (_, said) = suite(&format!("red() {{ {tests}; false; }}; step Red red; step 'Red, too' ls /nowhere"));
+    let (_, reasons) = said.split_once("\nTotal ").unwrap();
+    let (tests, other) = reasons.split_once("Why \"Red, too\" failed:\n").unwrap();
+    assert!(tests.ends_with("Why \"Red\" failed:\n---- all ----\none of two\n\n"), "{said}");
+    assert!(other.starts_with("ls: cannot access '/nowhere'"), "{said}");
+}

@@ -131,6 +131,24 @@ pub fn what_stands_still_and_is_left_behind_hears_the_stop_signal(contain: Conta
     assert_eq!(subject.ends().1, TERMINATED);
 }
 
+/// A process that forks and ends while others are told to stop leaves one behind that nobody has told.
+pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well() {
+    for contain in [Contain::Subreaper, Contain::Cgroup] {
+        let script = r#"
+            exec 8<&0 9>"$ALIVE"
+            (setsid sh -c 'trap "read line <&8; setsid sleep 1000 & exit" TERM; echo ready; while :; do sleep 1000 & wait; done' &)
+            exec sleep 1000
+        "#;
+        let mut subject = Subject::script(contain, script);
+        let run = subject.start_ready(LONG);
+        subject.order(Order::Stop { run, by: now().after(LONG) });
+        until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
+        subject.writes("go on");
+        assert_eq!(subject.ends().1, TERMINATED);
+        assert!(!subject.tree_lives());
+    }
+}
+
 pub fn what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_command_has_ended(contain: Contain) {
     let mut subject = Subject::script(contain, FAMILY);
     for kills in [false, true] {

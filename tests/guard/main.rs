@@ -90,6 +90,7 @@ fn trials() -> Vec<Trial> {
             terminal::ctrl_c_reaches_a_command_in_the_foreground_exactly_once,
             terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
         alone:
+            ending::what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well,
             ending::an_ordinary_users_tree_is_ended_as_well,
             ending::a_daemon_survives_a_guard_that_is_no_subreaper,
             ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,

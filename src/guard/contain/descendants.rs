@@ -46,32 +46,52 @@ fn from_below(processes: Vec<Process>, visit: &mut dyn FnMut(&Process)) {
     }
 }
 
-/// Sends these signals, in order, to each process once, including those that are forked or get another parent
-/// meanwhile.
-pub fn tell_all(children: &Children, signals: [i32; 2]) -> io::Result<()> {
-    let mut told = Vec::new();
-    for _ in 0..ROUNDS {
+/// The processes that were signalled, each once.
+#[derive(Default, Debug)]
+pub struct Told(Vec<i32>);
+
+impl Told {
+    /// Sends these signals, in order, to each process, including those that are forked or get another parent meanwhile.
+    pub fn tell_all(&mut self, children: &Children, signals: [i32; 2]) -> io::Result<()> {
+        for _ in 0..ROUNDS {
+            if !self.tell(children.list()?, signals) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same to each child that was not told, and to its descendants: an orphan whose parent was told, and has ended.
+    /// Not to the children of a process that lives: it may clean up with their help.
+    pub fn tell_orphans(&mut self, mut children: Vec<i32>, signals: [i32; 2]) {
+        children.retain(|pid| !self.0.contains(pid));
+        self.tell(children, signals);
+    }
+
+    pub fn forget(&mut self, reaped: i32) {
+        self.0.retain(|&pid| pid != reaped);
+    }
+
+    /// Returns whether a process was told.
+    fn tell(&mut self, top: Vec<i32>, signals: [i32; 2]) -> bool {
         // Find all before signalling the first: a process that ends leaves its children to another parent.
-        let mut found: Vec<Process> = children.list()?.into_iter().filter_map(Process::open).collect();
+        let mut found: Vec<Process> = top.into_iter().filter_map(Process::open).collect();
         let mut looked_at = 0;
         while let Some(process) = found.get(looked_at) {
             let below = process.children();
             found.extend(below);
             looked_at += 1;
         }
-        found.retain(|process| !told.contains(&process.pid));
-        if found.is_empty() {
-            break;
-        }
-        for process in found {
+        found.retain(|process| !self.0.contains(&process.pid));
+        for process in &found {
             for signal in signals {
                 // A process that has ended needs no signal. One that we may not signal is reported as surviving.
                 let _ = sys::kill_by_pidfd(process.pidfd.as_fd(), signal);
             }
-            told.push(process.pid);
+            self.0.push(process.pid);
         }
+        !found.is_empty()
     }
-    Ok(())
 }
 
 /// From the top down, so that a stopped parent can neither fork nor reap.
