@@ -136,14 +136,18 @@ pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well() 
     for contain in [Contain::Subreaper, Contain::Cgroup] {
         let script = r#"
             exec 8<&0 9>"$ALIVE"
-            (setsid sh -c 'trap "read line <&8; setsid sleep 1000 & exit" TERM; echo ready; while :; do sleep 1000 & wait; done' &)
+            # What was forked hears no signal before it is executed, if there is a trap.
+            (setsid sh -c 'trap "read line <&8; setsid sh -c \"echo late; sleep 1000\" & read line <&8; exit" TERM
+                sh -c "echo ready; sleep 1000" & wait' &)
             exec sleep 1000
         "#;
         let mut subject = Subject::script(contain, script);
         let run = subject.start_ready(LONG);
         subject.order(Order::Stop { run, by: now().after(LONG) });
         until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
-        subject.writes("go on");
+        subject.writes("fork");
+        subject.says("late");
+        subject.writes("exit");
         assert_eq!(subject.ends().1, TERMINATED);
         assert!(!subject.tree_lives());
     }
