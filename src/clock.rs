@@ -11,7 +11,7 @@ use crate::core::time::{Now, Sighting, Timestamp};
 
 /// BOOTTIME − MONOTONIC moves only by suspend. A change by more than this is one; a smaller one is the error of reading
 /// two clocks in turn.
-const JUMP: Duration = Duration::from_millis(10);
+const JUMP: u64 = 10_000_000; // ns
 
 /// Two readings that lie further apart were torn by the scheduler, and are taken again.
 const TORN: Duration = Duration::from_micros(500);
@@ -32,8 +32,8 @@ pub fn now() -> Now {
     if let Some(clock) = SIMULATED.get() {
         return clock();
     }
-    let observer = read(ClockId::CLOCK_MONOTONIC_RAW);
-    Now { lease: Timestamp::ZERO.after(observer.saturating_add(suspended())), observer: Sighting::ZERO.after(observer) }
+    let observer = Sighting::ZERO.after(read(ClockId::CLOCK_MONOTONIC_RAW));
+    Now { lease: Timestamp::from_nanos(observer.as_nanos().saturating_add_signed(suspended())), observer }
 }
 
 /// `CLOCK_MONOTONIC`, for systemd; decides nothing.
@@ -51,18 +51,18 @@ pub fn time_of_day() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Time spent in suspend since boot: BOOTTIME − MONOTONIC (`clock_gettime(2)`).
-fn suspended() -> Duration {
+/// BOOTTIME − MONOTONIC in nanoseconds (`clock_gettime(2)`): the time spent in suspend since boot. In a time namespace either
+/// is shifted, and this may be negative (`time_namespaces(7)`).
+fn suspended() -> i64 {
     if let Some(clock) = SIMULATED.get() {
-        let Now { lease, observer } = clock();
-        return Duration::from_nanos(lease.as_nanos().saturating_sub(observer.as_nanos()));
+        return clock().suspended();
     }
-    let mut offset = Duration::ZERO;
+    let mut offset = 0;
     for _ in 0..TRIES {
         let before = read(ClockId::CLOCK_MONOTONIC);
         let boot = read(ClockId::CLOCK_BOOTTIME);
         let after = read(ClockId::CLOCK_MONOTONIC);
-        offset = boot.saturating_sub(before);
+        offset = Now { lease: Timestamp::ZERO.after(boot), observer: Sighting::ZERO.after(before) }.suspended();
         if after.saturating_sub(before) < TORN {
             break;
         }
@@ -78,7 +78,7 @@ fn read(clock: ClockId) -> Duration {
 /// Notices that the host was suspended between two looks.
 #[derive(Debug)]
 pub struct SuspendWatch {
-    suspended: Duration,
+    suspended: i64,
 }
 
 impl SuspendWatch {
@@ -115,5 +115,21 @@ mod tests {
         assert!(first.lease <= second.lease.after(TORN) && first.observer <= second.observer);
         assert!(first.observer.as_nanos() > 0);
         assert!(!watch.jumped());
+    }
+    /// Clocks of such a namespace, so long after the boot of its host.
+    fn awake(seconds: u64) -> Now {
+        let [lease, observer] = [seconds, 1_000_000].map(Duration::from_secs);
+        Now { lease: Timestamp::ZERO.after(lease), observer: Sighting::ZERO.after(observer) }
+    }
+
+    #[test]
+    fn a_suspend_is_noticed_in_a_time_namespace_whose_monotonic_clock_is_far_ahead() {
+        simulate(Some(|| awake(10)));
+        let mut watch = SuspendWatch::new();
+        let is_noticed_too_soon = watch.jumped();
+        simulate(Some(|| awake(11)));
+        let is_noticed = watch.jumped();
+        simulate(None);
+        assert!(is_noticed && !is_noticed_too_soon);
     }
 }

@@ -87,6 +87,16 @@ pub struct Now {
     pub observer: Sighting,
 }
 
+impl Now {
+    /// What the holder's clock counts besides, in nanoseconds: the time spent in suspend. In a time namespace it may be
+    /// negative; only its changes mean something.
+    pub fn suspended(self) -> i64 {
+        let [lease, observer] =
+            [self.lease.nanos, self.observer.nanos].map(|nanos| i64::try_from(nanos).unwrap_or(i64::MAX));
+        lease.saturating_sub(observer)
+    }
+}
+
 fn nanos_of(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -13,7 +13,7 @@ use crate::core::machine::Snapshot;
 use crate::core::time::{Now, Timestamp};
 
 /// BOOTTIME − MONOTONIC moves only by suspend; less than this is the error of reading two clocks in turn.
-const SUSPENDED: Duration = Duration::from_millis(10);
+const SUSPENDED: u64 = 10_000_000; // ns
 
 /// The role that others may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,15 +186,10 @@ impl Status {
     }
 
     fn left_until(&self, now: Now, deadline: impl Fn(crate::core::guard_messages::Deadlines) -> Timestamp) -> Duration {
-        let suspended = offset(now).abs_diff(offset(self.turned)) > SUSPENDED;
+        let suspended = now.suspended().abs_diff(self.turned.suspended()) > SUSPENDED;
         let deadlines = self.snapshot.held_term.and_then(|held| held.deadlines).filter(|_| !suspended);
         deadlines.map_or(Duration::ZERO, |deadlines| now.lease.until(deadline(deadlines)))
     }
-}
-
-/// The time spent in suspend: the holder's clock counts it, the successor's does not.
-fn offset(now: Now) -> Duration {
-    Duration::from_nanos(now.lease.as_nanos().saturating_sub(now.observer.as_nanos()))
 }
 
 #[cfg(test)]
