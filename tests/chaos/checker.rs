@@ -17,6 +17,8 @@ pub struct Evidence<'a> {
     pub diaries: &'a [Vec<Entry>],
     /// Jobs that run once: the key and the token of each start.
     pub jobs: &'a [(String, i64)],
+    /// The tokens of the leases that were given back, as servers heard it.
+    pub given_back: &'a BTreeSet<i64>,
     pub strikes: &'a [Strike],
     pub history: &'a History,
     pub calms: &'a [Calm],
@@ -255,7 +257,7 @@ fn is_on_a_new_base(later: &Run, strike: &Strike, evidence: &Evidence) -> bool {
 }
 
 /// A lease file says yes only until `kill_at`, whatever sleeps: never when the next one has started, and, if that one had
-/// to wait for the lease, never for longer than until its start.
+/// to wait for the lease, never for longer than until its start: what was not given back was waited for.
 fn overlong(trees: &[Tree], evidence: &Evidence) -> Vec<String> {
     let mut found = Vec::new();
     for (index, later) in trees.iter().enumerate() {
@@ -264,7 +266,8 @@ fn overlong(trees: &[Tree], evidence: &Evidence) -> Vec<String> {
             continue;
         }
         for earlier in &trees[..index] {
-            let is_wrong = |(said, until): &&Span| *said >= start || later.is_unclean && *until > start;
+            let is_waited_for = later.is_unclean && !evidence.given_back.contains(&earlier.run.token);
+            let is_wrong = |(said, until): &&Span| *said >= start || is_waited_for && *until > start;
             if let Some((said, until)) = earlier.leases.iter().find(is_wrong) {
                 let (run, next) = (&earlier.run, &later.run);
                 found.push(format!(

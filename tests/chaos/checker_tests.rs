@@ -28,8 +28,18 @@ fn judged(entries: &[Entry], strikes: &[Strike], history: &History) -> Findings 
 }
 
 fn judged_slots(diaries: &[Vec<Entry>], jobs: &[(String, i64)], strikes: &[Strike], history: &History) -> Findings {
+    judged_with(&BTreeSet::new(), diaries, jobs, strikes, history)
+}
+
+fn judged_with(
+    given_back: &BTreeSet<i64>,
+    diaries: &[Vec<Entry>],
+    jobs: &[(String, i64)],
+    strikes: &[Strike],
+    history: &History,
+) -> Findings {
     let (longest_lease, began, ended) = (LEASE, ms(0), ms(20_000));
-    judge(&Evidence { diaries, jobs, strikes, history, calms: &[], longest_lease, began, ended })
+    judge(&Evidence { diaries, jobs, given_back, strikes, history, calms: &[], longest_lease, began, ended })
 }
 
 fn strike(kind: Kind, host: &str, began: u64, ended: u64) -> Strike {
@@ -209,6 +219,22 @@ fn a_lease_file_that_says_yes_for_too_long_is_a_violation() {
     assert_eq!(found(with_lease(wakes, 3505, 3600), "clean", &strikes), 1, "not even a suspended one may say yes");
 }
 
+/// Seen with hosts of different leases: the second one's shorter lease had run out while that of the first, who had given it
+/// back, would still have lasted.
+#[test]
+fn a_lease_that_was_given_back_may_have_said_yes_for_longer() {
+    let first = with_lease(run("h0", 1, 0, 100), 100, 2300);
+    let second = taken_over(run("h1", 2, 200, 300), "clean");
+    let third = taken_over(run("h2", 3, 2200, 4000), "unclean");
+    let entries = [[first, second, third].concat()];
+    let found = |given_back: &[i64]| {
+        let given_back = given_back.iter().copied().collect();
+        judged_with(&given_back, &entries, &[], &[], &History::default()).overlong.len()
+    };
+    assert_eq!(found(&[1]), 0);
+    assert_eq!(found(&[2]), 1, "another one");
+}
+
 #[test]
 fn a_command_that_ends_in_a_calm_time_is_a_violation_unless_it_ends_by_itself() {
     let seat = |token, pid, session| Seat {
@@ -223,6 +249,7 @@ fn a_command_that_ends_in_a_calm_time_is_a_violation_unless_it_ends_by_itself() 
         let evidence = Evidence {
             diaries: &diaries,
             jobs: &[],
+            given_back: &BTreeSet::new(),
             strikes: &[],
             history: &history,
             calms: &calms,

@@ -38,7 +38,7 @@ use fault::Fault;
 use host::{Host, Life};
 use nemesis::{Nemesis, Strike};
 use operator::Leftovers;
-use record::{Tokens, Verdict};
+use record::{Exchange, Tokens, Verdict};
 use report::Report;
 use settings::Settings;
 use support::diary::{self, now};
@@ -112,19 +112,20 @@ fn run(settings: &Settings) -> Story {
     let jobs = world.jobs();
     let history = std::mem::take(&mut *world.history.lock().unwrap());
     let longest_lease = world.hosts.iter().map(Host::lease).max().unwrap();
-    let (diaries, jobs, strikes_seen, history_seen) = (diaries.as_slice(), jobs.as_slice(), &strikes, &history);
+    let heard = heard(world);
     let evidence = Evidence {
-        diaries,
-        jobs,
-        strikes: strikes_seen,
-        history: history_seen,
+        diaries: &diaries,
+        jobs: &jobs,
+        given_back: &heard.as_deref().map(record::given_back).unwrap_or_default(),
+        strikes: &strikes,
+        history: &history,
         calms: &calms,
         longest_lease,
         began,
         ended,
     };
     let mut findings = checker::judge(&evidence);
-    let verdict = judge_the_record(world, settings, &findings);
+    let verdict = judge_the_record(heard, world, settings, &findings);
     if !verdict.losses.is_empty() {
         // With acknowledged writes, the markers of jobs are lost, too.
         findings.repeated.clear();
@@ -146,10 +147,19 @@ fn strike_out(nemesis: &mut Nemesis, plan: &[Fault], world: &World, upgrades: us
     calms
 }
 
-/// Everything that was asked of the lease records and their terms, by a judge that is not ours.
-fn judge_the_record(world: &World, settings: &Settings, findings: &Findings) -> Verdict {
-    let tap = world.tap.lock().unwrap().take().unwrap();
-    let exchanges = match tap.finish() {
+/// Everything that was asked of the lease records and their terms; or how many connections were not heard as a whole.
+fn heard(world: &World) -> Result<Vec<Exchange>, usize> {
+    world.tap.lock().unwrap().take().unwrap().finish()
+}
+
+/// By a judge that is not ours.
+fn judge_the_record(
+    heard: Result<Vec<Exchange>, usize>,
+    world: &World,
+    settings: &Settings,
+    findings: &Findings,
+) -> Verdict {
+    let exchanges = match heard {
         Ok(exchanges) => exchanges,
         Err(missed) => {
             let problems = vec![format!("{missed} connections were not heard as a whole: there is nothing to judge")];

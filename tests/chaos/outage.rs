@@ -2,6 +2,7 @@
 //!
 //! `make outage OUTAGE=540 T=4s` lets the first outage last so many seconds.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::checker::{self, Evidence};
@@ -116,6 +117,7 @@ impl Scene {
         let findings = checker::judge(&Evidence {
             diaries: &diaries,
             jobs: &[],
+            given_back: &BTreeSet::new(),
             strikes: &[],
             history: &History { orphans: history.orphans, ..History::default() },
             calms: &[],

@@ -1,10 +1,12 @@
 //! One line of JSON for each request, with its answer, in the order of the requests.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::laws;
 use super::protocol::{Op, Reply, Request};
 use super::stream::Nanos;
 
@@ -39,6 +41,15 @@ impl Exchange {
         let paths = self.request.ops.iter().map(Op::path).filter(|path| is_judged(path));
         paths.filter_map(|path| path.rsplit_once('/').map(|(slot, _)| slot))
     }
+}
+
+/// The tokens of the leases that were to be given back: of terms whose commands are gone.
+pub fn given_back(exchanges: &[Exchange]) -> BTreeSet<i64> {
+    let data = |op: &Op| match op {
+        Op::Set { path, data, .. } if is_judged(path) => laws::gives_back(data),
+        _ => None,
+    };
+    exchanges.iter().flat_map(|exchange| exchange.request.ops.iter().filter_map(data)).collect()
 }
 
 pub fn write(path: &Path, exchanges: &[Exchange]) {

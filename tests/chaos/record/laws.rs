@@ -97,6 +97,11 @@ impl Content {
     }
 }
 
+/// The token of the lease that a write of this content gives back.
+pub fn gives_back(data: &str) -> Option<i64> {
+    Content::of(data).filter(|content| !content.is_held)?.token
+}
+
 impl Past {
     /// After a write of this content.
     pub fn after(&self, data: &str, by: &Asked) -> Self {

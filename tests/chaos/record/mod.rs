@@ -12,7 +12,7 @@ mod protocol;
 mod stream;
 mod tap;
 
-pub use history::write;
+pub use history::{Exchange, given_back, write};
 pub use judge::{Tokens, Verdict, judge};
 pub use losses::{differing, losses};
 pub use tap::Tap;
