@@ -4,10 +4,12 @@
 //! Never: a write that may block; a panic because the reader is gone; a status line that wraps, or where standard error is
 //! no terminal or not ours at the moment.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write, stderr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{getpgrp, tcgetpgrp};
@@ -33,7 +35,7 @@ pub fn show(text: &str) {
     let mut shown = lock();
     if tcgetpgrp(stderr()) == Ok(getpgrp()) {
         let text = cut(&printable(text), width());
-        if try_write(&stderr(), format!("{CLEAR}{text}").as_bytes()) {
+        if try_write(&standard_error(), format!("{CLEAR}{text}").as_bytes()) {
             *shown = text;
         }
     } else {
@@ -51,14 +53,14 @@ pub fn beside(write: impl FnOnce()) {
     let mut shown = lock();
     let text = clear(&mut shown);
     write();
-    if !text.is_empty() && try_write(&stderr(), text.as_bytes()) {
+    if !text.is_empty() && try_write(&standard_error(), text.as_bytes()) {
         *shown = text;
     }
 }
 
 fn clear(shown: &mut MutexGuard<'_, String>) -> String {
     if !shown.is_empty() {
-        try_write(&stderr(), CLEAR.as_bytes());
+        try_write(&standard_error(), CLEAR.as_bytes());
     }
     std::mem::take(shown)
 }
@@ -88,6 +90,23 @@ fn cut(text: &str, width: usize) -> String {
     fitting.collect::<String>() + "..."
 }
 
+/// A terminal that polls as writable may take less than a line, and block for the rest: its writers are given a description of
+/// their own, which does not. The one that we have is the command's, too, and stays as it is.
+fn standard_error() -> BorrowedFd<'static> {
+    static OURS: OnceLock<Result<File, io::Stderr>> = OnceLock::new();
+    match OURS.get_or_init(|| unblocked(&stderr()).ok_or_else(stderr)) {
+        Ok(terminal) => terminal.as_fd(),
+        Err(shared) => shared.as_fd(),
+    }
+}
+
+/// `None` if it is no terminal, or if this user may not open it.
+fn unblocked(stream: &(impl AsRawFd + IsTerminal)) -> Option<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let path = stream.is_terminal().then(|| format!("/proc/self/fd/{}", stream.as_raw_fd()))?;
+    File::options().write(true).custom_flags(flags).open(path).ok()
+}
+
 /// A pipe that polls as writable takes this much without blocking (`pipe(7)`, `PIPE_BUF`).
 const AT_ONCE: usize = 4096;
 
@@ -107,7 +126,7 @@ impl<'a> MakeWriter<'a> for Stderr {
 
 impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        beside(|| write_at_once(&io::stderr(), line, &LOST));
+        beside(|| write_at_once(&standard_error(), line, &LOST));
         Ok(line.len())
     }
 
@@ -136,17 +155,17 @@ fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
 fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
     let mut polled = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
     let ready = poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
-    ready && nix::unistd::write(stream, bytes).is_ok()
+    ready && nix::unistd::write(stream, bytes) == Ok(bytes.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::io::Read;
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 
+    use nix::pty::openpty;
     use nix::unistd::pipe;
 
     use super::*;
@@ -172,6 +191,22 @@ mod tests {
         reader.read_to_string(&mut rest).unwrap();
         assert!(rest.ends_with("zk-leader-run: 3 log lines were lost: standard error was not read\nafter\n"), "{rest}");
         assert_eq!(lost.load(Ordering::Relaxed), 0);
+    }
+
+    /// As of a container whose log nobody fetches.
+    #[test]
+    fn a_terminal_that_nobody_reads_costs_lines_but_never_blocks() {
+        let terminal = openpty(None, None).unwrap();
+        let (filled, outcome) = mpsc::channel();
+        let ours = unblocked(&File::from(terminal.slave)).unwrap();
+        thread::spawn(move || {
+            let lost = AtomicU64::new(0);
+            while lost.load(Ordering::Relaxed) < 3 {
+                write_at_once(&ours, &[b'x'; 142], &lost);
+            }
+            filled.send(()).unwrap();
+        });
+        outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
     }
 
     #[test]
