@@ -216,6 +216,7 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
         }
         _ => {}
     }
+    let value = put::value(&asked.question)?;
     let context = CommandContext::connect(asked).await?;
     let answer = match &asked.question {
         Question::Status => status::answer(&context).await,
@@ -226,7 +227,7 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
         Question::Enable { wait } => enable::answer(&context, *wait).await,
         Question::Drain { .. } | Question::Undrain { .. } => drain::answer(&context).await,
         Question::TokenCheck { token } => token_check::answer(&context, *token).await,
-        Question::Put { token, znode, value, create } => put::answer(&context, *token, znode, value, *create).await,
+        Question::Put { token, znode, create, .. } => put::answer(&context, *token, znode, &value, *create).await,
         Question::Doctor | Question::Watch | Question::Lease(_) => Err(CommandError::not_known("asked twice")),
     };
     context.client.close().await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::token_check::{Found, find};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ZnodePath;
-use crate::config::ctl::Value;
+use crate::config::ctl::{Question, Value};
 use crate::zookeeper::admin::Written;
 
 const WRITTEN: u8 = 0;
@@ -22,7 +22,7 @@ pub(super) async fn answer(
     context: &CommandContext<'_>,
     token: i64,
     znode: &ZnodePath,
-    value: &Value,
+    value: &[u8],
     create: bool,
 ) -> Result<Answer, CommandError> {
     let election = context.election().await?;
@@ -31,7 +31,6 @@ pub(super) async fn answer(
         let sentence = format!("{path} belongs to the election itself; write to a znode of yours");
         return Err(CommandError::usage(sentence));
     }
-    let value = bytes(value)?;
     let mut found = find(&election.slots, token);
     if matches!(found, Found::Unseen { .. }) {
         // The server that we ask may be behind.
@@ -43,7 +42,7 @@ pub(super) async fn answer(
     if !exists && !create {
         return Err(CommandError::not_known(format!("{path} does not exist; add --create to create it")));
     }
-    match context.client.write_fenced((&term_path, version), path, &value, exists).await? {
+    match context.client.write_fenced((&term_path, version), path, value, exists).await? {
         Written::Done => Ok(told(context, token, path, true)),
         Written::Conflict if context.client.has_version(&term_path, version).await? => Err(CommandError::not_known(
             format!("{path} was not written: it, or its parent, does not exist (or was created just now)"),
@@ -61,7 +60,9 @@ fn told(context: &CommandContext<'_>, token: i64, path: &str, written: bool) -> 
     Answer { text, status: if written { WRITTEN } else { FENCED_OFF } }
 }
 
-fn bytes(value: &Value) -> Result<Vec<u8>, CommandError> {
+/// What `put` is to write. Call it before a session is opened: while standard input is awaited, nothing keeps one alive.
+pub(super) fn value(question: &Question) -> Result<Vec<u8>, CommandError> {
+    let Question::Put { value, .. } = question else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
     match value {
         Value::Given(given) => bytes.clone_from(given),

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use super::operator::{ctl, ctl_at};
+use super::operator::{ctl, ctl_at, process};
 use super::{election, server};
 use crate::support::proxy::request;
 use crate::support::{Election, Ensemble, Proxy, wait};
@@ -59,6 +59,17 @@ fn the_command_of_a_leader_finds_its_token_and_its_election_in_its_environment()
     let said = ctl_at(&servers, &["put", "--fenced", "--create", &own, "value"], &variables);
     assert_eq!((said.code, election.admin.read(&own)), (0, "value".to_owned()), "{said:?}");
     assert_eq!(ctl_at(&servers, &["token-check", &token], &variables).code, 0);
+}
+
+/// A session that waited for a slow program would run out.
+#[test]
+fn the_value_is_read_before_any_server_is_asked() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut put = process(&nobody, &["put", "--fenced", "--token", "7", "--name", "a", "/b"], &[]);
+    let too_large = std::fs::File::open("/dev/zero").unwrap();
+    let output = put.stdin(too_large).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(64) && error.contains("the value is larger than"), "{error}");
 }
 
 /// A follower that is cut off answers reads for five seconds (`syncLimit`): what it says of the term may be out of date.
