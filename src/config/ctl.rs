@@ -258,6 +258,13 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         None if path.is_none() => layers.given("name")?,
         None => None,
     };
+    // The file may name another election of this host.
+    let is_filed = |setting: &Setting| matches!(setting.origin, Origin::File(..));
+    if path.as_ref().is_none_or(is_filed) && named.as_ref().is_none_or(is_filed) {
+        if let Some(own) = own_election(verb, layers)? {
+            return Ok(own);
+        }
+    }
     match (path, named) {
         // As in zk-leader-run with this file: the path gives the place, the name gives the section.
         (Some(path), Some(_)) if matches!(path.origin, Origin::File(..)) => Ok(Selector::Base(znode::path(&path)?)),
@@ -266,17 +273,15 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         }
         (_, Some(name)) => Ok(Selector::Base(znode::default_root().join(&znode::name(&name)?))),
         (Some(path), None) => Ok(Selector::Base(znode::path(&path)?)),
-        (None, None) => own_election(verb, layers),
+        (None, None) => Ok(Selector::OnlyOneBelow(znode::default_root())),
     }
 }
 
 /// The election of the leader whose command runs `put` or `token-check`.
-fn own_election(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
+fn own_election(verb: &Verb, layers: &Layers) -> Result<Option<Selector>, ConfigError> {
     let own = layers.process_environment.variable("ZK_LEADER_PATH").map(OsString::from);
-    match own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. })) {
-        Some(path) => znode::path(&given("ZK_LEADER_PATH", &path)?).map(Selector::Base),
-        None => Ok(Selector::OnlyOneBelow(znode::default_root())),
-    }
+    let own = own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. }));
+    own.map(|path| znode::path(&given("ZK_LEADER_PATH", &path)?).map(Selector::Base)).transpose()
 }
 
 fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {

@@ -278,3 +278,21 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     let other = asked(&["status", "other"]);
     assert_eq!((other.servers.as_str(), format!("{:?}", other.selector)), ("zk1:2181", base("/zk-leader-run/other")));
 }
+
+#[test]
+fn a_leaders_command_asks_about_its_own_election_whatever_the_file_names() {
+    let file = written("name = 'web'\n");
+    let asked = |typed: &[&str], variables: &[(&str, &str)]| {
+        let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
+        let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let process_environment = ProcessEnvironment { variables, ..ProcessEnvironment::default() };
+        format!("{:?}", ctl::load(arguments.iter().map(OsString::from), &process_environment).unwrap().selector)
+    };
+    let base = |path: &str| format!("Base(ZnodePath({path:?}))");
+    let own = [("ZK_LEADER_PATH", "/jobs/ledger")];
+    assert_eq!(asked(&["token-check", "7"], &own), base("/jobs/ledger"));
+    assert_eq!(asked(&["put", "--fenced", "--token", "7", "/a", "b"], &own), base("/jobs/ledger"));
+    assert_eq!(asked(&["token-check", "7", "other"], &own), base("/zk-leader-run/other"));
+    assert_eq!(asked(&["token-check", "7"], &[]), base("/zk-leader-run/web"));
+    assert_eq!(asked(&["status"], &own), base("/zk-leader-run/web"), "an operator's question");
+}
