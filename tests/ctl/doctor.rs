@@ -1,8 +1,10 @@
 //! What the doctor finds, and what it does not complain about.
 
-use super::election;
-use super::operator::ctl;
-use crate::support::{Election, wait};
+use std::time::Duration;
+
+use super::operator::{ctl, ctl_at};
+use super::{election, server};
+use crate::support::{Election, Proxy, wait};
 
 /// What it says is wrong.
 fn complaints(election: &Election) -> (i32, Vec<String>) {
@@ -21,6 +23,22 @@ fn a_healthy_election_has_no_complaint() {
     let said = ctl(&["doctor", &election.name]).output;
     assert!(said.contains("is a standalone server, version 3."), "{said}");
     assert!(said.contains("timeouts from 400ms to 10m are granted"), "{said}");
+}
+
+/// Too slow to open a session as short as the doctor would like to.
+#[test]
+fn of_a_slow_network_the_doctor_says_how_slow_it_is() {
+    let election = election();
+    election.prepare();
+    let link = Proxy::to(server().server(0).address());
+    link.tamper(|reply| {
+        wait::pass(Duration::from_millis(120));
+        reply
+    });
+    let said = ctl_at(&link.connect_string(), &["doctor", &election.name], &[]);
+    // It complains of the link, which knows no four-letter words.
+    assert!(said.output.contains("timeouts from 1s to 10m are granted"), "{said:?}");
+    assert!(said.output.contains("the shortest --session-timeout that fits these servers is"), "{said:?}");
 }
 
 #[test]
