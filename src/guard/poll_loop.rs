@@ -69,7 +69,7 @@ impl PollLoop {
         deaths.add(Signal::SIGCHLD);
         let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
         Ok(Self {
-            policy: Policy::new(),
+            policy: Policy::new(tree.stop_signal()),
             tree,
             lease_file,
             socket,
@@ -127,7 +127,7 @@ impl PollLoop {
             let outcome = self.tree.sweep();
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             self.step(outcome)?;
-        } else if self.tree.is_stopping_rest() {
+        } else if self.tree.waits_for_rest() {
             if self.tree.is_all_but_gone() {
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             }
@@ -162,6 +162,10 @@ impl PollLoop {
             GuardAction::StopRest => {
                 self.pause = SHORTEST_PAUSE;
                 self.tree.stop_rest();
+            }
+            GuardAction::KeepRest => {
+                self.pause = SHORTEST_PAUSE;
+                self.tree.keep_rest();
             }
             GuardAction::KillTree => {
                 self.pause = SHORTEST_PAUSE;

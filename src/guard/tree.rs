@@ -10,7 +10,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, Told};
+use super::contain::{Containment, Told, opened};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
 use crate::core::guard_messages::{ChildStatus, Grant};
@@ -34,11 +34,18 @@ pub struct Tree {
     children: Children,
     command: Option<Command>,
     is_killing: bool,
-    /// The command has ended, and the processes that it left behind have time to end, too.
-    stops_rest: bool,
-    told: Told,
+    rest: Rest,
     /// The tree was frozen, or stopped by a forwarded signal.
     is_frozen: bool,
+}
+
+/// What becomes of the processes that the command left behind.
+#[derive(Debug)]
+enum Rest {
+    /// The command lives, or all are killed.
+    Ignored,
+    Kept,
+    Stopped(Told),
 }
 
 /// The process that was started: the command, or the init of its namespace.
@@ -64,8 +71,12 @@ enum Link {
 
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
-        let (command, told, is_killing, stops_rest, is_frozen) = (None, Told::default(), false, false, false);
-        Self { launch, stop_signal, containment, children, command, is_killing, stops_rest, told, is_frozen }
+        let (command, rest, is_killing, is_frozen) = (None, Rest::Ignored, false, false);
+        Self { launch, stop_signal, containment, children, command, is_killing, rest, is_frozen }
+    }
+
+    pub fn stop_signal(&self) -> i32 {
+        self.stop_signal
     }
 
     /// Sets the next briefing. Returns `false` if this is not the tree of an auxiliary command.
@@ -85,7 +96,7 @@ impl Tree {
             _ => self.fork_command(&process_environment)?,
         };
         self.command = Some(command);
-        (self.is_killing, self.stops_rest, self.is_frozen) = (false, false, false);
+        (self.is_killing, self.rest, self.is_frozen) = (false, Rest::Ignored, false);
         Ok(())
     }
 
@@ -243,14 +254,27 @@ impl Tree {
     /// The command has ended: sends the stop signal to the processes that it left behind. Call [`Tree::look_for_rest`]
     /// next.
     pub fn stop_rest(&mut self) {
-        (self.stops_rest, self.told) = (true, Told::default());
-        let signals = self.stop_signals();
+        let (mut told, signals) = (Told::default(), self.stop_signals());
         // A process that cannot be signalled is killed when the time is over.
-        match self.command.as_ref().map(|command| &command.link) {
-            Some(Link::Init(init)) => {
+        match self.init() {
+            Some(init) => {
+                told.note(init.children());
                 let _ = signals.map(|number| init.pass_on_to_all(number));
             }
-            _ => drop(self.told.tell_all(&self.children, signals)),
+            None => drop(told.tell_all(&self.children, signals)),
+        }
+        self.rest = Rest::Stopped(told);
+    }
+
+    /// The command has ended: leaves these processes alone. Call [`Tree::look_for_rest`] next.
+    pub fn keep_rest(&mut self) {
+        self.rest = Rest::Kept;
+    }
+
+    fn init(&self) -> Option<&Init> {
+        match &self.command.as_ref()?.link {
+            Link::Init(init) => Some(init),
+            Link::Executing(_) | Link::Closed => None,
         }
     }
 
@@ -259,32 +283,28 @@ impl Tree {
         [self.stop_signal, libc::SIGCONT]
     }
 
-    /// Whether the processes left behind were told to stop.
-    pub fn is_stopping_rest(&self) -> bool {
-        self.stops_rest
+    /// Whether the processes left behind have time to end.
+    pub fn waits_for_rest(&self) -> bool {
+        !matches!(self.rest, Rest::Ignored)
     }
 
     /// Whether only the kernel's confirmation is missing, which SIGCHLD does not announce.
     pub fn is_all_but_gone(&self) -> bool {
-        self.stops_rest && self.command.is_none()
+        self.waits_for_rest() && self.command.is_none()
     }
 
-    /// Reaps ended processes, the command last. A living one that was not told to stop is told: its parent forked it and
+    /// Reaps ended processes, the command last. In a stop, tells those that nobody has told: their parent forked them and
     /// ended while the others were told.
     pub fn look_for_rest(&mut self) -> Option<Input> {
         let kept = self.command.as_ref().map(|command| command.pid);
         let mut rest = self.children.list().unwrap_or_default();
-        rest.retain(|&pid| {
-            let is_reaped = Some(pid) != kept && matches!(sys::reap(pid), Ok(Some(_)));
-            if is_reaped {
-                self.told.forget(pid);
-            }
-            Some(pid) != kept && !is_reaped
-        });
+        rest.retain(|&pid| Some(pid) != kept && !matches!(sys::reap(pid), Ok(Some(_))));
         if rest.is_empty() {
             self.reap_command();
-        } else if !self.command.as_ref().is_some_and(|command| command.is_init) {
-            self.told.tell_orphans(rest, self.stop_signals());
+        }
+        let (adopted, signals) = (self.init().map_or_else(|| opened(rest), Init::children), self.stop_signals());
+        if let Rest::Stopped(told) = &mut self.rest {
+            told.tell_orphans(adopted, signals);
         }
         (self.command.is_none() && self.is_empty()).then(|| self.emptied())
     }
@@ -302,7 +322,7 @@ impl Tree {
 
     /// Starts the kill. Call [`Tree::sweep`] until the tree is empty.
     pub fn kill(&mut self) {
-        (self.is_killing, self.stops_rest) = (true, false);
+        (self.is_killing, self.rest) = (true, Rest::Ignored);
         self.strike();
     }
 
@@ -334,7 +354,7 @@ impl Tree {
     }
 
     fn emptied(&mut self) -> Input {
-        (self.is_killing, self.stops_rest) = (false, false);
+        (self.is_killing, self.rest) = (false, Rest::Ignored);
         self.take_terminal_back();
         Input::TreeEmpty
     }

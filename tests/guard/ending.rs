@@ -132,24 +132,44 @@ pub fn what_stands_still_and_is_left_behind_hears_the_stop_signal(contain: Conta
 }
 
 /// A process that forks and ends while others are told to stop leaves one behind that nobody has told.
-pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well() {
-    for contain in [Contain::Subreaper, Contain::Cgroup] {
-        let script = r#"
-            exec 8<&0 9>"$ALIVE"
-            # What was forked hears no signal before it is executed, if there is a trap.
-            (setsid sh -c 'trap "read line <&8; setsid sh -c \"echo late; sleep 1000\" & read line <&8; exit" TERM
-                sh -c "echo ready; sleep 1000" & wait' &)
-            exec sleep 1000
-        "#;
-        let mut subject = Subject::script(contain, script);
-        let run = subject.start_ready(LONG);
-        subject.order(Order::Stop { run, by: now().after(LONG) });
+pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well(contain: Contain) {
+    // What was forked hears no signal before it is executed, if there is a trap.
+    let script = r#"
+        exec 8<&0 9>"$ALIVE"
+        (setsid sh -c 'trap "read line <&8; setsid sh -c \"echo late; sleep 1000\" & read line <&8; exit" TERM
+            sh -c "echo ready; sleep 1000" & wait' &)
+        exec sleep 1000
+    "#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start_ready(LONG);
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
+    subject.writes("fork");
+    subject.says("late");
+    subject.writes("exit");
+    assert_eq!(subject.ends().1, TERMINATED);
+    assert!(!subject.tree_lives());
+}
+
+/// systemd signals every process of a unit, and the guard sees the command's death before the supervisor's order.
+pub fn what_a_wrapper_leaves_behind_in_a_stop_of_all_processes_has_the_time_of_the_stop(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        # What was forked hears no signal before it is executed, if there is a trap.
+        setsid sh -c 'trap "echo stopping; sleep 0.2; echo clean; exit" TERM; sh -c "echo ready; sleep 1000" & wait' &
+        wait
+    "#;
+    let mut subject = Subject::script(contain, script);
+    for _ in 0..3 {
+        let run = subject.start(LONG);
+        let wrapper = subject.started();
+        subject.says("ready");
+        Process::of(wrapper).signal(Signal::TERM);
         until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
-        subject.writes("fork");
-        subject.says("late");
-        subject.writes("exit");
+        subject.order(Order::Stop { run, by: now().after(LONG) });
+        subject.says("stopping");
+        subject.says("clean");
         assert_eq!(subject.ends().1, TERMINATED);
-        assert!(!subject.tree_lives());
     }
 }
 

@@ -55,6 +55,8 @@ fn trials() -> Vec<Trial> {
             ending::a_command_that_stands_still_hears_the_stop_signal,
             ending::what_the_first_process_leaves_behind_in_a_stop_is_stopped_and_not_killed,
             ending::what_stands_still_and_is_left_behind_hears_the_stop_signal,
+            ending::what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well,
+            ending::what_a_wrapper_leaves_behind_in_a_stop_of_all_processes_has_the_time_of_the_stop,
             ending::what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_command_has_ended,
             ending::a_lease_that_ends_while_what_is_left_is_being_stopped_ends_it,
             ending::an_unmoved_lease_is_stopped_and_then_killed_in_time,
@@ -90,7 +92,7 @@ fn trials() -> Vec<Trial> {
             terminal::ctrl_c_reaches_a_command_in_the_foreground_exactly_once,
             terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
         alone:
-            ending::what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well,
+            loss::a_guard_that_is_still_dying_has_left_its_tree_to_nobody,
             ending::an_ordinary_users_tree_is_ended_as_well,
             ending::a_daemon_survives_a_guard_that_is_no_subreaper,
             ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,

@@ -337,7 +337,7 @@ struct Hand {
 
 impl Hand {
     async fn work(mut self, mut ordered: UnboundedReceiver<Order>) {
-        let (mut policy, mut is_supervised) = (Policy::new(), true);
+        let (mut policy, mut is_supervised) = (Policy::new(15), true);
         loop {
             self.arm(&policy);
             let now = self.body.process.clock.now().lease;
@@ -407,7 +407,7 @@ impl Hand {
                 GuardAction::Signal(CommandSignal::Forwarded(_)) => {}
                 GuardAction::Freeze => self.body.oracle.paused(self.body.key(), Paused::Frozen),
                 GuardAction::Thaw => self.body.oracle.paused(self.body.key(), Paused::No),
-                GuardAction::StopRest => self.soon(5, Input::TreeEmpty),
+                GuardAction::StopRest | GuardAction::KeepRest => self.soon(5, Input::TreeEmpty),
                 GuardAction::KillTree => {
                     self.body.oracle.paused(self.body.key(), Paused::Ends);
                     tokio::task::spawn_local(Arc::clone(&self.body).end_tree());

@@ -67,7 +67,7 @@ impl World {
             GuardAction::Spawn(grant) => self.spawn(instance, input, grant),
             GuardAction::Signal(CommandSignal::Stop) => self.stop_signalled(instance),
             GuardAction::Signal(CommandSignal::Forwarded(_)) => {}
-            GuardAction::StopRest => self.rest_is_stopped(instance),
+            GuardAction::StopRest | GuardAction::KeepRest => self.rest_is_stopped(instance),
             GuardAction::KillTree => self.kill_tree(instance),
             GuardAction::Freeze => self.set_frozen(instance, true),
             GuardAction::Thaw => self.set_frozen(instance, false),

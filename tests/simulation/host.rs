@@ -156,7 +156,7 @@ impl Instance {
             client: None,
             awaited: None,
             guard: Guard {
-                policy: Policy::new(),
+                policy: Policy::new(15),
                 process: Process::Running,
                 inbox: VecDeque::new(),
                 generation: 0,

@@ -209,7 +209,7 @@ impl World {
         match step {
             GuardAction::Spawn(_) => self.step_spawned(instance, kind, input),
             GuardAction::Signal(CommandSignal::Stop) => self.step_is_stopped(instance, kind),
-            GuardAction::StopRest => self.step_rest_is_stopped(instance, kind),
+            GuardAction::StopRest | GuardAction::KeepRest => self.step_rest_is_stopped(instance, kind),
             GuardAction::KillTree => self.step_is_killed(instance, kind),
             GuardAction::Report(Report::TreeEnded { status, cause, .. }) => {
                 let well = (cause, status) == (Cause::ItsOwn, ChildStatus::Exited(0));

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::guard::processes::children::{Children, parent_of};
+use crate::guard::processes::children::{Children, parent_of, started};
 use crate::guard::sys;
 
 /// Later rounds catch processes that are forked while others are stopped.
@@ -31,8 +31,7 @@ pub fn stop_all(children: &Children) -> io::Result<()> {
 
 /// From below, so that a parent, such as the init of a namespace, does not see its children stopped by us.
 pub fn continue_all(children: &Children) -> io::Result<()> {
-    let top = children.list()?.into_iter().filter_map(Process::open).collect();
-    from_below(top, &mut |process| {
+    from_below(opened(children.list()?), &mut |process| {
         // One that has ended needs no signal.
         let _ = pidfd_send_signal(&process.pidfd, Signal::CONT);
     });
@@ -48,47 +47,48 @@ fn from_below(processes: Vec<Process>, visit: &mut dyn FnMut(&Process)) {
 
 /// The processes that were signalled, each once.
 #[derive(Default, Debug)]
-pub struct Told(Vec<i32>);
+pub struct Told(Vec<(i32, u64)>);
 
 impl Told {
+    /// Somebody else signals these and their descendants.
+    pub fn note(&mut self, top: Vec<Process>) {
+        self.tell(top, &[]);
+    }
+
     /// Sends these signals, in order, to each process, including those that are forked or get another parent meanwhile.
     pub fn tell_all(&mut self, children: &Children, signals: [i32; 2]) -> io::Result<()> {
         for _ in 0..ROUNDS {
-            if !self.tell(children.list()?, signals) {
+            if !self.tell(opened(children.list()?), &signals) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The same to each child that was not told, and to its descendants: an orphan whose parent was told, and has ended.
+    /// The same to each of these adopted children that was not told, and to its descendants: its parent was told, and has ended.
     /// Not to the children of a process that lives: it may clean up with their help.
-    pub fn tell_orphans(&mut self, mut children: Vec<i32>, signals: [i32; 2]) {
-        children.retain(|pid| !self.0.contains(pid));
-        self.tell(children, signals);
+    pub fn tell_orphans(&mut self, mut adopted: Vec<Process>, signals: [i32; 2]) {
+        adopted.retain(|process| !self.0.contains(&process.id()));
+        self.tell(adopted, &signals);
     }
 
-    pub fn forget(&mut self, reaped: i32) {
-        self.0.retain(|&pid| pid != reaped);
-    }
-
-    /// Returns whether a process was told.
-    fn tell(&mut self, top: Vec<i32>, signals: [i32; 2]) -> bool {
+    /// Returns whether there was a process that was not told.
+    fn tell(&mut self, top: Vec<Process>, signals: &[i32]) -> bool {
         // Find all before signalling the first: a process that ends leaves its children to another parent.
-        let mut found: Vec<Process> = top.into_iter().filter_map(Process::open).collect();
+        let mut found = top;
         let mut looked_at = 0;
         while let Some(process) = found.get(looked_at) {
             let below = process.children();
             found.extend(below);
             looked_at += 1;
         }
-        found.retain(|process| !self.0.contains(&process.pid));
+        found.retain(|process| !self.0.contains(&process.id()));
         for process in &found {
-            for signal in signals {
+            for &signal in signals {
                 // A process that has ended needs no signal. One that we may not signal is reported as surviving.
                 let _ = sys::kill_by_pidfd(process.pidfd.as_fd(), signal);
             }
-            self.0.push(process.pid);
+            self.0.push(process.id());
         }
         !found.is_empty()
     }
@@ -96,7 +96,7 @@ impl Told {
 
 /// From the top down, so that a stopped parent can neither fork nor reap.
 fn stop_each(children: &Children) -> io::Result<usize> {
-    let mut queue: Vec<Process> = children.list()?.into_iter().filter_map(Process::open).collect();
+    let mut queue = opened(children.list()?);
     let mut reached = 0;
     while let Some(process) = queue.pop() {
         if pidfd_send_signal(&process.pidfd, Signal::STOP).is_ok() {
@@ -107,9 +107,15 @@ fn stop_each(children: &Children) -> io::Result<usize> {
     Ok(reached)
 }
 
-struct Process {
+#[derive(Debug)]
+pub struct Process {
     pid: i32,
     pidfd: OwnedFd,
+}
+
+/// Unreaped children of ours, by their ids.
+pub fn opened(children: Vec<i32>) -> Vec<Process> {
+    children.into_iter().filter_map(Process::open).collect()
 }
 
 impl Process {
@@ -118,7 +124,12 @@ impl Process {
         Some(Self { pid, pidfd })
     }
 
-    fn children(&self) -> Vec<Self> {
+    /// An id may be used again; with the start of its process it is unique.
+    fn id(&self) -> (i32, u64) {
+        (self.pid, started(self.pid).unwrap_or_default())
+    }
+
+    pub fn children(&self) -> Vec<Self> {
         let ids = children_of(self.pid);
         let is_ours = |child: &Self| parent_of(child.pid) == Some(self.pid) && self.is_alive();
         ids.into_iter().filter_map(Self::open).filter(is_ours).collect()

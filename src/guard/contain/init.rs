@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::unistd::ForkResult;
 
-use super::{PidNamespace, children_of};
+use super::{PidNamespace, Process, children_of, opened};
 use crate::core::guard_messages::ChildStatus;
 use crate::guard::command::launch::{self, ExecPipe, ExecResult};
 use crate::guard::sys::{self, Child};
@@ -78,6 +78,11 @@ impl Init {
             Err(Errno::ECONNRESET) => self.word(),
             Err(_) => None,
         }
+    }
+
+    /// Its children: what is adopted in the namespace, and the command.
+    pub fn children(&self) -> Vec<Process> {
+        opened(vec![self.pid]).iter().flat_map(Process::children).collect()
     }
 
     /// Makes the init send a signal to every other process in the namespace.

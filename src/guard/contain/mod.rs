@@ -24,7 +24,7 @@ use crate::core::settings::Contain;
 use crate::guard::processes::children::Children;
 
 pub use cgroup::Cgroup;
-pub use descendants::{Told, children_of};
+pub use descendants::{Process, Told, children_of, opened};
 pub use pid_namespace::PidNamespace;
 
 /// The chosen kind. Its `Display` text gives kind and reason for the log.

@@ -17,7 +17,7 @@ impl Life {
         let (state, kill_at) = match self.phase {
             Phase::Running if self.paused => (LeaseState::Paused, kill_at),
             Phase::Running => (LeaseState::Leading, kill_at),
-            Phase::Stopping { by, .. } => (LeaseState::Stopping, kill_at.min(by)),
+            Phase::Stopping { by, .. } | Phase::Ended { until: by } => (LeaseState::Stopping, kill_at.min(by)),
             Phase::Killing { .. } => return LeaseView::NONE,
         };
         let deadlines = Deadlines { stop_at: stop_at.min(kill_at), kill_at };

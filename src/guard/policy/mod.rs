@@ -7,7 +7,9 @@
 //!                        └───── Kill, kill_at, the command's end, a jump, no supervisor ────▲   TreeEmpty
 //! ```
 //!
-//! In an ordered stop, the processes that the command leaves behind get the stop signal, too, and the rest of the time.
+//! In an ordered stop, the processes that the command leaves behind get the stop signal, too, and the rest of the time. Whoever
+//! stops a whole service signals all processes of it at once (systemd's `KillMode=control-group`): the command may end before the
+//! supervisor has ordered the stop. So if it ended by the stop signal, what it left behind is kept for a moment, for that order.
 //!
 //! Deadlines are checked before the input: after a pause of the guard, the first steps are those that are overdue. The
 //! cause of an ending is the event that began it. The machine does no I/O, reads no clock and does not allocate.
@@ -31,6 +33,8 @@ const SLACK_LONGEST: Duration = Duration::from_millis(100);
 const SLACK_PER_RUNWAY: u32 = 40;
 /// A guard that kills and takes no step for this long is itself killed, so that the supervisor ends the tree.
 const KILLING_STEP_LONGEST: Duration = Duration::from_secs(1);
+/// How long the order to stop may come after the stop signal has ended the command.
+const ORDER_LATEST: Duration = Duration::from_millis(250);
 /// How often survivors of SIGKILL are reported.
 const STUCK_REPORT_EVERY: Duration = Duration::from_secs(5);
 
@@ -72,6 +76,8 @@ pub enum GuardAction {
     Signal(CommandSignal),
     /// The stop signal to every process that the command left behind.
     StopRest,
+    /// Nothing to these processes: only report that none is left.
+    KeepRest,
     /// SIGKILL to the whole tree, repeated until it is empty.
     KillTree,
     Freeze,
@@ -99,6 +105,10 @@ enum Phase {
     Stopping {
         by: Timestamp,
         lapsed: bool,
+    },
+    /// The stop signal ended the command, and nobody has ordered that yet.
+    Ended {
+        until: Timestamp,
     },
     Killing {
         next_stuck_report_at: Timestamp,
@@ -128,6 +138,7 @@ struct Life {
 /// See the module page.
 #[derive(Debug, Default)]
 pub struct Policy {
+    stop_signal: i32,
     life: Option<Life>,
     last_run: Option<RunId>,
     /// The term of the last tree, which is gone, until the supervisor reports that the term is over.
@@ -136,8 +147,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(stop_signal: i32) -> Self {
+        Self { stop_signal, ..Self::default() }
     }
 
     pub fn handle(&mut self, now: Timestamp, input: Input) -> GuardActions {
@@ -153,6 +164,7 @@ impl Policy {
         self.life.as_ref().map(|life| match life.phase {
             Phase::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
             Phase::Stopping { by, .. } => by.min(life.deadlines.kill_at),
+            Phase::Ended { until } => until.min(life.deadlines.kill_at),
             Phase::Killing { next_stuck_report_at } => next_stuck_report_at,
         })
     }
@@ -172,7 +184,7 @@ impl Policy {
         let left = now.until(life.deadlines.kill_at).saturating_add(life.slack);
         let left = match life.phase {
             Phase::Killing { .. } => left.max(KILLING_STEP_LONGEST),
-            Phase::Running | Phase::Stopping { .. } => left,
+            Phase::Running | Phase::Stopping { .. } | Phase::Ended { .. } => left,
         };
         Some(left.saturating_mul(9) / 10)
     }
@@ -189,11 +201,12 @@ impl Policy {
             Phase::Stopping { by, .. } if now >= by.min(life.deadlines.kill_at) => {
                 life.kill(now, Cause::Deadline, steps);
             }
+            Phase::Ended { until } if now >= until.min(life.deadlines.kill_at) => life.kill(now, Cause::ItsOwn, steps),
             Phase::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
                 life.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
                 steps.push(GuardAction::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
             }
-            Phase::Running | Phase::Stopping { .. } | Phase::Killing { .. } => {}
+            Phase::Running | Phase::Stopping { .. } | Phase::Ended { .. } | Phase::Killing { .. } => {}
         }
     }
 
@@ -242,11 +255,8 @@ impl Policy {
             (Order::Extend { deadlines, .. }, Phase::Running | Phase::Stopping { lapsed: false, .. }) => {
                 life.extend(now, deadlines);
             }
-            (Order::Stop { by, .. }, Phase::Running) => life.stop(by, false, Cause::Ordered, steps),
-            (Order::Stop { by, .. }, Phase::Stopping { by: earlier, lapsed }) => {
-                life.phase = Phase::Stopping { by: by.min(earlier), lapsed };
-            }
-            (Order::Kill { .. }, Phase::Running | Phase::Stopping { .. }) => {
+            (Order::Stop { by, .. }, _) => life.stop_as_ordered(by, steps),
+            (Order::Kill { .. }, Phase::Running | Phase::Stopping { .. } | Phase::Ended { .. }) => {
                 life.kill(now, Cause::Ordered, steps);
             }
             (Order::Signal { signal: SIGCONT, .. }, Phase::Running) if life.frozen => life.continues = true,
@@ -265,7 +275,6 @@ impl Policy {
             (
                 Order::Start { .. }
                 | Order::Extend { .. }
-                | Order::Stop { .. }
                 | Order::Kill { .. }
                 | Order::Signal { .. }
                 | Order::Freeze { .. }
@@ -311,11 +320,16 @@ impl Policy {
     }
 
     fn command_ended(&mut self, now: Timestamp, status: ChildStatus, steps: &mut GuardActions) {
+        let stopped = u8::try_from(self.stop_signal).map(ChildStatus::Signaled);
         let Some(life) = self.life.as_mut().filter(|life| life.status.is_none()) else { return };
         let status = life.not_executed.map_or(status, ChildStatus::NotExecuted);
         life.status = Some(status);
         match life.phase {
             Phase::Stopping { lapsed: false, .. } => steps.push(GuardAction::StopRest),
+            Phase::Running if stopped == Ok(status) => {
+                life.phase = Phase::Ended { until: now.after(ORDER_LATEST) };
+                steps.push(GuardAction::KeepRest);
+            }
             _ => life.kill(now, Cause::ItsOwn, steps),
         }
         steps.push(GuardAction::Report(Report::CommandEnded { run: life.run, status }));
@@ -372,6 +386,20 @@ impl Life {
         self.phase = Phase::Stopping { by, lapsed };
         self.thaw(steps);
         steps.push(GuardAction::Signal(CommandSignal::Stop));
+    }
+
+    fn stop_as_ordered(&mut self, by: Timestamp, steps: &mut GuardActions) {
+        match self.phase {
+            Phase::Running => self.stop(by, false, Cause::Ordered, steps),
+            Phase::Stopping { by: earlier, lapsed } => self.phase = Phase::Stopping { by: by.min(earlier), lapsed },
+            Phase::Ended { .. } => {
+                self.cause.get_or_insert(Cause::Ordered);
+                self.phase = Phase::Stopping { by, lapsed: false };
+                self.thaw(steps);
+                steps.push(GuardAction::StopRest);
+            }
+            Phase::Killing { .. } => {}
+        }
     }
 
     fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut GuardActions) {

@@ -18,7 +18,7 @@ struct Guard(Policy);
 
 impl Guard {
     fn started() -> Self {
-        let mut guard = Self(Policy::new());
+        let mut guard = Self(Policy::new(15));
         let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
         assert_eq!(guard.order(1_000, start), [report(Report::Taken { run: RUN }), GuardAction::Spawn(GRANT)]);
         assert_eq!(guard.at(1_001, Input::Executed { pid: 42 }), [report(Report::Started { run: RUN, pid: 42 })]);
@@ -159,6 +159,38 @@ fn what_is_left_in_an_ordered_stop_is_told_too_and_given_the_rest_of_the_time() 
     assert_eq!(guard.0.next_deadline(), None);
 }
 
+/// systemd sends SIGTERM to the supervisor first, and then to every process of the unit.
+#[test]
+fn what_a_command_ended_by_the_stop_signal_leaves_is_kept_for_the_order_that_may_come() {
+    let status = ChildStatus::Signaled(15);
+    let ended = [GuardAction::KeepRest, report(Report::CommandEnded { run: RUN, status })];
+    let mut guard = Guard::started();
+    assert_eq!(guard.at(2_000, Input::CommandEnded(status)), ended);
+    assert_eq!(guard.order(2_100, Order::Signal { run: RUN, signal: 1 }), NOTHING);
+    assert_eq!(guard.order(2_249, Order::Stop { run: RUN, by: at(3_500) }), [GuardAction::StopRest]);
+    assert_eq!(guard.tick(3_499), NOTHING);
+    assert_eq!(guard.tick(3_500), [GuardAction::KillTree]);
+    assert_eq!(guard.at(3_501, Input::TreeEmpty), [tree_ended(status, Cause::Ordered)]);
+
+    let mut guard = Guard::started();
+    guard.at(2_000, Input::CommandEnded(status));
+    assert_eq!(guard.at(2_001, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)], "nothing was left");
+
+    let mut guard = Guard::started();
+    guard.at(2_000, Input::CommandEnded(status));
+    assert_eq!(guard.tick(2_249), NOTHING);
+    assert_eq!(guard.tick(2_250), [GuardAction::KillTree], "nobody ordered it");
+    assert_eq!(guard.at(2_251, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)]);
+}
+
+#[test]
+fn what_any_other_end_of_the_command_leaves_is_killed_at_once() {
+    for status in [ChildStatus::Exited(0), ChildStatus::Exited(143), ChildStatus::Signaled(9)] {
+        let ended = [GuardAction::KillTree, report(Report::CommandEnded { run: RUN, status })];
+        assert_eq!(Guard::started().at(2_000, Input::CommandEnded(status)), ended);
+    }
+}
+
 #[test]
 fn what_is_left_when_the_lease_lapses_is_killed_with_the_commands_end() {
     let mut guard = Guard::started();
@@ -231,7 +263,7 @@ fn i6_a_run_is_started_once_even_if_its_start_is_read_again() {
 
 #[test]
 fn a_start_that_is_read_too_late_is_refused_with_an_empty_tree() {
-    let mut guard = Guard(Policy::new());
+    let mut guard = Guard(Policy::new(15));
     let start = Order::Start { run: RUN, deadlines: LEASE, grant: GRANT };
     assert_eq!(guard.order(3_000, start), [tree_ended(ChildStatus::NotExecuted(ETIME), Cause::Deadline)]);
     assert_eq!(guard.0.next_deadline(), None);
@@ -248,7 +280,7 @@ fn a_command_that_cannot_be_executed_says_why() {
     );
     assert_eq!(guard.at(1_004, Input::TreeEmpty), [tree_ended(status, Cause::ItsOwn)]);
 
-    let mut guard = Guard(Policy::new());
+    let mut guard = Guard(Policy::new(15));
     assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 2);
     let status = ChildStatus::NotExecuted(11);
     assert_eq!(guard.at(1_001, Input::NotSpawned { errno: 11 }), [tree_ended(status, Cause::ItsOwn)]);
@@ -269,7 +301,7 @@ fn without_a_supervisor_the_tree_is_killed_and_then_the_guard_quits() {
     let ended = tree_ended(ChildStatus::Signaled(9), Cause::SupervisorGone);
     assert_eq!(guard.at(1_101, Input::TreeEmpty), [ended, GuardAction::Quit { release: Some(GRANT) }]);
 
-    let mut guard = Guard(Policy::new());
+    let mut guard = Guard(Policy::new(15));
     assert_eq!(guard.at(1_100, Input::SupervisorGone), [GuardAction::Quit { release: None }]);
     assert_eq!(guard.order(1_101, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }), NOTHING);
 }
@@ -353,8 +385,8 @@ fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
     assert_eq!(guard.0.sleep(at(2_985)), Some(Duration::from_millis(15)));
     assert_eq!(guard.0.sleep(at(3_000)), Some(Duration::ZERO));
     assert_eq!(guard.0.lethal_in(at(3_975)), Some(Duration::from_millis(100) * 9 / 10));
-    assert_eq!(Guard(Policy::new()).0.sleep(at(0)), None);
-    assert_eq!(Guard(Policy::new()).0.lethal_in(at(0)), None);
+    assert_eq!(Guard(Policy::new(15)).0.sleep(at(0)), None);
+    assert_eq!(Guard(Policy::new(15)).0.lethal_in(at(0)), None);
 }
 
 #[test]
@@ -419,6 +451,7 @@ fn inputs() -> impl Strategy<Value = (u64, Input)> {
         4 => Just(Input::Ticked),
         8 => order.prop_map(Input::Ordered),
         1 => any::<u8>().prop_map(|code| Input::CommandEnded(ChildStatus::Exited(code))),
+        1 => Just(Input::CommandEnded(ChildStatus::Signaled(15))),
         1 => Just(Input::ClockJumped),
         1 => Just(Input::SupervisorGone),
         1 => Just(Input::Executed { pid: 42 }),
@@ -464,13 +497,17 @@ impl Observer {
                 (self.is_killed, self.rest_is_stopped, self.stops) = (false, false, 0);
             }
             GuardAction::KillTree => self.is_killed = true,
-            GuardAction::Signal(_) | GuardAction::StopRest | GuardAction::Freeze | GuardAction::Thaw
+            GuardAction::Signal(_)
+            | GuardAction::StopRest
+            | GuardAction::KeepRest
+            | GuardAction::Freeze
+            | GuardAction::Thaw
                 if self.is_killed =>
             {
                 panic!("{step:?} for a killed tree")
             }
             GuardAction::Signal(CommandSignal::Stop) => self.stops += 1,
-            GuardAction::StopRest => self.rest_is_stopped = true,
+            GuardAction::StopRest | GuardAction::KeepRest => self.rest_is_stopped = true,
             GuardAction::Report(Report::TreeEnded { run, .. }) => {
                 assert!(self.alive.is_none_or(|alive| alive == run));
             }
@@ -484,7 +521,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
     fn i1_i3_i7_hold_whatever_arrives(inputs in proptest::collection::vec(inputs(), 1..60)) {
-        let mut policy = Policy::new();
+        let mut policy = Policy::new(15);
         let mut observer = Observer::default();
         let mut millis = 0;
         for (pause, input) in inputs {

@@ -68,12 +68,22 @@ fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
     }
 }
 
-/// The parent of a process: the second field after the name, which is in parentheses and may contain anything.
+/// The parent of a process: the second field after its name.
 pub fn parent_of(pid: i32) -> Option<i32> {
+    field(pid, 1)?.parse().ok()
+}
+
+/// When a process started, in clock ticks after boot.
+pub fn started(pid: i32) -> Option<u64> {
+    field(pid, 19)?.parse().ok()
+}
+
+/// A field of `proc_pid_stat(5)`, counted from the end of the name, which is in parentheses and may contain anything.
+fn field(pid: i32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
     let fields = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
-    fields.split_ascii_whitespace().nth(1)?.parse().ok()
+    fields.split_ascii_whitespace().nth(number).map(str::to_owned)
 }
 
 #[cfg(test)]
