@@ -157,7 +157,7 @@ pub enum ChildStatus {
 impl ChildStatus {
     /// It never ran, for a reason that may pass by itself: another start may succeed.
     pub fn failed_for_now(self) -> bool {
-        matches!(self, Self::NotExecuted(EIO | EAGAIN | ENOMEM | ENODEV | ENFILE | EMFILE | ETXTBSY | ENOSPC))
+        matches!(self, Self::NotExecuted(EIO | EAGAIN | ENOMEM | EBUSY | ENODEV | ENFILE | EMFILE | ETXTBSY | ENOSPC))
     }
 }
 
@@ -166,6 +166,8 @@ const EIO: i32 = 5;
 /// Too many processes.
 const EAGAIN: i32 = 11;
 const ENOMEM: i32 = 12;
+/// The cgroup shares out controllers.
+const EBUSY: i32 = 16;
 /// The cgroup was removed.
 const ENODEV: i32 = 19;
 const ENFILE: i32 = 23;

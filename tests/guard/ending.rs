@@ -1,5 +1,7 @@
 //! Trees that end: by order, by a deadline, by themselves.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -348,4 +350,23 @@ pub fn a_process_that_is_no_descendant_is_ended_by_the_cgroup() {
     subject.ends_at(killed_at);
     let status = stranger.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::KILL.as_raw()));
+}
+
+/// As a container engine leaves it. Where a controller is shared out, no process could join.
+pub fn the_next_command_finds_its_cgroup_as_new() {
+    let mut subject = Subject::script(Contain::Cgroup, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
+    let cgroup = PathBuf::from(subject.containment.split(' ').nth(1).unwrap());
+    let run = subject.start_ready(LONG);
+    fs::create_dir_all(cgroup.join("engine/container")).unwrap();
+    subject.order(Order::Kill { run });
+    subject.ends();
+    let shared = cgroup.join("cgroup.subtree_control");
+    for controller in fs::read_to_string(cgroup.join("cgroup.controllers")).unwrap().split_whitespace() {
+        fs::write(&shared, format!("+{controller}")).unwrap();
+    }
+    let run = subject.start_ready(LONG);
+    assert!(!cgroup.join("engine").exists());
+    assert_eq!(fs::read_to_string(shared).unwrap().trim(), "");
+    subject.order(Order::Kill { run });
+    subject.ends();
 }

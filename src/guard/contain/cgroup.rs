@@ -111,6 +111,17 @@ impl Cgroup {
         write(&self.freeze, "0")
     }
 
+    /// As it was when it was made. No process can join a cgroup that shares out controllers (`cgroups(7)`, "no internal
+    /// processes"), as a command that is a container engine leaves it.
+    pub fn make_ready(&self) -> io::Result<()> {
+        self.thaw()?;
+        if matches!(stale_cgroups::is_at(&self.directory, &self.path), Ok(true)) {
+            remove_below(&self.path);
+            share_out_nothing(&self.path);
+        }
+        Ok(())
+    }
+
     /// Whether no process lives in the cgroup or below it.
     pub fn is_empty(&self) -> bool {
         let mut buffer = [0; 256];
@@ -191,15 +202,28 @@ fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::Error::new(io::ErrorKind::AlreadyExists, complaint))
 }
 
-/// Depth first. `rmdir(2)` removes a cgroup although it shows files.
+/// `rmdir(2)` removes a cgroup although it shows files.
 fn remove(path: &Path) {
+    remove_below(path);
+    // An empty directory may remain; the next process with our id uses another name.
+    let _ = fs::remove_dir(path);
+}
+
+/// Depth first.
+fn remove_below(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove(&entry.path());
         }
     }
-    // An empty directory may remain; the next process with our id uses another name.
-    let _ = fs::remove_dir(path);
+}
+
+fn share_out_nothing(path: &Path) {
+    let path = path.join("cgroup.subtree_control");
+    for controller in fs::read_to_string(&path).unwrap_or_default().split_ascii_whitespace() {
+        // If one stays, no process can join, and the start says so.
+        let _ = fs::write(&path, format!("-{controller}"));
+    }
 }
 
 /// The directory of the v2 cgroup that this process is in.

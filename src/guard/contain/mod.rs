@@ -173,10 +173,10 @@ impl Containment {
         }
     }
 
-    /// Thaws the cgroup, which outlives its tree and keeps the freeze.
+    /// The cgroup outlives its tree, and keeps the freeze and what the command made of it.
     pub fn make_ready(&self) -> io::Result<()> {
         match self {
-            Self::Cgroup(cgroup) => cgroup.thaw(),
+            Self::Cgroup(cgroup) => cgroup.make_ready(),
             Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => Ok(()),
         }
     }
