@@ -377,22 +377,6 @@ impl Machine {
         }
     }
 
-    /// After this time the command is not started any more.
-    pub(super) fn give_up_at(&self) -> Timestamp {
-        // During a step we are elected.
-        let elect_by = if self.step.is_some() { Timestamp::NEVER } else { self.elect_by };
-        elect_by.min(self.too_late_at)
-    }
-
-    /// The reason to give up then.
-    pub(super) fn impatience(&self) -> (ExitReason, Why) {
-        if self.elect_by <= self.too_late_at {
-            (ExitReason::NotElected, Why::WaitOver)
-        } else {
-            (ExitReason::TooLate, Why::TooLate)
-        }
-    }
-
     /// Goes on to `after`; no tree is alive.
     pub(super) fn leave(&mut self, now: Now, after: After, why: Why) {
         self.retire();

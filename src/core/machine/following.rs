@@ -1,5 +1,6 @@
 //! Sessions and the queue: from no session to the take-over of the record.
 
+mod patience;
 mod refusals;
 
 use std::time::Duration;
