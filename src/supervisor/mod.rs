@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::background;
 use crate::clock::{self, SuspendWatch};
-use crate::core::action::{Action, ExitReason};
+use crate::core::action::{Action, ExitReason, PhaseName};
 use crate::core::event::Event;
 use crate::core::machine::{Machine, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
@@ -241,9 +241,8 @@ impl Supervisor {
     /// Gives the machine one event and carries out its actions.
     #[must_use]
     fn drive(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        if event == Event::StopRequested && self.machine.snapshot().is_ending {
-            tracing::warn!(why = "stop-again", "Stop requested again: killing all remaining processes of the command");
-            self.stop_again = true;
+        if event == Event::StopRequested {
+            self.say_stop();
         }
         let actions = self.machine.handle(now, event);
         self.publisher.publish(now, &event, &actions, self.machine.snapshot());
@@ -255,6 +254,19 @@ impl Supervisor {
         self.effects.auxiliary.run_next_hook(now.lease);
         self.report(now, &event, &actions);
         exit
+    }
+
+    /// Says what a request to stop does that changes no phase.
+    fn say_stop(&mut self) {
+        if self.machine.hastens_stop() {
+            tracing::warn!(why = "stop-again", "Stop requested again: killing all remaining processes of the command");
+            self.stop_again = true;
+        } else if matches!(self.machine.phase(), PhaseName::Stopping | PhaseName::Releasing) {
+            tracing::info!(
+                why = "stop-requested",
+                "Stop requested while a stop is under way: this process ends after it; a second signal kills what still runs"
+            );
+        }
     }
 
     /// Publishes what has changed about us in `ZooKeeper`.
@@ -284,7 +296,7 @@ impl Supervisor {
                 biased;
                 () = auxiliary.finish() => false,
                 () = stop => {
-                    tracing::info!("Stop requested again: skipping the remaining hooks");
+                    tracing::info!("Stop requested: skipping the remaining hooks");
                     true
                 }
             }

@@ -131,6 +131,20 @@ fn a_second_stop_cuts_the_last_hooks_short() {
 }
 
 #[test]
+fn the_first_stop_after_the_timeout_is_no_second_one() {
+    let election = election();
+    let hook = format!("[ $ZK_LEADER_EVENT != released ] || sleep 2; {}", telling(&election.diary));
+    let host = election.host("a").option("--hook", &hook).option("--timeout", "300ms").option("--stop-timeout", "4s");
+    let mut host = host.witness(&election.diary, &["ignore-term"]).spawn();
+    until_told(&election.diary, "stopping");
+    host.signal(Signal::SIGTERM);
+    host.until_logged("Stop requested while a stop is under way");
+    assert_eq!(host.code(), 124, "{}", host.log());
+    assert!(!host.log().contains("again"), "{}", host.log());
+    assert!(told(&election.diary).iter().any(|line| line.starts_with("released")), "the last hooks had their time");
+}
+
+#[test]
 fn a_hook_dies_with_the_supervisor() {
     let election = election();
     let host = election.host("a").option("--hook", "sleep 999 & sleep 999").option("--hook-timeout", "10m").spawn();

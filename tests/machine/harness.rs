@@ -65,6 +65,11 @@ impl Supervisor {
         self.machine.snapshot().is_ending
     }
 
+    /// Whether a request to stop would be another one now, which does not wait.
+    pub fn hastens_stop(&self) -> bool {
+        self.machine.hastens_stop()
+    }
+
     pub fn next_deadline(&self, at: Duration) -> Option<Timestamp> {
         self.machine.next_deadline(moment(at))
     }

@@ -84,3 +84,35 @@ fn a_process_that_stays_to_free_its_lease_is_not_ending_until_it_is_asked_to_end
     stage.tell(Duration::from_secs(1), "stop-requested");
     assert_eq!((stage.phase(), stage.is_ending()), (PhaseName::Releasing, true));
 }
+
+/// A story up to a command that runs, and what comes then.
+fn told(settings: &str, then: &[&str]) -> Supervisor {
+    let mut stage = Supervisor::new(&parse::settings(settings));
+    let story = ["ticked", "connected", "seen first record=5 free", "took-over", "started"];
+    for (at, event) in (0..).zip(story.iter().chain(then)) {
+        stage.tell(Duration::from_millis(at), event);
+    }
+    stage
+}
+
+#[test]
+fn a_process_that_is_asked_to_end_during_a_handover_says_so() {
+    let stage = told("settings", &["barred handing-over"]);
+    assert_eq!((stage.phase(), stage.is_ending()), (PhaseName::Stopping, false));
+    let stage = told("settings", &["barred handing-over", "stop-requested"]);
+    assert_eq!((stage.phase(), stage.is_ending()), (PhaseName::Stopping, true));
+}
+
+#[test]
+fn only_a_request_to_stop_after_another_one_does_not_wait() {
+    let steps = "settings after-stop=5s";
+    for (settings, begun) in [
+        (steps, ["stop-requested", "ticked"]),
+        (steps, ["tree-ended exited:0 its-own", "stop-requested"]),
+        ("settings", ["barred handing-over", "stop-requested"]),
+    ] {
+        let first = begun.iter().position(|event| *event == "stop-requested").unwrap();
+        assert!(!told(settings, &begun[..first]).hastens_stop(), "{begun:?}");
+        assert!(told(settings, &begun).hastens_stop(), "{begun:?}");
+    }
+}

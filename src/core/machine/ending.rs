@@ -192,6 +192,9 @@ impl Machine {
                 self.begin_stop(now, exit, Why::StopRequested, false);
             }
             Phase::Stopping { .. } if again => self.order_kill(now),
+            Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
+                self.phase = Phase::Stopping { after: exit, lapsed };
+            }
             Phase::Releasing { .. } => self.hasten_release(now, exit),
             Phase::Stopping { .. } | Phase::Done => {}
         }
@@ -206,7 +209,7 @@ impl Machine {
         self.departure = Some(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
     }
 
-    /// Stops the tree, then ends the process for `reason`.
+    /// Stops the tree, then ends the process for `reason`, unless it was asked to stop before.
     pub(super) fn give_up(&mut self, now: Now, reason: ExitReason, why: Why) {
         let after = After::Exit(reason);
         if self.run.is_some() {
@@ -214,7 +217,9 @@ impl Machine {
         } else if !self.winds_up(now, after, why) {
             return self.leave(now, after, why);
         }
-        self.phase = Phase::Stopping { after, lapsed: true };
+        if !self.stop_requested {
+            self.phase = Phase::Stopping { after, lapsed: true };
+        }
         self.lapse();
     }
 
@@ -284,15 +289,20 @@ impl Machine {
             (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) if !status.failed_for_now() => {
                 Next::Leave(After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)
             }
-            _ if self.stop_requested => {
-                Next::Leave(After::Exit(ExitReason::StopRequested(Some(status))), Why::TreeEmpty)
-            }
+            _ if self.stop_requested => Next::Leave(Self::after_request(stopping, cause, status), Why::TreeEmpty),
             (Cause::ItsOwn, ..) => self.after_run(now, Ending { status, timed_out: false }),
             _ if timed_out => self.after_run(now, Ending { status, timed_out }),
             (_, _, Some(after)) => Next::Leave(after, Why::TreeEmpty),
             // A kill by the guard is not the command's own end (T52).
             (_, _, None) => Next::Leave(self.after_loss(), Why::DeadlineKill),
         }
+    }
+
+    /// We were asked to stop. An end that was chosen before that keeps its reason, unless the command ended by itself.
+    fn after_request(stopping: Option<After>, cause: Cause, status: ChildStatus) -> After {
+        let requested = After::Exit(ExitReason::StopRequested(None));
+        let chosen = stopping.filter(|after| *after != requested && cause != Cause::ItsOwn);
+        chosen.unwrap_or(After::Exit(ExitReason::StopRequested(Some(status))))
     }
 
     /// The command ended by itself, or `--timeout` ended it.

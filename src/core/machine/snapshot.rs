@@ -93,11 +93,17 @@ impl Machine {
         }
     }
 
+    /// Whether a request to stop is another one now, which does not wait.
+    pub fn hastens_stop(&self) -> bool {
+        self.stop_requested && self.is_ending()
+    }
+
     fn is_ending(&self) -> bool {
         match self.phase {
             Phase::Stopping { after, .. } | Phase::Releasing { after, .. } => {
                 // Whoever stops services gives up those that take long to end.
-                matches!(after, After::Exit(reason) if reason != ExitReason::StoodStill) && !self.may_linger(after)
+                let is_exit = matches!(after, After::Exit(reason) if reason != ExitReason::StoodStill);
+                self.stop_requested || is_exit && !self.may_linger(after)
             }
             Phase::Done => !self.standstill.starts_anew(),
             Phase::Following

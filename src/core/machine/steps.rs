@@ -131,7 +131,6 @@ impl Machine {
     /// A process whose step cannot be run again ends.
     fn after_step(&self, after: After, outcome: StepOutcome) -> After {
         match after {
-            After::Rejoin | After::Stay if self.stop_requested => After::Exit(ExitReason::StopRequested(None)),
             After::Rejoin | After::Stay if outcome == StepOutcome::GuardGone => self.after_guard().0,
             After::Rejoin | After::Stay | After::Exit(_) => after,
         }
