@@ -95,6 +95,7 @@ mod tests {
             view: Some(view),
             held_term: None,
             barred: None,
+            disabled: false,
             run: None,
             frozen: false,
             is_ending: false,

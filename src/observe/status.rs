@@ -237,6 +237,7 @@ pub mod tests {
             }),
             held_term: Some(Held { grant, deadlines: Some(deadlines) }),
             barred: None,
+            disabled: false,
             run: Some(RunId(1)),
             frozen: false,
             is_ending: false,

@@ -70,6 +70,11 @@ impl Supervisor {
         self.machine.hastens_stop()
     }
 
+    /// Whether an order keeps every host from running the command.
+    pub fn is_disabled(&self) -> bool {
+        self.machine.snapshot().disabled
+    }
+
     pub fn next_deadline(&self, at: Duration) -> Option<Timestamp> {
         self.machine.next_deadline(moment(at))
     }

@@ -116,3 +116,10 @@ fn only_a_request_to_stop_after_another_one_does_not_wait() {
         assert!(told(settings, &begun).hastens_stop(), "{begun:?}");
     }
 }
+
+#[test]
+fn a_disabled_election_is_disabled_on_a_host_that_cannot_lead_either() {
+    let stage = told("settings", &["barred disabled", "barred unhealthy"]);
+    assert!(stage.is_disabled());
+    assert!(!told("settings", &["barred unhealthy"]).is_disabled());
+}

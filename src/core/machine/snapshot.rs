@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub held_term: Option<Held>,
     /// Why this process may not lead now, if so.
     pub barred: Option<Why>,
+    /// An operator's order keeps every host from running the command, whatever else bars this one.
+    pub disabled: bool,
     /// The run whose tree may be alive.
     pub run: Option<RunId>,
     /// The command was frozen.
@@ -86,6 +88,7 @@ impl Machine {
             view: self.standing.view,
             held_term: self.held_term.map(|held| Held { grant: held.grant, deadlines: held.deadlines }),
             barred: self.ineligibilities.is_any().then(|| self.ineligibilities.why()),
+            disabled: self.ineligibilities.disabled,
             run: self.run,
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,

@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::core::action::{PhaseName, Why};
+use crate::core::action::PhaseName;
 use crate::core::time::Now;
 use crate::observe::status::{Role, Status};
 use crate::observe::words;
@@ -82,7 +82,7 @@ impl Gauges {
         self.standby.set(i64::from(role == Role::Standby));
         self.ready.set(i64::from(status.is_ready(now)));
         self.connected.set(i64::from(status.in_contact));
-        self.disabled.set(i64::from(status.snapshot.barred == Some(Why::Disabled)));
+        self.disabled.set(i64::from(status.snapshot.disabled));
         self.command.set(i64::from(status.command.is_some()));
         self.token.set(held.map_or(0, |held| held.grant.token));
         self.term.set(held.map_or(0, |held| i64::from(held.grant.term)));

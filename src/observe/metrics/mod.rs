@@ -127,8 +127,11 @@ mod tests {
         let metrics = Metrics::new("job", "a");
         let mut status = leading(at(NOW), at(NOW + Duration::from_secs(5)).lease);
         assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 0");
-        status.snapshot.barred = Some(Why::Disabled);
-        assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 1");
+        status.snapshot.disabled = true;
+        for why in [Why::Disabled, Why::Unhealthy, Why::Drained] {
+            status.snapshot.barred = Some(why);
+            assert_has(&lines(&metrics, &status, at(NOW)), "zk_leader_run_disabled 1");
+        }
     }
 
     #[test]
