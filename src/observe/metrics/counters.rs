@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::core::action::{Action, Transition};
+use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::{Event, Request};
 use crate::core::guard_messages::{Cause, Order, Report};
 use crate::core::time::Now;
@@ -89,6 +89,9 @@ impl Counters {
         for cause in [Cause::ItsOwn, Cause::Ordered, Cause::Deadline, Cause::SupervisorGone] {
             drop(self.ends.get_or_create(&ended_by(cause)));
         }
+        for (from, to, why) in alarming() {
+            drop(self.transitions.get_or_create(&changed(from, to, why)));
+        }
     }
 
     /// Starts the series of this auxiliary command.
@@ -129,8 +132,7 @@ impl Counters {
                 }
             }
             Action::Announce(Transition { from, to, why, .. }) => {
-                let labels = [("from", words::phase(from)), ("to", words::phase(to)), ("why", words::reason_code(why))];
-                count(&self.transitions.get_or_create(&labels));
+                count(&self.transitions.get_or_create(&changed(from, to, why)));
             }
             _ => {}
         }
@@ -139,6 +141,21 @@ impl Counters {
 
 fn count(counter: &Counter) {
     counter.inc();
+}
+
+/// The changes of phase that the alerts count.
+fn alarming() -> impl Iterator<Item = (PhaseName, PhaseName, Why)> {
+    use PhaseName::{Following, Leading, Paused, Preparing, Releasing, Stopping, Vouched, Waiting};
+    let elected = [Following, Waiting, Preparing].map(|from| (from, Leading, Why::Elected));
+    let cut_off = [Leading, Vouched].map(|from| (from, Paused, Why::ContactLost));
+    let resigns = |to| [Leading, Vouched, Paused].map(|from| (from, to, Why::CrashLoop));
+    // A run that --timeout has stopped counts, too.
+    let late = (Stopping, Releasing, Why::CrashLoop);
+    elected.into_iter().chain(cut_off).chain(resigns(Releasing)).chain(resigns(Stopping)).chain([late])
+}
+
+fn changed(from: PhaseName, to: PhaseName, why: Why) -> Labels<3> {
+    [("from", words::phase(from)), ("to", words::phase(to)), ("why", words::reason_code(why))]
 }
 
 fn ended_by(cause: Cause) -> Labels<1> {

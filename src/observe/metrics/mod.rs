@@ -172,6 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn what_the_alerts_count_begins_at_zero() {
+        let metrics = Metrics::new("job", "a");
+        let lines = lines(&metrics, &leading(at(NOW), at(NOW).lease), at(NOW));
+        for labels in [
+            "from=\"following\",to=\"leading\",why=\"elected\"",
+            "from=\"waiting\",to=\"leading\",why=\"elected\"",
+            "from=\"preparing\",to=\"leading\",why=\"elected\"",
+            "from=\"leading\",to=\"paused\",why=\"contact-lost\"",
+            "from=\"leading\",to=\"releasing\",why=\"crash-loop\"",
+            "from=\"leading\",to=\"stopping\",why=\"crash-loop\"",
+        ] {
+            assert_has(&lines, &format!("zk_leader_run_transitions_total{{{labels}}} 0"));
+        }
+    }
+
+    #[test]
     fn vouching_is_measured_with_the_option_and_absent_without() {
         let metrics = Metrics::new("job", "a");
         let now = at(NOW);
