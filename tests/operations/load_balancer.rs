@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -115,4 +116,50 @@ fn haproxy_sends_traffic_to_the_leader_only_across_a_partition() {
     let late: Vec<_> = services[1].asked_at().split_off(early);
     assert!(late.iter().all(|asked_at| *asked_at > terms[1].at), "b was asked before its command's start");
     election.diary.assert_no_overlap();
+}
+
+/// Answers `status` to each check, but leaves open so many of the next ones. Returns how many checks were answered.
+fn checks(status: &'static str, lost: &Arc<AtomicUsize>) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, answered) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let (lost, count) = (Arc::clone(lost), Arc::clone(&answered));
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            if lost.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+                kept.push(stream);
+                continue;
+            }
+            drop(stream.read(&mut [0; 1024]));
+            write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").ok();
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, answered)
+}
+
+#[test]
+fn one_check_that_is_lost_does_not_cut_off_the_clients_of_a_healthy_leader() {
+    let lost = Arc::new(AtomicUsize::new(0));
+    let (leader, answered) = checks("200 OK", &lost);
+    let (standby, _) = checks("503 Service Unavailable", &Arc::new(AtomicUsize::new(0)));
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (directory, address) = (tempfile::tempdir().unwrap(), service.local_addr().unwrap());
+    let balancer = Balancer::start(directory.path(), &[("a", address, leader), ("b", address, standby)]);
+    balancer.until_checked();
+    let mut client = TcpStream::connect(balancer.port.address()).unwrap();
+    write!(client, "GET / HTTP/1.1\r\nHost: leader\r\nConnection: close\r\n\r\n").unwrap();
+    let (mut served, _) = service.accept().unwrap();
+    drop(served.read(&mut [0; 1024]));
+    write!(served, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nbegun").unwrap();
+    lost.store(1, Ordering::SeqCst);
+    wait::until("a check is lost", || lost.load(Ordering::SeqCst) == 0);
+    let before = answered.load(Ordering::SeqCst);
+    wait::until("later ones are answered", || answered.load(Ordering::SeqCst) >= before + 3);
+    write!(served, ", done").ok();
+    drop(served);
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).ok();
+    assert!(reply.ends_with("begun, done"), "{reply}");
 }
