@@ -10,8 +10,9 @@ take)
     "$(dirname "$0")/announce.py" "$INTERFACE" "${ADDRESS%/*}"
     ;;
 drop)
+    there=$(ip address show dev "$INTERFACE" to "${ADDRESS%/*}")
     # Not there: it was dropped already.
-    ip address delete "$ADDRESS" dev "$INTERFACE" 2>/dev/null || true
+    [ -z "$there" ] || ip address delete "$ADDRESS" dev "$INTERFACE"
     ;;
 *)
     echo "usage: address.sh take|drop" >&2

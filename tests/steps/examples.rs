@@ -107,6 +107,23 @@ fn the_virtual_ip_moves_with_the_leader_and_the_neighbours_learn_of_it() {
     election.diary.assert_no_overlap();
 }
 
+#[test]
+fn the_virtual_ip_is_dropped_any_number_of_times_and_a_failure_is_told() {
+    let segment = Segment::build("d");
+    let (space, script) = (segment.of("a"), example("virtual-ip/address.sh"));
+    let step = |interface: &str, word: &str| {
+        let interface = format!("INTERFACE={interface}");
+        let settings = ["env", "ADDRESS=192.0.2.10/24", &interface, script.to_str().unwrap(), word];
+        run(&[&["ip", "netns", "exec", &space], &settings[..]].concat())
+    };
+    assert!(step("eth0", "take").status.success() && segment.has_address("a"));
+    for _ in 0..2 {
+        assert!(step("eth0", "drop").status.success() && !segment.has_address("a"));
+    }
+    let told = step("eth7", "drop");
+    assert!(!told.status.success() && String::from_utf8_lossy(&told.stderr).contains("eth7"), "{told:?}");
+}
+
 /// What a killed supervisor left at its host is taken over.
 #[test]
 fn the_virtual_ip_is_taken_over_from_a_host_that_could_not_drop_it() {
