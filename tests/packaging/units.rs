@@ -95,6 +95,12 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     // An upgrade of the package leaves alone a file that was changed, and puts the new program into the place of what runs. The
     // command does not notice.
     systemd.must("echo 'stop-timeout = \"1m\"' >>/etc/zk-leader-run/config.toml");
+    // Not even a systemd that does not answer stops it.
+    systemd.must(
+        "mount --bind /bin/false /usr/bin/systemctl\n\
+         DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb\n\
+         umount /usr/bin/systemctl",
+    );
     systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb");
     let upgraded = |times| systemd.run(&["journalctl", "-o", "cat", "-u", A]).matches("Upgraded from").count() == times;
     wait::until("the supervisor is upgraded", || upgraded(1));
@@ -109,6 +115,11 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     election.diary.until_alive();
     assert_eq!(election.diary.starts().len(), 1);
 
+    // A unit of the operator's own, whose link leads somewhere.
+    systemd.must(
+        "printf '[Service]\\nExecStart=/bin/true\\n[Install]\\nWantedBy=multi-user.target\\n' \
+         >/etc/systemd/system/zk-leader-run@own.service; systemctl enable zk-leader-run@own",
+    );
     let files = systemd.must("dpkg -L zk-leader-run | grep /zk-leader");
     systemd.must("apt-get remove -y zk-leader-run");
     assert_eq!(systemd.state(A), "inactive dead");
@@ -118,6 +129,8 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     for file in files.lines().filter(|&file| file != "/etc/zk-leader-run") {
         systemd.must(&format!("! test -e '{file}'"));
     }
+    let own = "zk-leader-run@own.service";
+    systemd.must(&format!("cd /etc/systemd/system; test -L multi-user.target.wants/{own}; rm {own} */{own}"));
     let left = systemd.must("find /etc /usr /var/lib -name '*zk-leader*' ! -path '/var/lib/systemd/*' | sort");
     // The settings that we wrote, their drop-ins, and what a run of the command has left.
     let operators = [
