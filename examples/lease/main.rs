@@ -93,7 +93,7 @@ fn now() -> u64 {
     u64::try_from(raw.saturating_add(suspended).as_nanos()).unwrap_or(u64::MAX)
 }
 
-const O_NONBLOCK: i32 = libc::O_NONBLOCK;
+const O_NONBLOCK: i32 = nix::libc::O_NONBLOCK;
 
 fn main() -> io::Result<()> {
     let lease = match std::env::args_os().nth(1) {

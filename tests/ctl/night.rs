@@ -23,7 +23,8 @@ const HEAD: &str = "\
 # What is said at night
 
 Each trouble with the lines of the log from then on (what every start says is left out), the exit status, and the answer of
-`zk-leaderctl status`. The word before a line is its `why` with --log-format json; `reason` is a key of `status -o json`.
+`zk-leaderctl status`. The word before a line is its `why` with --log-format json; `reason` is that of `status -o json`, of the
+first slot where there is one; if it is null there, the slot's `state`.
 Written by the test that plays it, against real servers: UPDATE=1 cargo test --test ctl night
 ";
 
