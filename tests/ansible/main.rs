@@ -163,6 +163,54 @@ fn new_settings_are_taken_up_in_place_and_what_needs_a_restart_is_said() {
 }
 
 #[test]
+fn a_service_that_logs_no_more_than_warnings_takes_its_settings_up_in_place() {
+    let election = election();
+    let mut host = Host::of(&election);
+    host.vars["zk_leader_run_settings"]["log-level"] = json!("warn");
+    host.play("main", "");
+    host.systemd.until_told(&host.unit, "leading, token ");
+    election.diary.until_started(1);
+    let process = host.process();
+    // Where the kernel has put the program: elsewhere with each execution.
+    let program = || host.systemd.must(&format!("cksum </proc/{process}/auxv"));
+    let before = program();
+
+    host.vars["zk_leader_run_restart"] = json!(true);
+    host.vars["zk_leader_run_elections"][0]["settings"]["stop-timeout"] = json!("22s");
+    host.play("main", "");
+    assert_ne!(program(), before);
+    assert_eq!((host.process(), election.diary.starts().len()), (process.clone(), 1));
+
+    host.vars["zk_leader_run_restart"] = json!(false);
+    host.vars["zk_leader_run_settings"]["session-timeout"] = json!("19s");
+    let (is_through, text) = host.try_play("main", "");
+    assert!(!is_through && text.contains("--session-timeout has changed; a restart applies it"), "{text}");
+}
+
+#[test]
+fn a_service_that_is_not_in_line_yet_delays_no_run_and_takes_up_what_is_corrected() {
+    let election = election();
+    let mut host = Host::of(&election);
+    let servers = host.vars["zk_leader_run_connect"].take();
+    host.vars["zk_leader_run_connect"] = json!("127.0.0.1:1");
+    host.play("main", "");
+    host.systemd.until_state(&host.unit, "activating start");
+    assert_eq!(host.play("main", "").changed, 0);
+
+    // No command is there that a restart could disturb.
+    host.election()["command"] = json!("/usr/local/bin/witness /shared/diary daemonise");
+    host.play("main", "");
+    wait::until("it will run the new command", || {
+        host.systemd.run(&["sh", "-c", &format!("cat /proc/{}/cmdline", host.process())]).contains("daemonise")
+    });
+    host.vars["zk_leader_run_connect"] = servers;
+    host.play("main", "");
+    host.systemd.until_told(&host.unit, "leading, token ");
+    election.diary.until_started(1);
+    assert_eq!(host.play("main", "").changed, 0);
+}
+
+#[test]
 fn settings_that_the_program_refuses_are_not_written() {
     let election = election();
     let mut host = Host::of(&election);
