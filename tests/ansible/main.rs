@@ -43,12 +43,12 @@ impl Host {
         let vars = json!({
             "zk_leader_run_package": "/root/zk-leader-run.deb",
             "zk_leader_run_connect": server().connect_string(),
-            "zk_leader_run_settings": { "session-timeout": "20s" },
+            "zk_leader_run_settings": { "session-timeout": "20s", "on-exit": "rejoin" },
             "zk_leader_run_identities": [format!("digest:ops:{SECRET}")],
             "zk_leader_run_elections": [{
                 "name": election.name,
                 "command": "/usr/local/bin/witness /shared/diary",
-                "settings": { "stop-timeout": "21s", "on-exit": "rejoin" },
+                "settings": { "stop-timeout": "21s" },
                 "unit": "[Service]\nReadWritePaths=/shared\n",
             }],
         });
@@ -214,8 +214,16 @@ fn a_service_that_is_not_in_line_yet_delays_no_run_and_takes_up_what_is_correcte
 fn settings_that_the_program_refuses_are_not_written() {
     let election = election();
     let mut host = Host::of(&election);
+    // The unit's --on-exit is restart.
+    host.vars["zk_leader_run_settings"] = json!({ "session-timeout": "20s" });
+    host.election()["settings"]["restart"] = json!("always");
     host.play("main", "");
     let before = host.systemd.must("cat /etc/zk-leader-run/config.toml");
+    host.election()["settings"]["stop-timeout"] = json!("soon");
+    let (is_through, text) = host.try_play("main", "");
+    assert!(!is_through && text.contains("stop-timeout"), "{text}");
+    assert_eq!(host.systemd.must("cat /etc/zk-leader-run/config.toml"), before);
+    host.election()["settings"]["stop-timeout"] = json!("21s");
     host.vars["zk_leader_run_settings"]["sesion-timeout"] = json!("20s");
     let (is_through, text) = host.try_play("main", "");
     assert!(!is_through && text.contains("sesion-timeout"), "{text}");
