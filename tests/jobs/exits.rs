@@ -138,7 +138,7 @@ fn a_server_that_does_not_know_a_request_is_called_too_old() {
 #[test]
 fn a_limit_that_is_over_before_the_first_look_ends_the_process() {
     let election = election();
-    let host = || election.host("a").option("--health-cmd", "true").option("--wait", "1us");
+    let host = || election.host("a").option("--health-cmd", "true").option("--connect-timeout", "1us");
     assert_eq!(host().spawn().code(), 69, "the ensemble was not reached in so short a time");
     assert_eq!(election.candidates(), [""; 0]);
 }

@@ -63,7 +63,7 @@ impl Machine {
     }
 
     pub(super) fn pass_following(&mut self, now: Now) {
-        if !self.was_connected() && now.lease >= self.connect_by.min(self.give_up_at()) {
+        if !self.was_connected() && now.lease >= self.connect_by.min(self.too_late_at) {
             return self.leave(now, After::Exit(ExitReason::Unreachable), Why::Unreachable);
         }
         if let Some(Departure { reason, why, by }) = self.departure {
@@ -97,9 +97,7 @@ impl Machine {
             Ok(timing) => {
                 self.link = Link::Open(timing);
                 self.connect_by = Timestamp::NEVER;
-                if self.only_if_free() && self.held_term.is_none() {
-                    self.elect_by = now.lease.after(timing.lease);
-                }
+                self.allow_a_look(now, &timing);
                 if !self.frees_what_it_left(now) {
                     self.enter_in_turn(now);
                 }

@@ -1,9 +1,10 @@
 //! How long this process waits for its turn: `--wait` and `--start-deadline`.
 
 use crate::core::action::{ExitReason, Why};
+use crate::core::lease::Timing;
 use crate::core::machine::Machine;
 use crate::core::machine::phase::Phase;
-use crate::core::time::Timestamp;
+use crate::core::time::{Now, Timestamp};
 
 impl Machine {
     /// After this time the command is not started any more.
@@ -11,9 +12,19 @@ impl Machine {
         self.waits_until().min(self.too_late_at)
     }
 
-    /// The end of `--wait`. Whoever prepares the start is elected, and waits no more.
+    /// The end of `--wait`. Whoever prepares the start is elected, and waits no more. The ensemble has a time limit of its own.
     fn waits_until(&self) -> Timestamp {
-        if matches!(self.phase, Phase::Preparing { .. }) { Timestamp::NEVER } else { self.elect_by }
+        let is_elected = matches!(self.phase, Phase::Preparing { .. });
+        if is_elected || !self.was_connected() { Timestamp::NEVER } else { self.elect_by }
+    }
+
+    /// A session is open: however short `--wait` is, there is time for one look and a take-over.
+    pub(in crate::core::machine) fn allow_a_look(&mut self, now: Now, timing: &Timing) {
+        if self.only_if_free() && self.held_term.is_none() {
+            self.elect_by = now.lease.after(timing.lease);
+        } else if !self.was_connected() {
+            self.elect_by = self.elect_by.max(now.lease.after(timing.renewal_interval));
+        }
     }
 
     /// The reason to give up then.
