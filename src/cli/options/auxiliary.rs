@@ -80,7 +80,8 @@ pub struct FenceOptions {
     /// ZK_LEADER_PREVIOUS_ID, _HOST, _PID and _TOKEN, the same as JSON on standard input, and the variables of our own
     /// term. If it fails or takes too long, the command is not started: this host hands over, stands back for
     /// --stand-back and tries again, and the next leader has to fence that leader, too. So it may be run more than once
-    /// for one leader. A host without --fence-cmd leads without fencing.
+    /// for one leader. The next leader also has to fence this host, which did not release: a host is fenced, too, whose
+    /// fence command failed or that was stopped while it ran. A host without --fence-cmd leads without fencing.
     #[arg(long, value_name = "SHELL", allow_hyphen_values = true, help_heading = FENCING)]
     pub fence_cmd: Option<OsString>,
 
