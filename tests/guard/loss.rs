@@ -151,16 +151,6 @@ pub fn a_killed_sentinel_changes_nothing_until_the_guard_is_killed_as_well(conta
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
 }
 
-/// A guard that dies closes its socket before its children become those of the supervisor. Only sometimes is a look that quick.
-pub fn a_guard_that_is_still_dying_has_left_its_tree_to_nobody() {
-    for _ in 0..10 {
-        let mut subject = Subject::script(Contain::Subreaper, DEAF_FAMILY);
-        subject.sentinel().signal(Signal::KILL);
-        subject.start_ready(LONG);
-        guard_is_killed(&mut subject);
-    }
-}
-
 /// No descriptor is free when the guard dies, and later there are again.
 pub fn a_clean_up_that_is_not_possible_at_first_is_done_when_it_is() {
     let mut subject = Subject::script(Contain::Subreaper, DEAF_FAMILY);
