@@ -99,9 +99,9 @@ fn the_package_is_removed_with_what_runs_and_purged_without_a_trace() {
     systemd.must(
         "mount --bind /bin/false /usr/bin/systemctl\n\
          DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb\n\
-         umount /usr/bin/systemctl",
+         umount /usr/bin/systemctl\n\
+         DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb",
     );
-    systemd.must("DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /zk-leader-run.deb");
     let upgraded = |times| systemd.run(&["journalctl", "-o", "cat", "-u", A]).matches("Upgraded from").count() == times;
     wait::until("the supervisor is upgraded", || upgraded(1));
     systemd.must(&format!("test /proc/{process}/exe -ef /usr/bin/zk-leader-run"));
