@@ -259,11 +259,9 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         None => None,
     };
     // The file may name another election of this host.
-    let is_filed = |setting: &Setting| matches!(setting.origin, Origin::File(..));
-    if path.as_ref().is_none_or(is_filed) && named.as_ref().is_none_or(is_filed) {
-        if let Some(own) = own_election(verb, layers)? {
-            return Ok(own);
-        }
+    let is_filed = [&path, &named].into_iter().flatten().all(|setting| matches!(setting.origin, Origin::File(..)));
+    if let Some(own) = own_election(verb, layers).filter(|_| is_filed) {
+        return own;
     }
     match (path, named) {
         // As in zk-leader-run with this file: the path gives the place, the name gives the section.
@@ -278,10 +276,10 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
 }
 
 /// The election of the leader whose command runs `put` or `token-check`.
-fn own_election(verb: &Verb, layers: &Layers) -> Result<Option<Selector>, ConfigError> {
+fn own_election(verb: &Verb, layers: &Layers) -> Option<Result<Selector, ConfigError>> {
     let own = layers.process_environment.variable("ZK_LEADER_PATH").map(OsString::from);
-    let own = own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. }));
-    own.map(|path| znode::path(&given("ZK_LEADER_PATH", &path)?).map(Selector::Base)).transpose()
+    let own = own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. }))?;
+    Some(given("ZK_LEADER_PATH", &own).and_then(|path| znode::path(&path)).map(Selector::Base))
 }
 
 fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
@@ -316,10 +314,7 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
                 let complaint = "is missing; only fenced writes are done here: put --fenced ZNODE VALUE";
                 return Err(ConfigError::usage("--fenced", complaint));
             }
-            let token = match token {
-                Some(token) => given("--token", token)?,
-                None => own_token(layers)?,
-            };
+            let token = token.as_ref().map_or_else(|| own_token(layers), |token| given("--token", token))?;
             let path = znode::path(&given("ZNODE", znode)?)?;
             Ok(Question::Put { token: number(&token)?, znode: path, value: value_of(value.as_ref()), create: *create })
         }
