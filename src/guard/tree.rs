@@ -45,7 +45,11 @@ enum Rest {
     /// The command lives, or all are killed.
     Ignored,
     Kept,
-    Stopped(Told),
+    Stopped {
+        told: Told,
+        /// Our adopted children at the last look.
+        adopted: Vec<i32>,
+    },
 }
 
 /// The process that was started: the command, or the init of its namespace.
@@ -263,7 +267,7 @@ impl Tree {
             }
             None => drop(told.tell_all(&self.children, signals)),
         }
-        self.rest = Rest::Stopped(told);
+        self.rest = Rest::Stopped { told, adopted: Vec::new() };
     }
 
     /// The command has ended: leaves these processes alone. Call [`Tree::look_for_rest`] next.
@@ -302,9 +306,11 @@ impl Tree {
         if rest.is_empty() {
             self.reap_command();
         }
-        let (adopted, signals) = (self.init().map_or_else(|| opened(rest), Init::children), self.stop_signals());
-        if let Rest::Stopped(told) = &mut self.rest {
-            told.tell_orphans(adopted, signals);
+        let (of_init, signals) = (self.init().map(Init::children), self.stop_signals());
+        if let Rest::Stopped { told, adopted } = &mut self.rest {
+            let new = rest.iter().copied().filter(|pid| !adopted.contains(pid));
+            told.tell_orphans(of_init.unwrap_or_else(|| opened(new.collect())), signals);
+            *adopted = rest;
         }
         (self.command.is_none() && self.is_empty()).then(|| self.emptied())
     }
