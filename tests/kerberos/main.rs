@@ -395,6 +395,10 @@ fn tickets_are_renewed_while_nobody_needs_them() {
     let asked = |kind, whom| realm.kdc.asked_for(kind, whom);
     wait::until("there is a second ticket", || asked("AS_REQ", "nightly/hosts@TEST for krbtgt") == 2);
     wait::until("there is one for the server", || asked("TGS_REQ", "nightly/hosts@TEST for zookeeper") == 2);
+    // The centre notes it before it is sent.
+    let tickets = realm.tickets(&format!("{}-a", election.name));
+    let has_come = || String::from_utf8_lossy(&fs::read(&tickets).unwrap()).contains("zookeeper");
+    wait::until("it has come", has_come);
     realm.kdc.pause();
     link.reset();
     host.until_logged("paused -> leading");
