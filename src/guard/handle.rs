@@ -323,9 +323,7 @@ impl Handle {
     /// was killed as well. `spared` are children that the supervisor started itself. Waits for ever for a process that
     /// cannot be killed. `complain` is called once if the children cannot be listed yet.
     pub async fn end_orphans(&mut self, spared: &[i32], complain: impl FnOnce(io::Error)) {
-        let mut spared = [&self.born_with, spared].concat();
-        // Until the guard is reaped, its children are not ours yet: nothing is empty before.
-        spared.retain(|pid| !self.processes.ids().contains(pid));
+        let spared = [&self.born_with, spared].concat();
         let mut complain = Some(complain).filter(|_| !self.has_complained);
         let mut pauses = Pauses::default();
         // A closed socket does not prove that the guard is dead.

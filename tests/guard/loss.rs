@@ -1,14 +1,16 @@
 //! A supervisor or a guard that is killed, or stopped, or both.
 
+use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::socket::{MsgFlags, recv};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
-use zk_leader_run::guard::contain::children_of;
+use zk_leader_run::guard::contain::{Containment, children_of};
+use zk_leader_run::guard::processes::Processes;
 
 use crate::driver;
 use crate::subject::{
@@ -149,6 +151,35 @@ pub fn a_killed_sentinel_changes_nothing_until_the_guard_is_killed_as_well(conta
     subject.start_ready(LONG);
     guard_is_killed(&mut subject);
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+}
+
+/// Its presence makes this executable [`keep_a_guard`]: a process whose children all end.
+pub const KEEPER: &str = "GUARD_KEEPER";
+
+/// While the guard lives, or nobody has reaped it, its children are not ours, and cannot be seen.
+pub fn nothing_is_left_only_when_the_guard_is_gone_though_it_is_to_be_spared() {
+    let keeper = Command::new(std::env::current_exe().unwrap()).env(KEEPER, "").output().unwrap();
+    assert!(keeper.status.success(), "{}", String::from_utf8_lossy(&keeper.stderr));
+}
+
+/// A stand-in for a guard, with a child, whose sentinel was killed.
+pub fn keep_a_guard() {
+    nix::sys::prctl::set_child_subreaper(true).unwrap();
+    let id = |child: &Child| i32::try_from(child.id()).unwrap();
+    let mut sentinel = Command::new("sleep").arg("60").spawn().unwrap();
+    sentinel.kill().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "sleep 60 & echo ready; wait"]).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    shell.stdout.take().unwrap().read_exact(&mut [0; 6]).unwrap();
+    let guard = Process::of(id(&shell));
+    let [child] = children_of(guard.pid)[..] else { panic!("it has one child") };
+    let child = Process::of(child);
+    let mut processes = Processes::take_up(guard.pid, guard.pidfd(), id(&sentinel));
+    let containment = Containment::choose(Contain::Subreaper).unwrap();
+    until("nothing is left", || processes.have_left_nothing(&containment, &[guard.pid]).unwrap());
+    assert!(!guard.is_alive() && !child.is_alive(), "something is left");
+    assert!(shell.wait().is_err() && sentinel.wait().is_err(), "both are reaped");
 }
 
 /// No descriptor is free when the guard dies, and later there are again.

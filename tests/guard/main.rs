@@ -42,6 +42,10 @@ fn main() -> ExitCode {
     if let Some(socket) = std::env::var_os(driver::SOCKET) {
         return driver::main(&socket);
     }
+    if std::env::var_os(loss::KEEPER).is_some() {
+        loss::keep_a_guard();
+        return ExitCode::SUCCESS;
+    }
     libtest_mimic::run(&Arguments::from_args(), trials()).exit_code()
 }
 
@@ -100,6 +104,7 @@ fn trials() -> Vec<Trial> {
             loss::a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open,
             loss::a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard,
             loss::the_sentinel_has_a_session_and_a_name_of_its_own,
+            loss::nothing_is_left_only_when_the_guard_is_gone_though_it_is_to_be_spared,
             loss::a_clean_up_that_is_not_possible_at_first_is_done_when_it_is,
             loss::the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty,
             loss::the_cgroup_of_a_killed_supervisor_stays_until_its_releaser_has_ended,

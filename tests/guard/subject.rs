@@ -72,6 +72,10 @@ impl Process {
         Self { pid, pidfd }
     }
 
+    pub fn pidfd(&self) -> OwnedFd {
+        self.pidfd.try_clone().unwrap()
+    }
+
     /// Its name, and its arguments as `ps(1)` shows them.
     pub fn names(&self) -> (String, String) {
         let read = |file| std::fs::read_to_string(format!("/proc/{}/{file}", self.pid)).unwrap();

@@ -152,9 +152,26 @@ pub fn children_of(pid: i32) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn who_was_told_is_not_told_again_but_another_one_with_that_id_is() {
+        let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = i32::try_from(sleep.id()).unwrap();
+        let term = [libc::SIGTERM, 0];
+        let mut told = Told::default();
+        told.note(opened(vec![pid]));
+        told.tell_orphans(opened(vec![pid]), term);
+        assert_eq!(sleep.try_wait().unwrap(), None, "it was told before");
+        told.0[0].1 += 1;
+        told.tell_orphans(opened(vec![pid]), term);
+        // The first deadly signal is the one that counts.
+        sleep.kill().unwrap();
+        assert_eq!(sleep.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
+    }
 
     #[test]
     fn a_parent_is_continued_after_its_children() {

@@ -90,6 +90,9 @@ fn field(pid: i32, number: usize) -> Option<String> {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use nix::sys::time::TimeValLike as _;
+    use nix::time::{ClockId, clock_gettime};
+
     use super::*;
 
     #[test]
@@ -101,6 +104,20 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!Children::OfProcess.list().unwrap().contains(&pid));
+    }
+
+    #[test]
+    fn a_process_started_when_it_was_forked() {
+        // In hundredths of a second (`sysconf(_SC_CLK_TCK)` of every architecture).
+        let now = || clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap().num_milliseconds().unsigned_abs() / 10;
+        let earliest = now();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let start = started(i32::try_from(child.id()).unwrap());
+        let latest = now();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(start.is_some_and(|start| (earliest..=latest).contains(&start)), "{earliest} {start:?} {latest}");
+        assert_eq!(started(i32::try_from(child.id()).unwrap()), None);
     }
 
     #[test]

@@ -79,11 +79,13 @@ impl Processes {
         }
     }
 
-    /// One sweep after the guard's death. Returns whether the tree is empty.
+    /// One sweep after the guard's death. Returns whether the tree is empty. `spared`: children that are none of the tree.
     ///
     /// # Errors
     /// If our children cannot be listed: then the state of the tree is unknown.
     pub fn have_left_nothing(&mut self, containment: &Containment, spared: &[i32]) -> io::Result<bool> {
+        // Until the guard is reaped, its children are not ours yet: nothing is empty before.
+        let spared: Vec<i32> = spared.iter().copied().filter(|pid| !self.ids().contains(pid)).collect();
         containment.kill();
         match self.sentinel_end() {
             None => {
@@ -92,7 +94,7 @@ impl Processes {
                 Ok(false)
             }
             Some(DONE) => Ok(containment.is_empty()),
-            Some(_) => sweep_our_own(containment, spared),
+            Some(_) => sweep_our_own(containment, &spared),
         }
     }
 
