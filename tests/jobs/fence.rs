@@ -268,3 +268,20 @@ fn a_successor_whose_fence_command_lost_its_guard_ends_and_the_next_one_fences()
     assert_eq!(fenced(&election), ["b a", "c a", "c b"]);
     election.diary.assert_no_overlap();
 }
+
+/// It is no standby any more: nobody may count on it, and its failure must not make it a host that has to be fenced.
+#[test]
+fn a_host_in_line_whose_fence_command_lost_its_guard_ends_before_it_is_needed() {
+    let election = election();
+    let _first = host(&election, "a", "true").spawn();
+    election.diary.until_started(1);
+    let mut second = host(&election, "b", "true").spawn();
+    election.until_candidates(2);
+    let guard = wait::for_some("the fence command has a guard", || guards_of(second.pid()).get(1).copied());
+    let record = election.record();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    assert_eq!(second.code(), 70);
+    election.until_candidates(1);
+    assert_eq!(election.record()["token"], record["token"]);
+    assert_eq!(fenced(&election), Vec::<String>::new());
+}

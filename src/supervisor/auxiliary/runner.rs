@@ -179,7 +179,8 @@ impl Runner {
     async fn end(&mut self) -> Option<Outcome> {
         loop {
             let report = match self.state {
-                State::Idle | State::Gone => std::future::pending().await,
+                State::Idle => self.end_of_guard().await,
+                State::Gone => std::future::pending().await,
                 State::Ordered { until } => self.report_before(until).await,
                 State::Running | State::Surviving => self.guard.recv().await,
                 State::EndingOrphans => {
@@ -201,6 +202,12 @@ impl Runner {
                 return outcome;
             }
         }
+    }
+
+    /// That an idle guard has died. It has told all about its last run.
+    async fn end_of_guard(&mut self) -> Option<Report> {
+        while self.guard.recv().await.is_some() {}
+        None
     }
 
     /// That it took the order. A guard that does not in time is killed.
@@ -233,6 +240,9 @@ impl Runner {
             (Some(_), None) => State::Running,
             (Some(_), Some(_)) => State::Idle,
         };
+        if self.state == State::Idle {
+            self.lethal_from = Timestamp::NEVER;
+        }
         outcome
     }
 
