@@ -55,6 +55,8 @@ pub enum Action {
     Mark { candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool },
     /// The marked run has ended. The release that follows completes its marker. `ok`: it ended by itself, successfully.
     EndRun { status: ChildStatus, ok: bool },
+    /// The marked run never began. The release that follows takes its marker back.
+    WithdrawRun,
     /// One multi: check the term, set the record free, delete the candidate (unless `keeps_candidate`).
     Release { candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool },
     /// Ask this instance for a promise.

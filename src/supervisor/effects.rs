@@ -41,6 +41,7 @@ impl Effects {
                 self.election.mark(candidacy, conditions, entry, is_first);
             }
             Action::EndRun { status, ok } => self.election.end_run(status, ok),
+            Action::WithdrawRun => self.election.withdraw_run(),
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {
                 self.election.release(candidacy, conditions, entry, keeps_candidate);
             }
@@ -50,12 +51,7 @@ impl Effects {
             Action::ExtendStep { step, deadlines } => self.auxiliary.extend_step(step, deadlines),
             Action::StopStep { step, by } => self.auxiliary.stop_step(step, by),
             Action::SkipStep { step } => skip_step(step),
-            Action::Guard(order @ Order::Start { grant, .. }) => {
-                self.election.settle();
-                self.auxiliary.command_starts(grant);
-                self.guard.send(&order);
-            }
-            Action::Guard(order) => self.guard.send(&order),
+            Action::Guard(order) => self.order(&order),
             Action::EndGuard => self.guard.kill("did not take the order to start in time"),
             Action::EndOrphans => self.guard.end_orphans(),
             Action::Announce(transition) => {
@@ -68,6 +64,14 @@ impl Effects {
             Action::Exit(reason) => return Some(reason),
         }
         None
+    }
+
+    fn order(&mut self, order: &Order) {
+        if let Order::Start { grant, .. } = order {
+            self.election.settle();
+            self.auxiliary.command_starts(*grant);
+        }
+        self.guard.send(order);
     }
 }
 

@@ -136,6 +136,11 @@ impl Election {
         self.shared.end_run(status, ok);
     }
 
+    /// The marked run never began. The release takes its marker back.
+    pub fn withdraw_run(&self) {
+        self.shared.withdraw_run();
+    }
+
     /// Answer: `Released`.
     pub fn release(&self, candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool) {
         let work = move |contact| transactions::release(contact, candidacy, conditions, entry, keeps_candidate);

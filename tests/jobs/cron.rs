@@ -60,6 +60,25 @@ fn of_five_hosts_that_call_for_one_slot_one_runs_it_and_all_succeed() {
 }
 
 /// T34: at most once.
+/// Its command never began, so the others are not told that there was a run.
+#[test]
+fn a_slot_whose_first_leader_cannot_prepare_is_run_by_another() {
+    let election = election();
+    let step = |id| job(&election, id, "noon").option("--before-start", "test $ZK_LEADER_ID = b");
+    let mut first = step("a").option("--stand-back", "10m").spawn();
+    wait::until("the first one has released", || {
+        first.log().contains("--before-start failed") && election.state() == "free"
+    });
+    let mut second = step("b").spawn();
+    assert_eq!(second.code(), 0, "{}", second.log());
+    assert_eq!(election.diary.starts().iter().map(|start| start.id.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!((last_run(&election)["id"].as_str(), last_run(&election)["ok"].as_bool()), (Some("b"), Some(true)));
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.code(), 0);
+    let mut third = step("b").spawn();
+    assert_eq!((third.code(), election.diary.starts().len()), (0, 1), "it has run now");
+}
+
 #[test]
 fn an_interrupted_run_is_not_repeated_but_reported_when_the_next_one_starts() {
     let election = election();

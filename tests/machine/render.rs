@@ -42,6 +42,7 @@ pub fn action(action: &Action) -> String {
             written(if *is_first { "mark" } else { "mark again" }, candidacy.0, *conditions, entry)
         }
         Action::EndRun { status, ok } => format!("end-run {status:?} ok={ok}"),
+        Action::WithdrawRun => "withdraw-run".to_string(),
         Action::Release { candidacy, conditions, entry, keeps_candidate: false } => {
             written("release", candidacy.0, *conditions, entry)
         }

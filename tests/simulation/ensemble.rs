@@ -309,6 +309,11 @@ impl Ensemble {
         if term { Ok(()) } else { Err(Denial::Conflict) }
     }
 
+    /// Takes the marker of a run back.
+    pub fn withdraw_run(&mut self, slot: u64) {
+        self.commit(|state| state.runs.retain(|other| other.slot != slot));
+    }
+
     /// Writes the marker of a run.
     pub fn set_run(&mut self, marker: Marker) {
         self.commit(|state| {

@@ -137,6 +137,8 @@ pub struct Instance {
     pub slot: Slot,
     /// How its run ended, as it said.
     pub ended: Option<bool>,
+    /// Its marked run never began, as it said.
+    pub withdraws_run: bool,
 }
 
 impl Instance {
@@ -170,6 +172,7 @@ impl Instance {
             stops_requested: 0,
             slot,
             ended: None,
+            withdraws_run: false,
         }
     }
 

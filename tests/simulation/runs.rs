@@ -81,6 +81,9 @@ impl World {
         let Some(slot) = self.slot_of(instance) else { return };
         let in_term = self.ensemble.state().term.is_some_and(|term| term.version == conditions.term);
         let marker = self.marker_of(slot).filter(|marker| in_term && marker.nonce == entry.nonce);
+        if marker.is_some() && std::mem::take(&mut self.instances[instance].withdraws_run) {
+            return self.ensemble.withdraw_run(slot);
+        }
         if let (Some(marker), Some(ok)) = (marker, self.instances[instance].ended) {
             if ok && !self.oracle.facts.fact(slot).succeeded {
                 self.oracle.fail(format!("the run of slot {slot} is called a success, and was none"));

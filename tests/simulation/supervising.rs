@@ -103,7 +103,10 @@ impl World {
                 self.mark(Mark::RenewalSent);
                 self.send(instance, candidacy, Request::Renew, action);
             }
-            Action::Mark { candidacy, .. } => self.send(instance, candidacy, Request::Mark, action),
+            Action::Mark { candidacy, .. } => {
+                self.instances[instance].withdraws_run = false;
+                self.send(instance, candidacy, Request::Mark, action);
+            }
             Action::Fence { grant } => {
                 let (longest, healed) = (if self.healed { SECOND } else { 3 * SECOND }, self.healed);
                 let (delay, lucky) = (self.rng(instance).below(longest), self.rng(instance).chance(70));
@@ -115,6 +118,7 @@ impl World {
                 self.perform_step(instance, action);
             }
             Action::EndRun { ok, .. } => self.instances[instance].ended = Some(ok),
+            Action::WithdrawRun => self.instances[instance].withdraws_run = true,
             Action::Release { candidacy, .. } => {
                 self.mark(Mark::ReleaseSent);
                 self.send(instance, candidacy, Request::Release, action);

@@ -112,6 +112,39 @@ async fn the_markers_tell_who_ran_when_by_the_servers_clock_and_how_it_ended() {
     assert_eq!((earlier["slot"].as_str(), earlier["ended_ms"].as_i64()), (Some("noon"), Some(ended)));
 }
 
+/// A call that may run, and does not begin to.
+async fn withdrawn(settings: Settings) {
+    let (mut host, _, conditions) = Host::leading(settings).await;
+    assert!(mark(&mut host, conditions).await.unwrap());
+    host.election.withdraw_run();
+    host.release(conditions).await.unwrap();
+    assert!(host.election.close(wait::LIMIT).await);
+}
+
+#[tokio::test]
+async fn a_run_that_never_began_leaves_the_markers_as_they_were() {
+    let chroot = Chroot::new();
+    let servers = chroot.connect_string();
+    let admin = Admin::to(&servers);
+    let told = |path| {
+        let marker = json(&admin, path);
+        let earlier =
+            marker["earlier"].as_array().map(|runs| runs.iter().map(|run| run["nonce"].clone()).collect::<Vec<_>>());
+        (marker["run"]["nonce"].clone(), marker["run"]["ok"].clone(), earlier)
+    };
+    let noon = retrying(slot("noon"));
+    assert!(call(of(&servers, 1, &noon), Some(3)).await);
+    assert!(call(of(&servers, 2, &slot("one")), Some(0)).await);
+    let (before, ended) = ([told(SLOT), told(LAST)], admin.stat(LAST).unwrap().mtime);
+    for once in [&noon, &slot("new"), &every(Duration::ZERO)] {
+        withdrawn(of(&servers, 3, once)).await;
+        assert_eq!([told(SLOT), told(LAST)], before);
+        assert_eq!(json(&admin, LAST)["run"]["ended_ms"].as_i64(), Some(ended));
+    }
+    assert!(call(of(&servers, 4, &slot("new")), Some(0)).await);
+    assert!(!call(of(&servers, 5, &slot("noon")), Some(0)).await, "its failure counts");
+}
+
 #[tokio::test]
 async fn no_marker_is_written_without_our_candidate_or_under_another_term() {
     let chroot = Chroot::new();

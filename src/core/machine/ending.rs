@@ -350,7 +350,16 @@ impl Machine {
             return self.leave(now, after, why);
         }
         self.enter_phase(now, Phase::Releasing { until: self.release_until(now, after), after }, why);
+        self.withdraw_run();
         self.send_release();
+    }
+
+    /// A run that was marked in this term and never began must not keep other hosts from it.
+    pub(super) fn withdraw_run(&mut self) {
+        let is_marked = self.settings.preparations.marks && self.held_term.is_some_and(|held| !held.is_unmarked);
+        if is_marked && !self.held_term.is_some_and(|held| held.has_started) {
+            self.actions.push(Action::WithdrawRun);
+        }
     }
 
     /// One write at a time: an unanswered renewal comes first.

@@ -111,7 +111,11 @@ impl Machine {
                 let reason = if own { ExitReason::LeadershipLost } else { ExitReason::Duplicate };
                 self.begin_release(now, After::Exit(reason), Why::Duplicate);
             }
-            (Phase::Releasing { .. }, Some(_)) => self.send_release(),
+            (Phase::Releasing { .. }, Some(held)) => {
+                held.is_unmarked = !is_fresh;
+                self.withdraw_run();
+                self.send_release();
+            }
             // The term was lost meanwhile.
             (Phase::Following, _) => self.look_again(),
             _ => {}

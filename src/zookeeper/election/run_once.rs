@@ -78,7 +78,7 @@ pub(crate) async fn mark(
     Err(too_many_rounds())
 }
 
-/// Completes the marker if there is one whose run has ended. Sent at once, before any later request of this session.
+/// Completes the marker if there is one whose run has ended, or takes it back if its run never began. Sent at once, before any later request of this session.
 pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<'_> {
     let closing = contact.shared.ended_run().and_then(|open| send_end(contact, &open));
     async move {
@@ -98,15 +98,14 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
 }
 
 fn send_end<'a>(contact: &'a Contact, open: &OpenRun) -> Option<PendingMulti<'a>> {
-    let (status, ok) = open.end?;
-    let run = open.run.ended(open.started_ms, status, ok);
+    let [of_slot, of_last] = open.outcome()?;
     let paths = &contact.shared.paths;
     let mut multi = contact.client.multi();
     multi.check(&paths.term, open.term);
     if let Some((path, version)) = &open.slot {
-        multi.set(path, &run_marker::encode(Some(&run), &[]), Some(*version));
+        multi.set(path, &of_slot, Some(*version));
     }
-    multi.set(&paths.last_run, &run_marker::encode(Some(&run), &open.earlier), Some(open.last));
+    multi.set(&paths.last_run, &of_last, Some(open.last));
     Some(multi.commit())
 }
 
@@ -198,7 +197,7 @@ async fn write(
     };
     let (started_ms, last) = (stat.mtime, stat.version);
     tracing::info!(slot = run.slot, started = time(started_ms), "Run was marked");
-    Ok(Some(OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None }))
+    Ok(Some(OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None, is_withdrawn: false }))
 }
 
 /// Our own marker, whose reply was lost.
@@ -211,7 +210,7 @@ fn adopt(found: Found, conditions: Conditions) -> OpenRun {
     // The newest entry of the history is the run itself.
     let earlier = found.last.history().into_iter().skip(1).collect();
     let run = Run { started_ms: None, ..run };
-    OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None }
+    OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None, is_withdrawn: false }
 }
 
 fn report_unreadable(found: &Found) {

@@ -260,6 +260,12 @@ impl Shared {
         }
     }
 
+    pub fn withdraw_run(&self) {
+        if let Some(run) = self.lock_run().as_mut() {
+            run.is_withdrawn = true;
+        }
+    }
+
     /// The run, if its end is to be written.
     pub fn ended_run(&self) -> Option<OpenRun> {
         self.lock_run().clone()

@@ -234,11 +234,27 @@ pub(crate) struct OpenRun {
     pub earlier: Vec<Run>,
     /// How it ended, and whether it succeeded.
     pub end: Option<(ChildStatus, bool)>,
+    /// It never began, and counts for nobody.
+    #[serde(default)]
+    pub is_withdrawn: bool,
 }
 
 impl OpenRun {
     pub fn end(&mut self, status: ChildStatus, ok: bool) {
         self.end = Some((status, ok));
+    }
+
+    /// What the markers of the slot and of the last run are to say now; `None`: what they say.
+    pub fn outcome(&self) -> Option<[Vec<u8>; 2]> {
+        if self.is_withdrawn {
+            // As if it had never been marked.
+            let of_slot = self.earlier.iter().find(|run| run.slot == self.run.slot);
+            let (last, earlier) = self.earlier.split_first().unzip();
+            return Some([encode(of_slot, &[]), encode(last, earlier.unwrap_or_default())]);
+        }
+        let (status, ok) = self.end?;
+        let run = self.run.ended(self.started_ms, status, ok);
+        Some([encode(Some(&run), &[]), encode(Some(&run), &self.earlier)])
     }
 }
 

@@ -101,7 +101,8 @@ mod tests {
         let once = Once { per: Per::Slot("night".into()), retry_failed: false, keep_slots: 9 };
         let (slot, earlier) = (Some(("/runs/slot-night".into(), 4)), vec![Run::default()]);
         let run = Run::new(&once, NONCE, 40, &settings());
-        OpenRun { run, started_ms: 8, term: 5, slot, last: 6, earlier, end: Some((ChildStatus::Exited(0), true)) }
+        let end = Some((ChildStatus::Exited(0), true));
+        OpenRun { run, started_ms: 8, term: 5, slot, last: 6, earlier, end, is_withdrawn: false }
     }
 
     /// All that a program may know at that moment, though never all of it at once.
