@@ -214,13 +214,23 @@ impl Supervisor {
     /// Handles an event, and what it means for operator orders and preemption. Returns the reason to exit, if any.
     #[must_use]
     fn handle(&mut self, now: Now, event: Event) -> Option<ExitReason> {
-        let mut exit = self.drive(now, event);
-        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
-        for barred in self.orders.judge(now.lease, token).into_iter().flatten() {
-            exit = exit.or(self.drive(now, barred));
-        }
+        // A start that is due in this turn must not come before an order that was just stored.
+        let mut exit = if event == Event::Ticked { self.obey(now) } else { None };
+        exit = exit.or(self.drive(now, event));
+        exit = exit.or(self.obey(now));
         if self.preemption.judge(now.lease, &self.machine.snapshot()) {
             self.effects.election.preempt();
+        }
+        exit
+    }
+
+    /// Tells the machine what the operator's orders mean for it now.
+    #[must_use]
+    fn obey(&mut self, now: Now) -> Option<ExitReason> {
+        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
+        let mut exit = None;
+        for barred in self.orders.judge(now.lease, token).into_iter().flatten() {
+            exit = exit.or(self.drive(now, barred));
         }
         exit
     }
