@@ -193,6 +193,8 @@ pub enum Event {
     Seen { candidacy: Candidacy, view: View },
     /// Answer to `Observe`; the term was read before the record.
     Observed { candidacy: Candidacy, record: Record, term_version: i32 },
+    /// This record was read beside all requests: it exists, and was not renewed since. Nothing else follows from it.
+    Glimpsed { record: Record },
     /// A watch fired on our candidate or on one of those before it.
     LineChanged { candidacy: Candidacy },
     /// A watch fired on the lease record.

@@ -182,6 +182,7 @@ fn of_election(said: &Phrase, memory: &Memory) -> Option<Event> {
             let term_version = said.number("term").unwrap_or(memory.term);
             Event::Observed { candidacy, record: record(said, memory), term_version }
         }
+        "glimpsed" => Event::Glimpsed { record: record(said, memory) },
         "line-changed" => Event::LineChanged { candidacy },
         "record-changed" => Event::RecordChanged { candidacy },
         "took-over" => {

@@ -173,7 +173,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
     let causes = [Cause::ItsOwn, Cause::Ordered, Cause::Deadline, Cause::SupervisorGone];
     let status =
         [ChildStatus::Exited(record), ChildStatus::Signaled(9), ChildStatus::NotExecuted(2)][usize::from(record % 3)];
-    match kind % 28 {
+    match kind % 29 {
         0 => Event::ClockJumped,
         1 | 2 => Event::Connected { session, negotiated: Duration::from_secs(4) },
         3 => Event::Unreachable { session },
@@ -195,6 +195,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         20 => Event::Seen { candidacy, view: view(&old, record, place) },
         21 => Event::Denied { candidacy, request: REQUESTS[usize::from(place % 7)], denial: Denial::Conflict },
         22..=25 => preparing(ids, kind, record, place),
+        26 => Event::Glimpsed { record: view(&old, record, place).record },
         _ => success(&old, REQUESTS[usize::from(place % 7)], record, now),
     }
 }
@@ -207,7 +208,7 @@ fn preparing(ids: &Ids, kind: u8, record: u8, place: u8) -> Event {
         Ineligibility::Disabled,
         Ineligibility::Drained,
     ][usize::from(place % 5)];
-    match kind % 28 {
+    match kind % 29 {
         25 => step_ended((StepKind::AfterStop, ids.token - i64::from(place & 1)), record),
         24 if ids.step.is_some() => step_ended(ids.step.unwrap(), record),
         22 => Event::Fenced { token: ids.token, is_fenced: record < 160 },

@@ -106,6 +106,7 @@ fn name_of(event: &Event) -> &'static str {
         Event::SessionOver { .. } => "session-over",
         Event::Seen { .. } => "seen",
         Event::Observed { .. } => "observed",
+        Event::Glimpsed { .. } => "glimpsed",
         Event::LineChanged { .. } => "line-changed",
         Event::RecordChanged { .. } => "record-changed",
         Event::TookOver { .. } => "took-over",

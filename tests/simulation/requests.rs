@@ -7,7 +7,7 @@ use zk_leader_run::core::event::{Candidacy, Denial, Event, Nonce, Place, Record,
 use zk_leader_run::core::guard_messages::{CandidateName, Slot};
 use zk_leader_run::core::settings::Recipe;
 
-use crate::clock::{MILLI, Real};
+use crate::clock::{MILLI, Real, SECOND};
 use crate::ensemble::{Candidate, State, StoredRecord, Watched, place_of};
 use crate::host::{Call, Fate};
 use crate::script::Mark;
@@ -273,6 +273,14 @@ impl World {
             self.calls[call].answered = true;
             self.tell_line(self.calls[call].instance);
             self.told(self.calls[call].instance, event);
+        }
+    }
+
+    /// What was read with the new connection, before or after all that is told meanwhile.
+    pub fn glimpses(&mut self, instance: usize) {
+        let (delay, may_be_lost) = (self.rng(instance).below(SECOND), self.rng(instance).chance(30));
+        if let Some(record) = self.ensemble.state().record.filter(|_| !may_be_lost) {
+            self.tell(instance, Event::Glimpsed { record: read(record) }, delay);
         }
     }
 

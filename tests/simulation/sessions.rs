@@ -159,6 +159,7 @@ impl World {
         if lost || (!deaf && self.rng(instance).chance(20)) {
             let delay = self.rng(instance).below(MILLI);
             self.tell(instance, Event::ContactRestored { session: number }, delay);
+            self.glimpses(instance);
         }
     }
 

@@ -242,6 +242,7 @@ fn is_hint(event: &Event) -> bool {
         Event::ContactLost { .. }
             | Event::ContactRestored { .. }
             | Event::SessionOver { .. }
+            | Event::Glimpsed { .. }
             | Event::LineChanged { .. }
             | Event::RecordChanged { .. }
             | Event::Vouching(_)

@@ -8,7 +8,7 @@ use zk_leader_run::core::event::{Event, SessionNumber};
 use zk_leader_run::zookeeper::publish::MemberStatus;
 
 use crate::chroot::Chroot;
-use crate::host::{BASE, FIRST, Host, settings};
+use crate::host::{BASE, FIRST, Host, LEASE, settings};
 use crate::support::ensemble::Build;
 use crate::support::standalone::link;
 use crate::support::{Admin, Ensemble, Proxy};
@@ -69,5 +69,33 @@ async fn a_session_in_which_nothing_is_answered_is_let_go_though_it_can_be_resum
             _ => {}
         }
         assert!(began.elapsed() < Duration::from_secs(20), "the session is still kept");
+    }
+}
+
+/// A host that waits must know since when the record stands.
+#[tokio::test]
+async fn the_record_is_read_with_every_new_connection_though_no_look_is_answered() {
+    let chroot = Chroot::new();
+    let (admin, proxy) = (Admin::to(&chroot.connect_string()), link());
+    let mut short = settings(&chroot.behind(&proxy), 1);
+    short.session_timeout = Duration::from_secs(3);
+    let (mut host, view) = Host::entered(short).await;
+    // The line is the last answer of a look.
+    let ours = view.candidate.as_str().to_owned();
+    let is_line = move |frame: &[u8]| frame.windows(ours.len()).any(|part| part == ours.as_bytes());
+    proxy.tamper(move |frame| if is_line(&frame) { Vec::new() } else { frame });
+    admin.set(LEASE, &admin.read(LEASE));
+    host.election.look(FIRST);
+    for _ in 0..2 {
+        let hint = async {
+            loop {
+                match host.hint(Some).await {
+                    Event::Glimpsed { record } => return record,
+                    Event::ContactRestored { .. } => host.election.look(FIRST),
+                    _ => {}
+                }
+            }
+        };
+        assert_eq!(hint.await.mzxid, admin.stat(LEASE).unwrap().mzxid);
     }
 }

@@ -246,17 +246,27 @@ impl Machine {
                     self.note_of_election(now, event);
                 }
             }
+            Event::Glimpsed { record } => self.sightings.glimpse(record, now.observer),
             Event::Fenced { token, is_fenced } => self.fenced(now, token, is_fenced),
             Event::StepEnded { step, token, outcome } => self.step_ended(now, step, token, outcome),
             Event::Ineligible { reason, on } => self.ineligible(now, reason, on),
             Event::IdTaken => self.id_taken(now),
             Event::Vouching(word) => self.heard(now, word),
+            Event::Guard(_) | Event::GuardGone | Event::CheckGone { .. } | Event::OrphansEnded => {
+                self.note_of_guard(now, event);
+            }
+            Event::StopRequested => self.stop_was_requested(now),
+            Event::SignalReceived { signal } => self.signal_received(now, signal),
+        }
+    }
+
+    fn note_of_guard(&mut self, now: Now, event: &Event) {
+        match *event {
             Event::Guard(report) => self.guard_reported(now, report),
             Event::GuardGone => self.guard_gone(now),
             Event::CheckGone { stood_still } => self.check_gone(now, stood_still),
             Event::OrphansEnded => self.orphans_ended(now),
-            Event::StopRequested => self.stop_was_requested(now),
-            Event::SignalReceived { signal } => self.signal_received(now, signal),
+            _ => {}
         }
     }
 

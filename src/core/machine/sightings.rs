@@ -46,6 +46,13 @@ impl Sightings {
         went_back
     }
 
+    /// The same for a record that may have been read earlier than others that were noted.
+    pub fn glimpse(&mut self, record: Record, now: Sighting) {
+        if self.of(record).is_none() {
+            self.note(record, now);
+        }
+    }
+
     /// Since when the last renewal is known to have been sent; `None` if it was never noted.
     pub fn of(&self, record: Record) -> Option<Sighting> {
         self.0.iter().find(|seen| seen.zxid >= record.last_run_under()).map(|seen| seen.at)
@@ -120,6 +127,17 @@ mod tests {
         sightings.note(record(0, 40), at(2));
         assert_eq!(sightings.of(record(0, 40)), Some(at(2)));
         assert_eq!(sightings.of(record(0, 50)), None);
+    }
+
+    #[test]
+    fn a_glimpse_counts_unless_something_newer_was_seen() {
+        let mut sightings = Sightings::default();
+        sightings.note(record(0, 5), at(1));
+        sightings.glimpse(record(0, 7), at(2));
+        sightings.note(record(0, 7), at(3));
+        assert_eq!(sightings.of(record(0, 7)), Some(at(2)));
+        sightings.glimpse(record(0, 6), at(4));
+        assert_eq!((sightings.of(record(0, 5)), sightings.of(record(0, 7))), (Some(at(1)), Some(at(2))));
     }
 
     #[test]

@@ -93,6 +93,19 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
     }
 }
 
+/// Reads the records beside all other requests. A look of which one answer is lost shows nothing, and the wait for a leader that is
+/// lost counts from when its record was first seen.
+pub(crate) async fn glimpse(contact: Arc<Contact>) {
+    let slots = contact.shared.paths.slots().map(|slot| (slot, contact.shared.paths.of(slot).lease));
+    let reads: Vec<_> = slots.map(|(slot, lease)| (slot, contact.client.get_data(&lease))).collect();
+    for (slot, read) in reads {
+        if let Ok((data, stat)) = read.await {
+            let record = contact.shared.parse(slot, &data, &stat).record;
+            contact.shared.tell(Event::Glimpsed { record });
+        }
+    }
+}
+
 /// The term and the record of one slot.
 #[derive(Debug)]
 pub(crate) struct SlotState {

@@ -24,6 +24,7 @@ use crate::clock;
 use crate::core::event::{Event, Grounds, SessionNumber};
 use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
+use crate::zookeeper::election::read;
 use crate::zookeeper::election::shared::Shared;
 use companion::Companion;
 use contact::Contact;
@@ -221,6 +222,7 @@ async fn resume(
         };
         shared.reached();
         tracing::info!("Contact was restored");
+        background::spawn(read::glimpse(Arc::clone(&contact)));
         let begun = clock::now().lease;
         match keep(shared, companion, contact, way, resume::news(&lost)).await {
             Some(again) => lost = again,
