@@ -180,17 +180,18 @@ impl Machine {
     }
 
     /// Whether a take-over of this record is sent only when the wait is over. Who claims such a record earlier deposes a
-    /// leader for whom everybody vouches.
+    /// leader for whom everybody vouches. (For a free record there is a wait only after a promise.)
     pub(super) fn claims_late(&self, record: Record, now: Now) -> bool {
-        record.held && record.vouching.is_some() || now.observer < self.promised_until(record)
+        !record.held || record.vouching.is_some() || now.observer < self.promised_until(record)
     }
 
-    /// Before this the command may not be started under this record.
+    /// Before this the command may not be started under this record. The lease of a holder that did not release ends by the record, or by
+    /// what we have promised; the delay counts from the later end.
     pub(super) fn not_before(&self, record: Record) -> Sighting {
         let delay = self.settings.service.takeover_delay;
-        let inherited = self.inherited(record);
-        let over = inherited.map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease).after(delay));
-        over.max(self.promised_until(record))
+        let by_record = self.inherited(record).map_or(Sighting::ZERO, |(lease, seen)| wait_over_at(seen, lease));
+        let over = by_record.max(self.promised_until(record));
+        if over == Sighting::ZERO { over } else { over.after(delay) }
     }
 
     /// What the record says about vouching, if its holder needs no promise of ours. Under a record of our own that we do not
