@@ -210,7 +210,11 @@ impl Machine {
             Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
                 self.phase = Phase::Stopping { after: gone, lapsed };
             }
-            Phase::Stopping { .. } => {}
+            Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
+                self.phase = Phase::Releasing { until, after: gone };
+            }
+            // How this process ends is known already.
+            Phase::Stopping { .. } | Phase::Releasing { .. } => {}
             _ => self.begin_release(now, gone, Why::GuardGone),
         }
     }
