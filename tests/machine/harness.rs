@@ -48,7 +48,9 @@ impl Supervisor {
         let state = self.machine.hand_over(moment(at), Timestamp::ZERO).expect("a quiet moment");
         let text = serde_json::to_string(&state).unwrap();
         let machine = Machine::take_up(settings, Duration::from_secs(4), serde_json::from_str(&text).unwrap());
-        Self { machine: machine.expect("it fits"), memory: self.memory }
+        let mut machine = machine.expect("it fits");
+        machine.resume_session(moment(at));
+        Self { machine, memory: self.memory }
     }
 
     /// All that the machine remembers, as text.

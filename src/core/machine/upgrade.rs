@@ -95,6 +95,13 @@ impl Machine {
         self.renew_soon(now);
     }
 
+    /// The session of the program before is being resumed: until it is, there is no contact, and nobody says so. A renewal is due
+    /// then.
+    pub fn resume_session(&mut self, now: Now) {
+        self.lose_touch();
+        self.renew_soon(now);
+    }
+
     /// # Errors
     /// If this is no moment to be replaced. A leader must have renewed its lease at `since` or later.
     pub fn hand_over(&self, now: Now, since: Timestamp) -> Result<HandedOver, NotNow> {

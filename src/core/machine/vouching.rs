@@ -88,14 +88,16 @@ impl Machine {
     }
 
     pub(super) fn note_contact(&mut self, event: &Event) {
-        let state = &mut self.vouching;
         match event {
-            Event::Connected { .. } | Event::ContactRestored { .. } => state.in_contact = true,
-            Event::ContactLost { .. } | Event::SessionOver { .. } => {
-                (state.in_contact, state.first_since) = (false, None);
-            }
+            Event::Connected { .. } | Event::ContactRestored { .. } => self.vouching.in_contact = true,
+            Event::ContactLost { .. } | Event::SessionOver { .. } => self.lose_touch(),
             _ => {}
         }
+    }
+
+    /// Nothing is known of the holder meanwhile: its silence counts from later.
+    pub(super) fn lose_touch(&mut self) {
+        (self.vouching.in_contact, self.vouching.first_since) = (false, None);
     }
 
     pub(super) fn vouched(&self) -> Option<Vouched> {

@@ -112,8 +112,7 @@ pub async fn begin(
     let machine = Machine::take_up(settings, before.election.negotiated(), before.machine.clone());
     // It was checked.
     let mut machine = machine.map_err(|misfit| io::Error::other(format!("{misfit:?}")))?;
-    // As soon as there is contact.
-    machine.renew_now(now);
+    machine.resume_session(now);
     let ensemble = zookeeper::Settings { instance: machine.instance(), ..ensemble };
     Ok((machine, Election::take_up(ensemble, sender, before.election.clone()).await?))
 }
