@@ -48,6 +48,8 @@ pub struct HookQueue {
     /// The term for which *elected* was queued and no end yet.
     term: Option<Grant>,
     is_stopping: bool,
+    /// A record is being freed, and since we followed nobody was told that we lead: its term was told to be lost, or led nothing.
+    settles: bool,
 }
 
 impl HookQueue {
@@ -80,7 +82,8 @@ impl HookQueue {
             }
             PhaseName::Following | PhaseName::Done => {
                 self.ended(why);
-                if to == PhaseName::Following && from != PhaseName::Following {
+                let has_followed = std::mem::take(&mut self.settles) || from == PhaseName::Following;
+                if to == PhaseName::Following && !has_followed {
                     self.push(HookEvent::Standby, Some(why), None);
                 }
             }
@@ -89,7 +92,8 @@ impl HookQueue {
                 self.elected(why, grant);
                 self.is_stopping = false;
             }
-            PhaseName::Waiting | PhaseName::Releasing => {}
+            PhaseName::Releasing => self.settles |= from == PhaseName::Following,
+            PhaseName::Waiting => {}
         }
     }
 
@@ -228,6 +232,28 @@ mod tests {
         let phases = [PhaseName::Following, PhaseName::Waiting, PhaseName::Following, PhaseName::Done];
         pass(&mut queue, &phases.map(|phase| (phase, Why::SessionOver)));
         assert_eq!(told(&mut queue), [HookEvent::Standby]);
+    }
+
+    /// In the next session.
+    #[test]
+    fn who_frees_the_record_of_a_term_that_was_told_to_be_lost_has_followed_since() {
+        use HookEvent::*;
+        let mut queue = HookQueue::default();
+        let late = [(PhaseName::Releasing, Why::ContactRestored), (PhaseName::Following, Why::Released)];
+        pass(
+            &mut queue,
+            &[
+                (PhaseName::Following, Why::Released),
+                (PhaseName::Leading, Why::Elected),
+                (PhaseName::Stopping, Why::LeaseEnding),
+                (PhaseName::Following, Why::SessionOver),
+                late[0],
+                late[1],
+                (PhaseName::Leading, Why::Elected),
+                (PhaseName::Following, Why::Deposed),
+            ],
+        );
+        assert_eq!(told(&mut queue), [Elected, Started, Stopping, Lost, Standby, Elected, Started, Lost, Standby]);
     }
 
     #[test]

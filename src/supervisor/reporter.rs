@@ -20,6 +20,8 @@ pub(super) struct Reporter {
     status: MemberStatus,
     /// Our present term.
     term: Option<Term>,
+    /// Our last term, if its record was left as it was.
+    left: Option<Term>,
     /// Why its command was stopped.
     ending: Option<Why>,
     /// When the guard kills its command, unless the lease is prolonged.
@@ -40,6 +42,8 @@ pub struct HandedOver {
     /// Milliseconds since 1970, when the phase began.
     since: i64,
     term: Option<Term>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<Term>,
 }
 
 /// What to publish now.
@@ -51,13 +55,13 @@ pub(super) struct News {
 
 impl Reporter {
     pub fn hand_over(&self) -> HandedOver {
-        HandedOver { since: self.status.since, term: self.term.clone() }
+        HandedOver { since: self.status.since, term: self.term.clone(), left: self.left.clone() }
     }
 
     pub fn take_up(state: HandedOver, snapshot: &Snapshot) -> Self {
         let status =
             MemberStatus { phase: words::phase(snapshot.phase), since: state.since, ..MemberStatus::default() };
-        Self { status, term: state.term, ..Self::default() }
+        Self { status, term: state.term, left: state.left, ..Self::default() }
     }
 
     /// Call it after each event that the machine has handled, with the time of day.
@@ -124,7 +128,7 @@ impl Reporter {
             Takeover::Unclean => "unclean",
         };
         let (token, term, takeover) = (grant.token, grant.term, takeover.to_owned());
-        (self.ending, self.dead_since) = (None, None);
+        (self.ending, self.dead_since, self.left) = (None, None, None);
         self.term = Some(Term { token, slot: grant.slot.0, term, since: now, takeover, ..Term::default() });
         self.term.clone()
     }
@@ -141,13 +145,21 @@ impl Reporter {
         if !matches!(to, PhaseName::Following | PhaseName::Done) {
             return None;
         }
-        let term = self.term.take()?;
+        let Some(term) = self.term.take() else { return self.settled(transition) };
         let ending = words::reason_code(self.ending.take().unwrap_or(why));
         // Spared: the lease was another one's, who has released it.
         let is_free = matches!(why, Why::Released | Why::WaitSpared);
         let ended = if is_free { ending.to_owned() } else { format!("{ending}{NOT_RELEASED}") };
         let until = self.dead_since.take().unwrap_or(now).max(term.since);
-        Some(Term { until: Some(until), ended: Some(ended), ..term })
+        let term = Term { until: Some(until), ended: Some(ended), ..term };
+        self.left = Some(term.clone()).filter(|_| !is_free);
+        Some(term)
+    }
+
+    /// The record of a term whose end was told before is free now. When and why that term ended stays as it was told.
+    fn settled(&mut self, transition: &Transition) -> Option<Term> {
+        let is_settled = |term: &mut Term| transition.why == Why::Released && Some(term.token) == transition.token;
+        self.left.take_if(is_settled).map(Term::released_later)
     }
 }
 
@@ -224,6 +236,42 @@ mod tests {
         let gone = Snapshot { held_term: None, ..snapshot };
         let told = reporter.update((begun, 2_000), &Event::Ticked, &gone, none, &[spared]);
         assert_eq!(told.terms[0].ended.as_deref(), Some("wait-spared"));
+    }
+
+    /// Its lease has ended in an outage; afterwards it reads its record, which is still its own, or another leader's by now.
+    #[test]
+    fn the_end_of_a_term_stays_as_it_was_told_whenever_its_record_is_freed() {
+        let (begun, none) = (at(Duration::ZERO), Ineligibilities::default());
+        let leads = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let in_phase = |phase| Snapshot { phase, held_term: None, ..leads };
+        let passes = |from, to, why| {
+            let (token, grant) = (Some(9), None);
+            Action::Announce(Transition { from, to, why, token, grant, lease_left: None, next_in: None })
+        };
+        for (why, told_late) in [(Why::Released, Some("lease-ending, released later")), (Why::Deposed, None)] {
+            let mut reporter = Reporter::default();
+            let mut update = |now, snapshot: Snapshot, passed: &[Action]| {
+                reporter = Reporter::take_up(reporter.hand_over(), &snapshot);
+                reporter.update((begun, now), &Event::Ticked, &snapshot, none, passed)
+            };
+            update(1_000, leads, &[]);
+            let over = [
+                passes(PhaseName::Leading, PhaseName::Stopping, Why::LeaseEnding),
+                passes(PhaseName::Stopping, PhaseName::Following, Why::TreeEmpty),
+            ];
+            let told = update(7_000, in_phase(PhaseName::Following), &over);
+            assert_eq!(
+                (told.terms[0].until, told.terms[0].ended.as_deref()),
+                (Some(7_000), Some("lease-ending, not released"))
+            );
+            let barred = passes(PhaseName::Following, PhaseName::Following, Why::Unhealthy);
+            let again = passes(PhaseName::Following, PhaseName::Releasing, Why::ContactRestored);
+            assert_eq!(update(60_000, in_phase(PhaseName::Releasing), &[barred, again]).terms, []);
+            let settled = passes(PhaseName::Releasing, PhaseName::Following, why);
+            let told = update(61_000, in_phase(PhaseName::Following), &[settled]).terms;
+            assert!(told.iter().all(|term| term.until == Some(7_000)), "{told:?}");
+            assert_eq!(told.first().and_then(|term| term.ended.as_deref()), told_late);
+        }
     }
 
     /// The two clocks are read one after the other.

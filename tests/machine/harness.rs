@@ -62,6 +62,11 @@ impl Supervisor {
         self.machine.phase()
     }
 
+    /// Whether it says that it holds a term.
+    pub fn holds_a_term(&self) -> bool {
+        self.machine.snapshot().held_term.is_some()
+    }
+
     /// Whether it says that this process is about to end.
     pub fn is_ending(&self) -> bool {
         self.machine.snapshot().is_ending

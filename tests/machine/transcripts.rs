@@ -123,3 +123,23 @@ fn a_disabled_election_is_disabled_on_a_host_that_cannot_lead_either() {
     assert!(stage.is_disabled());
     assert!(!told("settings", &["barred unhealthy"]).is_disabled());
 }
+
+/// In the first session after an outage that has ended its term, it frees the record that it left. What others are told of that term ends
+/// with it, and does not begin anew.
+#[test]
+fn who_frees_the_record_of_a_term_that_is_over_does_not_say_that_it_leads() {
+    let mut stage = Supervisor::new(&parse::settings("settings vouch-limit=40s"));
+    let told = |stage: &mut Supervisor, at, event| {
+        stage.tell(parse::duration(at), event);
+        (stage.phase(), stage.holds_a_term())
+    };
+    for event in ["ticked", "connected", "seen first record=5 free", "took-over", "started", "session-over"] {
+        told(&mut stage, "0.1s", event);
+    }
+    assert_eq!(told(&mut stage, "0.2s", "barred unhealthy"), (PhaseName::Stopping, true));
+    assert_eq!(told(&mut stage, "0.3s", "tree-ended exited:0 ordered"), (PhaseName::Following, false));
+    told(&mut stage, "1s", "ticked");
+    assert_eq!(told(&mut stage, "1.1s", "connected"), (PhaseName::Releasing, false));
+    told(&mut stage, "1.2s", "observed candidacy=2 record=6 ours");
+    assert_eq!(told(&mut stage, "1.3s", "released candidacy=2"), (PhaseName::Following, false));
+}

@@ -21,6 +21,7 @@ pub struct Snapshot {
     pub timing: Option<Timing>,
     /// The newest look at the election in this candidacy; `None` until our candidate was seen.
     pub view: Option<View>,
+    /// The present term.
     pub held_term: Option<Held>,
     /// Why this process may not lead now, if so.
     pub barred: Option<Why>,
@@ -86,7 +87,10 @@ impl Machine {
             session: self.session,
             timing: self.timing().copied(),
             view: self.standing.view,
-            held_term: self.held_term.map(|held| Held { grant: held.grant, deadlines: held.deadlines }),
+            held_term: self
+                .held_term
+                .filter(|_| !self.settles_past_term())
+                .map(|held| Held { grant: held.grant, deadlines: held.deadlines }),
             barred: self.ineligibilities.is_any().then(|| self.ineligibilities.why()),
             disabled: self.ineligibilities.disabled,
             run: self.run,

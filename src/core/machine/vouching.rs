@@ -438,10 +438,15 @@ impl Machine {
         }
     }
 
+    /// Whether the term that we hold ended before, was told to be over, and is held again only to free its record.
+    pub(super) fn settles_past_term(&self) -> bool {
+        self.unreleased.is_some()
+    }
+
     /// In the first session after a term that ended without one: frees its record if that is still ours, so that nobody
     /// waits for it. We have no candidate before that. Returns whether there is such a record.
     pub(super) fn frees_what_it_left(&mut self, now: Now) -> bool {
-        let left = self.unreleased.take().filter(|_| self.phase == Phase::Following);
+        let left = self.unreleased.filter(|_| self.phase == Phase::Following);
         if left.is_none() && !matches!(self.phase, Phase::Releasing { .. }) {
             return false;
         }

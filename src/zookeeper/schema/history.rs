@@ -101,6 +101,13 @@ impl Term {
             None => {}
         }
     }
+
+    /// The same term, whose own host has released its lease after all.
+    pub fn released_later(mut self) -> Self {
+        let why = self.ended.as_deref().and_then(|ended| ended.strip_suffix(NOT_RELEASED));
+        self.ended = why.map(|why| format!("{why}{RELEASED_LATER}")).or(self.ended);
+        self
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
