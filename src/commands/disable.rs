@@ -1,6 +1,6 @@
 //! `disable`: no host may run the command until `enable`, or for a time.
 //!
-//! Never: "no command runs" while one may still run.
+//! Never: "no command runs" while one may still run, or on the word of one server that a lease is over.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
 use crate::random;
+use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::lease::Lease;
@@ -53,7 +54,8 @@ async fn end(context: &CommandContext<'_>, order: &Disabled) -> String {
     known.map_or_else(|| format!("for {}", words::length(lasts)), |order| order.end())
 }
 
-/// A record that is free says so; one that is not renewed any more for as long as its lease does so, too.
+/// A record that is free says so; one that is not renewed any more for as long as its lease does so, too, if a quorum
+/// confirms it.
 async fn until_nobody_runs(
     context: &CommandContext<'_>,
     limit: Duration,
@@ -66,38 +68,80 @@ async fn until_nobody_runs(
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
-        let Some(slot) = running.first() else {
-            return Ok(told(context, "idle", DONE, "no command runs\n".to_owned()));
+        let (doing, may_be) = match running.first() {
+            Some(slot) => why_not_idle(slot, &election),
+            None => match first_unconfirmed(context, &election.slots).await {
+                Some(slot) => why_not_confirmed(slot),
+                None => return Ok(told(context, "idle", DONE, "no command runs\n".to_owned())),
+            },
         };
-        let Some((lease, _)) = &slot.lease else {
-            let sentence = format!(
-                "the lease record {} is missing or cannot be read, so a command may still run (zk-leaderctl doctor says why)",
-                slot.lease_path()
-            );
-            progress.tell(&sentence);
-            if patience.wait().await {
-                continue;
-            }
-            return Ok(told(context, "running", NOT_DONE, format!("{sentence}\n")));
-        };
-        let id = lease.holder.as_ref().map_or("an unknown holder", |holder| holder.id.as_str());
-        let gone = election.slots.iter().all(|slot| {
-            matches!(slot_state::of(slot, &election), SlotState::Nobody { .. } | SlotState::Overdue { .. })
-        });
-        progress.tell(&if gone {
-            let longest = words::length(lease.longest());
-            format!("{id} is gone; its lease must run out, within {longest}")
-        } else {
-            format!("{id} is stopping its command")
-        });
+        progress.tell(&doing);
         if !patience.wait().await {
-            let text = format!(
-                "{id} may still run the command after {}; it may be cut off, or run an older version\n",
-                words::length(limit)
-            );
-            return Ok(told(context, "running", NOT_DONE, text));
+            return Ok(told(context, "running", NOT_DONE, format!("{}\n", may_be.after(&doing, limit))));
         }
     }
+}
+
+/// Who may still run the command in the end; `None`: nobody knows.
+struct MayBe(Option<String>);
+
+impl MayBe {
+    fn after(&self, doing: &str, limit: Duration) -> String {
+        let Some(id) = &self.0 else { return doing.to_owned() };
+        let length = words::length(limit);
+        format!("{id} may still run the command after {length}; it may be cut off, or run an older version")
+    }
+}
+
+/// What goes on in a slot in which a command may run.
+fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, MayBe) {
+    let Some((lease, _)) = &slot.lease else {
+        let path = slot.lease_path();
+        let sentence = format!(
+            "the lease record {path} is missing or cannot be read, so a command may still run (zk-leaderctl doctor says why)"
+        );
+        return (sentence, MayBe(None));
+    };
+    let id = holder_of(lease);
+    let gone = election
+        .slots
+        .iter()
+        .all(|slot| matches!(slot_state::of(slot, election), SlotState::Nobody { .. } | SlotState::Overdue { .. }));
+    let sentence = if gone {
+        format!("{id} is gone; its lease must run out, within {}", words::length(lease.longest()))
+    } else {
+        format!("{id} is stopping its command")
+    };
+    (sentence, MayBe(Some(id)))
+}
+
+/// One server says that the lease is over.
+fn why_not_confirmed(slot: &SlotView) -> (String, MayBe) {
+    let id = slot.lease.as_ref().map_or_else(String::new, |(lease, _)| holder_of(lease));
+    let sentence = format!("one server says that the lease of {id} is over, and the others have not confirmed it");
+    (sentence, MayBe(Some(id)))
+}
+
+fn holder_of(lease: &Lease) -> String {
+    lease.holder.as_ref().map_or("an unknown holder", |holder| holder.id.as_str()).to_owned()
+}
+
+/// Of slots whose leases are over as far as one server knows. A server that is cut off from the others answers reads for a
+/// while, and knows nothing of their renewals.
+pub(super) async fn first_unconfirmed<'a>(
+    context: &CommandContext<'_>,
+    slots: impl IntoIterator<Item = &'a SlotView>,
+) -> Option<&'a SlotView> {
+    for slot in slots {
+        let held = slot.lease.as_ref().filter(|(lease, _)| lease.is_held());
+        if let Some((_, Facts { version, .. })) = held {
+            // Without an answer, nothing is confirmed.
+            if !context.client.has_version(&slot.lease_path(), *version).await.unwrap_or(false) {
+                return Some(slot);
+            }
+        }
+    }
+    None
 }
 
 /// Under a record that nobody can read, a command may run for any time.
@@ -135,7 +179,6 @@ pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zookeeper::admin::Facts;
 
     #[test]
     fn under_a_record_that_cannot_be_read_a_command_may_run_unless_nobody_has_ever_led() {

@@ -1,10 +1,12 @@
 //! token-check and put --fenced: only the newest token counts, by the word of a quorum.
 
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use super::operator::{ctl, ctl_at, process};
-use super::{election, server};
+use super::{election, link, server};
 use crate::support::proxy::request;
 use crate::support::{Election, Ensemble, Proxy, wait};
 
@@ -112,4 +114,79 @@ fn no_token_is_valid_by_the_word_of_one_server() {
     assert_eq!(said.code, 2, "{said:?}");
     let reads = [request::GET_DATA, request::GET_CHILDREN2];
     assert!(link.forwarded().iter().filter(|kind| reads.contains(kind)).count() > 2, "{:?}", link.forwarded());
+}
+
+/// A link to a server that is cut off from the others, and goes on answering: what it says of a lease record is what it said
+/// the first time. Whether it has, and whether it is back.
+fn server_behind() -> (Proxy, Arc<AtomicBool>, Arc<AtomicBool>) {
+    const LENGTH: usize = 4;
+    // xid, zxid, error.
+    const HEADER: usize = LENGTH + 16;
+    let (link, has_answered, is_back) = (link(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (answered, back) = (Arc::clone(&has_answered), Arc::clone(&is_back));
+    let mut first = None;
+    link.tamper(move |reply| {
+        if back.load(SeqCst) || !String::from_utf8_lossy(&reply).contains(r#""state":"held""#) {
+            return reply;
+        }
+        answered.store(true, SeqCst);
+        let said: &Vec<u8> = first.get_or_insert_with(|| reply[HEADER..].to_vec());
+        let mut stale = reply[..HEADER].to_vec();
+        stale.extend(said);
+        let length = u32::try_from(stale.len() - LENGTH).unwrap().to_be_bytes();
+        stale[..LENGTH].copy_from_slice(&length);
+        stale
+    });
+    (link, has_answered, is_back)
+}
+
+#[test]
+fn no_command_is_said_to_have_ended_by_the_word_of_one_server() {
+    let election = election();
+    let host = election.host("a").witness(&election.diary, &["ignore-term"]).option("--stop-timeout", "6s").spawn();
+    election.diary.until_started(1);
+    let (link, _, is_back) = server_behind();
+    thread::scope(|scope| {
+        let disabled = scope.spawn(|| {
+            let said = ctl_at(&link.connect_string(), &["disable", &election.name, "--wait"], &[]);
+            (said, election.diary.somebody_lives())
+        });
+        host.until_logged("Disabled by");
+        // It renews its lease until then, unseen from there.
+        wait::until("the command has ended, or is said to have", || {
+            disabled.is_finished() || !election.diary.somebody_lives()
+        });
+        is_back.store(true, SeqCst);
+        let (said, somebody_lives) = disabled.join().unwrap();
+        assert!(said.code == 0 && said.output.ends_with("no command runs\n") && !somebody_lives, "{said:?}");
+    });
+}
+
+/// Its candidate and its member are gone, and others vouch for it, or it has just come back.
+#[test]
+fn no_host_is_said_to_lead_nothing_by_the_word_of_one_server() {
+    let election = election();
+    election.prepare();
+    let root = format!("/behind-{}", election.name);
+    let base = format!("{root}/job");
+    for below in ["lease", "term", "election"] {
+        election.admin.create_all(&format!("{base}/{below}"));
+    }
+    let record = |renewed: u32| {
+        format!(
+            r#"{{"v":1,"state":"held","lease_ms":500,"guarantee":"at-most-one","renewed":{renewed},
+            "holder":{{"id":"a","host":"one","pid":1}}}}"#
+        )
+    };
+    election.admin.set(&format!("{base}/lease"), &record(0));
+    let (link, has_answered, _) = server_behind();
+    let said = thread::scope(|scope| {
+        let words = ["drain", "one", "--root", &root, "--wait", "--timeout", "3s"];
+        let servers = link.connect_string();
+        let said = scope.spawn(move || ctl_at(&servers, &words, &[]));
+        wait::until("that server has said who leads", || has_answered.load(SeqCst));
+        election.admin.set(&format!("{base}/lease"), &record(1));
+        said.join().unwrap()
+    });
+    assert!(said.code == 1 && said.output.contains("one still leads job"), "{said:?}");
 }

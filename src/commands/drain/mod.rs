@@ -16,7 +16,7 @@ use crate::core::time::Sighting;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::Written;
-use crate::zookeeper::admin::view::{self, ElectionView};
+use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
@@ -172,7 +172,8 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
             fleet.unknown.push(name);
             continue;
         }
-        if !leads(&seen, host, clock::now().observer, seen_at) {
+        let is_over = !leads(&seen, host, clock::now().observer, seen_at);
+        if is_over && disable::first_unconfirmed(context, held_by(&seen, host)).await.is_none() {
             continue;
         }
         let mut own = members().filter(|member| member.host == *host).peekable();
@@ -187,15 +188,19 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
 /// Whether its command may run. It may have lost its session alone: its lease must run out first. Whoever still stops has a
 /// command, even if another one leads by now.
 fn leads(election: &ElectionView, host: &str, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
-    let is_led = election.slots.iter().any(|slot| {
-        let lives = slot_state::leader(slot, election).is_some_and(|holder| holder.host == host);
-        lives
-            || slot.lease.as_ref().is_some_and(|(lease, facts)| {
-                let is_its_own = lease.holder.as_ref().is_some_and(|holder| holder.host == host);
-                is_its_own && !disable::is_over(lease, facts.mzxid, now, seen)
-            })
-    });
+    let lives = |slot: &SlotView| slot_state::leader(slot, election).is_some_and(|holder| holder.host == host);
+    let may_run = |slot: &SlotView| {
+        let lease = slot.lease.as_ref();
+        lease.is_some_and(|(lease, facts)| !disable::is_over(lease, facts.mzxid, now, seen))
+    };
+    let is_led = election.slots.iter().any(lives) || held_by(election, host).any(may_run);
     is_led || election.members.values().any(|(member, _)| member.host == host && member.phase == "stopping")
+}
+
+/// The slots whose record names this host.
+fn held_by<'a>(election: &'a ElectionView, host: &'a str) -> impl Iterator<Item = &'a SlotView> {
+    let holder = |slot: &'a SlotView| slot.lease.as_ref().and_then(|(lease, _)| lease.holder.as_ref());
+    election.slots.iter().filter(move |slot| holder(slot).is_some_and(|holder| holder.host == host))
 }
 
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read.
@@ -257,7 +262,6 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
 mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::admin::view::SlotView;
     use crate::zookeeper::schema::lease::Lease;
     use crate::zookeeper::schema::member::Member;
 
