@@ -112,6 +112,34 @@ fn list_names_elections_that_may_not_be_read() {
     assert_eq!(found.unwrap()["state"], "no permission");
 }
 
+/// The hosts of each have an identity of their own, and the operator forgot his.
+#[test]
+fn of_elections_that_may_not_be_read_drain_does_not_say_that_the_host_leads_none() {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let root = format!("/shut-{}", election.name);
+    for (name, acl) in [("opened", ("world", "anyone")), ("shut", ("auth", ""))] {
+        let base = format!("{root}/{name}");
+        for below in ["lease", "term", "election"] {
+            election.admin.create_all(&format!("{base}/{below}"));
+        }
+        election.admin.set(&format!("{base}/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
+        election.admin.set_acl(&base, acl.0, acl.1, "cdrwa");
+    }
+    let drain = ["drain", "one", "--root", &root, "--wait"];
+    let said = as_stranger(&drain);
+    let why = "one may lead shut, which we may not read; give us credentials that may (--auth-file), or look there";
+    assert!(said.code == 1 && said.output.contains(why), "{said:?}");
+    assert!(said.output.contains("of 2 elections below"), "{said:?}");
+    assert!(!said.output.contains("leads no election any more"), "{said:?}");
+    let object = as_stranger(&[&drain[..], &["--json"]].concat()).json();
+    assert_eq!((&object["state"], &object["no_permission_in"]), (&"unknown".into(), &vec!["shut"].into()), "{object}");
+    // The drains of others are no election.
+    election.admin.set_acl(&format!("{root}/drains"), "auth", "", "cdrwa");
+    let said = as_host(&drain);
+    assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
+}
+
 #[test]
 fn the_doctor_says_what_everyone_may_change() {
     let (election, _leader) = led("creator");

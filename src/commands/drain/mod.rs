@@ -1,6 +1,7 @@
 //! `drain` and `undrain`: one znode for a host, which every supervisor there hears.
 //!
-//! Never: "leads none any more" while the host leads one, or before its supervisors have heard of the drain.
+//! Never: "leads none any more" while the host leads one, or may lead one that we may not read, or before its supervisors
+//! have heard of the drain.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -68,6 +69,8 @@ struct Fleet {
     unknown: Vec<String>,
     /// It leads these, has heard of the drain, and nobody else could.
     stays: Vec<String>,
+    /// We may not read these, so that it may lead them.
+    closed: Vec<String>,
 }
 
 async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
@@ -86,6 +89,9 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     };
     let part = format!("{} of {} elections below {root}", before.shared, before.elections);
     progress.tell(&format!("{host} is drained {end}; it takes part in {part}"));
+    if !before.closed.is_empty() {
+        progress.tell(&closed(host, &before));
+    }
     if before.shared == 0 && !before.hosts.is_empty() {
         let hosts: Vec<_> = before.hosts.iter().cloned().collect();
         progress.tell(&format!("is that its name? These hosts take part: {}", listed(&hosts)));
@@ -128,6 +134,12 @@ fn may_lead(host: &str, fleet: &Fleet) -> String {
     }
 }
 
+/// No wait opens them.
+fn closed(host: &str, fleet: &Fleet) -> String {
+    let remedy = "give us credentials that may (--auth-file), or look there";
+    format!("{host} may lead {}, which we may not read; {remedy}", listed(&fleet.closed))
+}
+
 fn unfinished(host: &str, fleet: &Fleet, limit: Duration) -> String {
     let (what, length) = (may_lead(host, fleet), words::length(limit));
     format!("{what} after {length}; it may be cut off, or run an older version\n")
@@ -135,11 +147,15 @@ fn unfinished(host: &str, fleet: &Fleet, limit: Duration) -> String {
 
 fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
     let host = order.host;
+    let closed = if fleet.closed.is_empty() { String::new() } else { format!("{}\n", closed(host, fleet)) };
     if fleet.stays.is_empty() {
-        return told(order, fleet, "idle", DONE, format!("{host} leads no election any more\n"));
+        return match fleet.closed.as_slice() {
+            [] => told(order, fleet, "idle", DONE, format!("{host} leads no election any more\n")),
+            _ => told(order, fleet, "unknown", NOT_DONE, closed),
+        };
     }
     let text = format!(
-        "{host} still leads {}, which no other host could lead; start one elsewhere, or {} stops it\n",
+        "{host} still leads {}, which no other host could lead; start one elsewhere, or {} stops it\n{closed}",
         listed(&fleet.stays),
         order.drain.forced(host, order.root)
     );
@@ -160,9 +176,10 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
         let chroot = context.in_chroot();
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
     };
-    let mut fleet = Fleet { elections: all.names.len(), ..Fleet::default() };
-    // Those that are closed to us are left out.
-    for (name, seen) in view::all(&context.client, root, all.names).await?.elections {
+    let (mut fleet, found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
+    fleet.closed.extend(all.closed.into_iter().chain(found.closed));
+    fleet.elections = found.elections.len() + fleet.closed.len();
+    for (name, seen) in found.elections {
         let members = || seen.members.values().map(|(member, _)| member);
         fleet.hosts.extend(members().map(|member| member.host.clone()));
         let same_id = members().find(|member| member.id == *host).map(|member| member.host.clone());
@@ -249,6 +266,7 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
                 "leads": fleet.led,
                 "only_candidate_in": fleet.stays,
                 "lease_unreadable_in": fleet.unknown,
+                "no_permission_in": fleet.closed,
             });
             order.context.output.object(&object)
         }
@@ -304,6 +322,14 @@ mod tests {
         let unknown = "it may lead x, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)";
         assert_eq!(waits_for("db1", &fleet(&[])), format!("db1 is drained; {unknown}"));
         assert_eq!(waits_for("db1", &fleet(&["a"])), format!("db1 still leads a; {unknown}"));
+    }
+
+    #[test]
+    fn elections_that_we_may_not_read_are_named_with_what_to_do() {
+        let fleet = Fleet { closed: vec!["a".to_owned(), "b".to_owned()], ..Fleet::default() };
+        let said =
+            "db1 may lead a, b, which we may not read; give us credentials that may (--auth-file), or look there";
+        assert_eq!(closed("db1", &fleet), said);
     }
 
     #[test]
