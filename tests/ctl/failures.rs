@@ -161,4 +161,7 @@ fn without_a_name_the_only_election_is_meant_and_several_are_listed() {
     }
     let said = ctl_at(&servers, &["status"], &[]);
     assert!(said.error.contains("'one', 'two'"), "{said:?}");
+    // The chroot is the root of what it looks at.
+    let said = ctl_at(&servers, &["doctor", "one"], &[]);
+    assert!(said.code == 0 && said.output.contains("a read takes "), "{said:?}");
 }

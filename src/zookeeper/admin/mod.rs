@@ -366,7 +366,12 @@ impl AdminClient {
         }
     }
 
+    /// The root is the chroot itself: no other path may end with a slash.
     fn full(&self, path: &str) -> String {
-        format!("{}{path}", self.chroot)
+        match (self.chroot.as_str(), path) {
+            ("", path) => path.to_owned(),
+            (chroot, "/") => chroot.to_owned(),
+            (chroot, path) => format!("{chroot}{path}"),
+        }
     }
 }
