@@ -377,12 +377,13 @@ mod tests {
     #[test]
     fn nobody_leads_only_where_the_lease_is_free() {
         let leader = Leader { holder: Holder { id: "a".into(), ..Holder::default() }, token: 7 };
-        let state = |record: &str| {
-            let mut election = election(7, &[]);
+        let with_line = |record: &str, line: &[&str]| {
+            let mut election = election(7, line);
             let facts = Facts::default();
             election.slots[0].lease = Lease::read(record.as_bytes()).ok().map(|lease| (lease, facts));
             handover_state(&election, &leader)
         };
+        let state = |record: &str| with_line(record, &[]);
         let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
         assert_eq!(state(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), HandoverState::Nobody);
         let not_known = |record: &str, part: &str| {
@@ -395,8 +396,10 @@ mod tests {
         not_known(&held(&format!(",{holder}")), "a is gone, and its lease must run out");
         not_known(&held(""), "the record was lost");
         not_known("garbage", "the lease record is missing or cannot be read");
+        let waiting = held(&format!(r#","waiting_on":5,{holder}"#));
+        not_known(&waiting, "a is gone, and its lease must run out");
         assert_eq!(
-            state(&held(&format!(r#","waiting_on":5,{holder}"#))),
+            with_line(&waiting, &["a"]),
             HandoverState::Leading { phase: "waiting".into() },
             "it holds the record"
         );

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::orders::Patience;
-use super::{CommandContext, CommandError};
+use super::{CommandContext, CommandError, slot_state};
 use crate::clock;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Lease;
@@ -30,9 +30,12 @@ pub(super) async fn mark<'a>(
     elections: impl Iterator<Item = &'a mut ElectionView>,
 ) -> Result<(), CommandError> {
     let now = clock::time_of_day();
-    let slots = elections.flat_map(|election| &mut election.slots);
-    let mut suspects: Vec<_> =
-        slots.filter_map(|slot| ends_at(slot).filter(|end| now > *end).map(|end| (slot, end))).collect();
+    let mut suspects = Vec::new();
+    for election in elections {
+        let ends: Vec<_> = election.slots.iter().map(|slot| ends_at(slot, election)).collect();
+        let slots = election.slots.iter_mut().zip(ends);
+        suspects.extend(slots.filter_map(|(slot, end)| end.filter(|end| now > *end).map(|end| (slot, end))));
+    }
     let paths: Vec<_> = suspects.iter().map(|(slot, _)| &**slot).collect();
     let unrenewed = watch(context, &paths).await?;
     for ((slot, end), is_unrenewed) in suspects.iter_mut().zip(unrenewed) {
@@ -42,9 +45,13 @@ pub(super) async fn mark<'a>(
 }
 
 /// When the lease, or the longest life on promises, ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.
-fn ends_at(slot: &SlotView) -> Option<i64> {
-    let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.waiting_on.is_none())?;
-    lease.holder.as_ref()?;
+/// The record of a holder that waits ends if the holder is gone: one that is there renews nothing meanwhile.
+fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
+    let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held())?;
+    let holder = lease.holder.as_ref()?;
+    if lease.waiting_on.is_some() && slot_state::waits(holder, election) {
+        return None;
+    }
     Some(written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX)))
 }
 
@@ -83,22 +90,26 @@ pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> 
 mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::admin::view::Candidate;
 
     #[test]
     fn a_lease_ends_its_length_after_it_was_written_if_somebody_leads_by_it() {
         let ends_at = |record: &str| {
             let lease = Lease::read(record.as_bytes()).unwrap();
             let written = Facts { changed_at: 7_000, ..Facts::default() };
-            super::ends_at(&SlotView { lease: Some((lease, written)), ..SlotView::default() })
+            let slot = SlotView { lease: Some((lease, written)), ..SlotView::default() };
+            let line = vec![Candidate { id: "a".into(), ..Candidate::default() }];
+            let [there, gone] = [line, Vec::new()].map(|line| ElectionView { line, ..ElectionView::default() });
+            [super::ends_at(&slot, &there), super::ends_at(&slot, &gone)]
         };
         let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
-        assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"held","lease_ms":15000,{holder}}}"#)), Some(22_000));
+        assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"held","lease_ms":15000,{holder}}}"#)), [Some(22_000); 2]);
         let vouched = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"vouch_ms":600000,{holder}}}"#);
-        assert_eq!(ends_at(&vouched), Some(607_000), "its command may live on promises");
+        assert_eq!(ends_at(&vouched), [Some(607_000); 2], "its command may live on promises");
         let waiting = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"waiting_on":9,{holder}}}"#);
-        assert_eq!(ends_at(&waiting), None, "its holder renews nothing while it waits");
-        assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), None);
-        assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), None, "its holder is not known");
+        assert_eq!(ends_at(&waiting), [None, Some(22_000)], "its holder renews nothing while it waits, if it is there");
+        assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), [None; 2]);
+        assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), [None; 2], "its holder is not known");
     }
 
     #[test]

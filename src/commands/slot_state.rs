@@ -116,16 +116,26 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
     if let Some(since) = slot.overdue_since {
         return SlotState::Overdue { holder, since };
     }
-    let member = member_of(election, &holder);
+    let (member, is_waiting) = (member_of(election, &holder), lease.waiting_on.is_some());
     let in_line = election.line.iter().any(|candidate| candidate.id == holder.id);
     match member {
-        _ if lease.waiting_on.is_some() => SlotState::Waiting { holder },
+        _ if is_waiting && waits(&holder, election) => SlotState::Waiting { holder },
         Some(member) if member.phase == "waiting" => SlotState::Waiting { holder },
         Some(member) if member.role == "leader" => SlotState::Led { holder, phase: member.phase.clone() },
         // Not written yet, or by a version that writes none.
-        _ if in_line => SlotState::Led { holder, phase: "leading".to_owned() },
+        _ if in_line && !is_waiting => SlotState::Led { holder, phase: "leading".to_owned() },
         _ => SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id: holder.id } },
     }
+}
+
+/// Whether the holder of a record that waits is still there: it renews nothing, so only its candidate and its member tell.
+pub(super) fn waits(holder: &Holder, election: &ElectionView) -> bool {
+    let is_its_own = |candidate: &Candidate| match &holder.candidate {
+        Some(name) => candidate.name == *name,
+        None => candidate.id == holder.id,
+    };
+    let says_so = member_of(election, holder).is_some_and(|member| member.phase == "waiting");
+    says_so || election.line.iter().any(is_its_own)
 }
 
 fn why_free(election: &ElectionView) -> WhyNobody {
@@ -261,4 +271,51 @@ fn member_of<'a>(election: &'a ElectionView, holder: &Holder) -> Option<&'a Memb
 /// Another process may have come with its id.
 fn is_of(member: &Member, holder: &Holder) -> bool {
     member.id == holder.id && member.host == holder.host && member.pid == holder.pid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::schema::lease::Lease;
+
+    /// An election whose record `a` wrote to wait, with this line and this phase of its member.
+    fn waiting(line: &[&str], phase: Option<&str>) -> ElectionView {
+        let record = r#"{"v":1,"state":"held","lease_ms":15000,"waiting_on":9,
+            "holder":{"id":"a","host":"h","pid":1,"candidate":"n1"}}"#;
+        let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
+        let candidate = |name: &&str| Candidate { name: (*name).to_owned(), id: "a".into(), facts: Facts::default() };
+        let member = |phase: &str| Member {
+            id: "a".into(),
+            host: "h".into(),
+            pid: 1,
+            phase: phase.to_owned(),
+            role: if phase == "following" { "follower" } else { "leader" }.to_owned(),
+            ..Member::default()
+        };
+        ElectionView {
+            slots: vec![SlotView { lease, ..SlotView::default() }],
+            line: line.iter().map(candidate).collect(),
+            members: phase.map(|phase| ("a".to_owned(), (member(phase), Facts::default()))).into_iter().collect(),
+            ..ElectionView::default()
+        }
+    }
+
+    #[test]
+    fn who_has_taken_the_record_waits_as_long_as_it_is_there() {
+        let state = |line: &[&str], phase| {
+            let election = waiting(line, phase);
+            of(&election.slots[0], &election)
+        };
+        let is_waiting = |state: SlotState| matches!(state, SlotState::Waiting { .. });
+        assert!(is_waiting(state(&["n1"], None)), "its member is not written yet");
+        assert!(is_waiting(state(&["n1"], Some("following"))), "its member is a moment behind");
+        assert!(is_waiting(state(&[], Some("waiting"))));
+        assert!(matches!(state(&["n1"], Some("leading")), SlotState::Waiting { .. }));
+        let is_gone =
+            |state: SlotState| matches!(state, SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id } } if id == "a");
+        assert!(is_gone(state(&[], None)), "its session has ended");
+        assert!(is_gone(state(&[], Some("following"))), "it has left the line");
+        assert!(is_gone(state(&["n2"], None)), "another process has come with its id");
+    }
 }

@@ -58,6 +58,23 @@ fn what_would_hold_an_election_up_is_found_and_named() {
     assert_eq!(wrong.len(), 4, "{wrong:#?}");
 }
 
+/// It died while it waited for the lease before it to run out, and nobody else is there.
+#[test]
+fn a_leader_that_died_while_it_waited_is_not_said_to_wait_for_ever() {
+    let election = election();
+    election.prepare();
+    let record = r#"{"v":1,"state":"held","lease_ms":1000,"waiting_on":9,"guarantee":"at-most-one",
+        "holder":{"id":"a","host":"h","pid":1,"candidate":"x"}}"#;
+    election.admin.set(&election.path("lease"), record);
+    wait::until("its wait is over", || ctl(&["status", &election.name]).output.contains("overdue"));
+    let said = ctl(&["list", "-o", "plain"]).output;
+    assert!(said.lines().any(|line| line.starts_with(&election.name) && line.ends_with("lease overdue")), "{said}");
+    let (code, wrong) = complaints(&election);
+    assert!(code == 1 && wrong.iter().any(|said| said.contains("a has not renewed its lease for ")), "{wrong:#?}");
+    let said = ctl(&["disable", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.contains("a is gone; its lease must run out"), "{said:?}");
+}
+
 #[test]
 fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
     let election = election();

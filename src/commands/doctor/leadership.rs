@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::{CommandContext, CommandError, overdue};
+use super::super::{CommandContext, CommandError, overdue, slot_state};
 use super::{Finding, advice, wrong};
 use crate::clock;
 use crate::observe::words;
@@ -24,7 +24,7 @@ pub(super) async fn findings(
     }
     let now = clock::time_of_day();
     let suspects: Vec<_> =
-        election.slots.iter().filter(|slot| is_late(slot, now) || is_not_taken(slot, election)).collect();
+        election.slots.iter().filter(|slot| is_late(slot, election, now) || is_not_taken(slot, election)).collect();
     let unchanged = overdue::watch(context, &suspects).await?;
     let stuck = suspects.into_iter().zip(unchanged).filter(|(_, is_unchanged)| *is_unchanged);
     Ok(stuck.filter_map(|(slot, _)| complaint(slot, election, now)).collect())
@@ -39,11 +39,16 @@ pub(super) fn programs(election: &ElectionView) -> Option<Finding> {
     (said.len() > 1).then(|| advice("members", format!("the commands differ: {}; {remedy}", said.join(", "))))
 }
 
-/// Half of the lease is four renewal intervals.
-fn is_late(slot: &SlotView, now: i64) -> bool {
-    let half = |lease_ms: u64| i64::try_from(lease_ms / 2).unwrap_or(i64::MAX);
-    let held = slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.waiting_on.is_none());
-    held.is_some_and(|(lease, written)| now.saturating_sub(written.changed_at) > half(lease.lease_ms))
+/// Half of the lease is four renewal intervals. Of a holder that waits, and is gone, the lease must run out; one that is
+/// there renews nothing meanwhile.
+fn is_late(slot: &SlotView, election: &ElectionView, now: i64) -> bool {
+    let Some((lease, written)) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held()) else { return false };
+    let limit = match (lease.waiting_on, &lease.holder) {
+        (None, _) => lease.lease_ms / 2,
+        (Some(_), Some(holder)) if !slot_state::waits(holder, election) => lease.lease_ms,
+        (Some(_), _) => return false,
+    };
+    now.saturating_sub(written.changed_at) > i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 /// In a shared election the first in line may be a contender of another library.
