@@ -10,14 +10,21 @@ use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
-use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::control::{CONTROL, remedy};
 
 pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
     let election = context.election().await?;
-    let was = election.orders.disabled.is_some();
+    let control = format!("{}/{CONTROL}", election.base);
+    let done = match election.orders.disabled {
+        Some(_) => "is enabled again",
+        None if election.is_unreadable(&control) => {
+            "is not disabled: its orders could not be read, and are written anew"
+        }
+        None => "was not disabled",
+    };
     change(context, &election, |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);
-    progress.tell(&format!("{} {}", election.base, if was { "is enabled again" } else { "was not disabled" }));
+    progress.tell(&format!("{} {done}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, String::new())) };
     let patience = Patience::new(limit);
     loop {

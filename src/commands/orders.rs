@@ -34,14 +34,16 @@ pub(super) async fn change(
     };
     for _ in 0..TRIES {
         let found = context.client.read(&path).await?;
-        let mut orders = found.as_ref().and_then(|znode| Orders::read(&znode.data).ok()).unwrap_or_default();
+        let read = found.as_ref().map(|znode| Orders::read(&znode.data));
+        let is_unreadable = matches!(read, Some(Err(_)));
+        let mut orders = read.and_then(Result::ok).unwrap_or_default();
         // This write must not prolong what was ordered before.
         if let Some(znode) = &found {
             orders.date(znode.facts.changed_at);
         }
         let before = orders.clone();
         change(&mut orders);
-        if orders == before {
+        if orders == before && !is_unreadable {
             return Ok(());
         }
         let version = found.map(|znode| znode.facts.version);

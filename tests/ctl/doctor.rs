@@ -56,6 +56,11 @@ fn what_would_hold_an_election_up_is_found_and_named() {
         assert!(wrong.iter().any(|said| said.contains(part)), "nothing about {part}: {wrong:#?}");
     }
     assert_eq!(wrong.len(), 4, "{wrong:#?}");
+    // The remedy that it tells.
+    let said = ctl(&["enable", &election.name]);
+    assert!(said.code == 0 && said.output.contains("its orders could not be read, and are written anew"), "{said:?}");
+    let (_, wrong) = complaints(&election);
+    assert!(wrong.len() == 3 && !wrong.iter().any(|said| said.contains("control")), "{wrong:#?}");
 }
 
 /// It died while it waited for the lease before it to run out, and nobody else is there.

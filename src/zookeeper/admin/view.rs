@@ -87,10 +87,13 @@ impl SlotView {
 }
 
 impl ElectionView {
+    pub fn is_unreadable(&self, path: &str) -> bool {
+        self.unreadable.iter().any(|(unreadable, _)| unreadable == path)
+    }
+
     /// Whether the record of this slot is not there, and none was needed yet. Else a record that is missing is lost.
     pub fn was_never_led(&self, slot: &SlotView) -> bool {
-        let path = slot.lease_path();
-        let is_there = slot.lease.is_some() || self.unreadable.iter().any(|(unreadable, _)| *unreadable == path);
+        let is_there = slot.lease.is_some() || self.is_unreadable(&slot.lease_path());
         !is_there && slot.term.is_none_or(|term| term.version == 0)
     }
 }
