@@ -179,13 +179,15 @@ pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zookeeper::admin::view::Unreadable;
 
     #[test]
     fn under_a_record_that_cannot_be_read_a_command_may_run_unless_nobody_has_ever_led() {
-        let may_run = |version, unreadable: &[&str]| {
+        let may_run = |version, paths: &[&str]| {
             let term = Some(Facts { version, ..Facts::default() });
             let slot = SlotView { term_path: "/e/term".into(), term, ..SlotView::default() };
-            let unreadable = unreadable.iter().map(|path| ((*path).to_owned(), "why".to_owned())).collect();
+            let unreadable = |path: &&str| Unreadable { path: (*path).to_owned(), ..Unreadable::default() };
+            let unreadable = paths.iter().map(unreadable).collect();
             let election = ElectionView { slots: vec![slot], unreadable, ..ElectionView::default() };
             may_run(&election.slots[0], &election, Sighting::ZERO, &mut Vec::new())
         };

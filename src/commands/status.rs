@@ -14,7 +14,7 @@ use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::Facts;
-use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView};
+use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView, Unreadable};
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
@@ -100,8 +100,8 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
         facts.extend(said(slot, state, election, output));
     }
     facts.extend(ordered(election, output));
-    for (path, complaint) in &election.unreadable {
-        facts.push(("unreadable", Cell::new(format!("{path}: {complaint}"), Tone::Bad)));
+    for Unreadable { path, why, .. } in &election.unreadable {
+        facts.push(("unreadable", Cell::new(format!("{path}: {why}"), Tone::Bad)));
     }
     let contenders = slot_state::contenders(election);
     let mut text = output.facts(&facts);
@@ -262,7 +262,7 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
     let slots: Vec<_> = election.slots.iter().zip(seen).map(|(slot, state)| slot_json(slot, state)).collect();
     let line: Vec<_> = slot_state::contenders(election).iter().map(contender_json).collect();
     let unreadable: Vec<_> =
-        election.unreadable.iter().map(|(path, why)| json!({ "path": path, "complaint": why })).collect();
+        election.unreadable.iter().map(|znode| json!({ "path": znode.path, "complaint": znode.why })).collect();
     json!({
         "v": 1,
         "election": election.base,

@@ -140,6 +140,32 @@ fn of_elections_that_may_not_be_read_drain_does_not_say_that_the_host_leads_none
     assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
 }
 
+/// They may be for the hosts alone.
+#[test]
+fn of_drains_that_may_not_be_read_the_doctor_tells_nobody_to_delete_them() {
+    let election = Election::seen_by(Admin::known_as(&server().connect_string(), HOSTS.1), &server().connect_string());
+    let (root, doctor) = (format!("/drains-{}", election.name), |path: &str| as_stranger(&["doctor", "--path", path]));
+    let base = format!("{root}/job");
+    for path in
+        [&format!("{base}/lease"), &format!("{base}/term"), &format!("{base}/election"), &format!("{root}/drains")]
+    {
+        election.admin.create_all(path);
+    }
+    election.admin.set(&format!("{base}/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
+    election.admin.set_acl(&format!("{root}/drains"), "auth", "", "cdrwa");
+    let said = doctor(&base);
+    assert!(said.code == 0 && said.output.contains("which hosts are drained is not known"), "{said:?}");
+    assert!(said.output.contains("--auth-file") && !said.output.contains("delete it"), "{said:?}");
+
+    election.admin.set_acl(&format!("{root}/drains"), "world", "anyone", "cdrwa");
+    election.admin.create(&format!("{root}/drains/one"), "no drain");
+    let said = doctor(&base);
+    let remedy = format!("so one is not drained; zk-leaderctl undrain one --root {root} deletes it");
+    assert!(said.code == 1 && said.output.contains(&remedy), "{said:?}");
+    assert_eq!(as_stranger(&["undrain", "one", "--root", &root]).code, 0);
+    assert_eq!(doctor(&base).code, 0);
+}
+
 #[test]
 fn the_doctor_says_what_everyone_may_change() {
     let (election, _leader) = led("creator");

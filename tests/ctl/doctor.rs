@@ -63,6 +63,24 @@ fn what_would_hold_an_election_up_is_found_and_named() {
     assert!(wrong.len() == 3 && !wrong.iter().any(|said| said.contains("control")), "{wrong:#?}");
 }
 
+#[test]
+fn a_record_that_is_missing_is_told_whatever_else_cannot_be_read() {
+    let election = election();
+    election.prepare();
+    election.admin.create_all(&election.path("members"));
+    election.admin.create(&election.path("members/a"), "{");
+    election.admin.delete(&election.path("lease"));
+    // An election has a lease record, or slots.
+    for slot in ["slots/0/term", "slots/0/lease", "slots/1/term"] {
+        election.admin.create_all(&election.path(slot));
+    }
+    election.admin.set(&election.path("slots/0/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
+    let (code, wrong) = complaints(&election);
+    let missing = format!("{} or its record is missing", election.path("slots/1/term"));
+    assert!(code == 1 && wrong.iter().any(|said| said.contains(&missing)), "{wrong:#?}");
+    assert!(wrong.iter().any(|said| said.contains("members/a cannot be read")), "{wrong:#?}");
+}
+
 /// It died while it waited for the lease before it to run out, and nobody else is there.
 #[test]
 fn a_leader_that_died_while_it_waited_is_not_said_to_wait_for_ever() {

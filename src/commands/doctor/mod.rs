@@ -18,8 +18,9 @@ use crate::config::ctl::Asked;
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
 use crate::zookeeper::admin::AdminClient;
-use crate::zookeeper::admin::view::{self, ElectionView};
+use crate::zookeeper::admin::view::{self, ElectionView, Unreadable};
 use crate::zookeeper::client::four_letter::{self, Said};
+use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::control::remedy;
 
 const HEALTHY: u8 = 0;
@@ -279,17 +280,36 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) 
     findings
 }
 
+fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
+    let Unreadable { path, why, is_forbidden } = znode;
+    if *is_forbidden {
+        // What we may not read may be in good order.
+        return advice("record", format!("which hosts are drained is not known: {why}"));
+    }
+    let root = election.base.rsplit_once('/').map_or("", |(root, _)| root);
+    let remedy = match (path.rsplit('/').next(), drained_host(path, root)) {
+        (_, Some(host)) => {
+            let undrain = remedy::about_host("undrain", host, root);
+            format!("it orders nothing, so {host} is not drained; {undrain} deletes it")
+        }
+        (Some("lease"), _) => "the holder or its successor writes it anew".to_owned(),
+        (Some("control"), _) => {
+            let enable = remedy::about_election("enable", &election.base);
+            format!("it orders nothing; {enable} writes it anew")
+        }
+        _ => "it is only for people; delete it".to_owned(),
+    };
+    wrong("record", format!("{path} cannot be read: {why}; {remedy}"))
+}
+
+/// The host, if the path is that of a drain below this root.
+fn drained_host<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+    path.strip_prefix(root)?.strip_prefix('/')?.strip_prefix(DRAINS)?.strip_prefix('/')
+}
+
 /// Checks the znodes of the election.
 fn contents(election: &ElectionView) -> Vec<Finding> {
-    let (mut findings, enable) = (Vec::new(), remedy::about_election("enable", &election.base));
-    for (path, complaint) in &election.unreadable {
-        let remedy = match path.rsplit('/').next() {
-            Some("lease") => "the holder or its successor writes it anew".to_owned(),
-            Some("control") => format!("it orders nothing; {enable} writes it anew"),
-            _ => "it is only for people; delete it".to_owned(),
-        };
-        findings.push(wrong("record", format!("{path} cannot be read: {complaint}; {remedy}")));
-    }
+    let mut findings: Vec<_> = election.unreadable.iter().map(|znode| unreadable(znode, election)).collect();
     if let [first, ..] = election.foreign.as_slice() {
         let count = election.foreign.len();
         let remedy = if election.is_shared {
@@ -301,7 +321,7 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
     }
     findings.extend(queue(&election.line));
     for slot in &election.slots {
-        if slot.term.is_none() || slot.lease.is_none() && election.unreadable.is_empty() {
+        if slot.term.is_none() || slot.lease.is_none() && !election.is_unreadable(&slot.lease_path()) {
             let text =
                 format!("{} or its record is missing; the next contender makes it again, and waits", slot.term_path);
             findings.push(wrong("record", text));

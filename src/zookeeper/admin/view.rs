@@ -75,8 +75,18 @@ pub struct ElectionView {
     pub drains: Vec<DrainView>,
     /// Children of the election directory that are not named like candidates.
     pub foreign: Vec<String>,
-    /// Znodes that could not be read, with the reason.
-    pub unreadable: Vec<(String, String)>,
+    /// Znodes that could not be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A znode that could not be read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Unreadable {
+    pub path: String,
+    /// The reason; for one that is forbidden, with the remedy.
+    pub why: String,
+    /// We have no right to read it. Else it makes no sense.
+    pub is_forbidden: bool,
 }
 
 impl SlotView {
@@ -88,7 +98,7 @@ impl SlotView {
 
 impl ElectionView {
     pub fn is_unreadable(&self, path: &str) -> bool {
-        self.unreadable.iter().any(|(unreadable, _)| unreadable == path)
+        self.unreadable.iter().any(|unreadable| unreadable.path == path)
     }
 
     /// Whether the record of this slot is not there, and none was needed yet. Else a record that is missing is lost.
@@ -217,13 +227,13 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
 pub async fn drains(
     client: &AdminClient,
     root: &str,
-    unreadable: &mut Vec<(String, String)>,
+    unreadable: &mut Vec<Unreadable>,
 ) -> Result<Vec<DrainView>, AdminError> {
     let directory = format!("{root}/{DRAINS}");
     let mut hosts = match client.children(&directory).await {
         Ok(hosts) => hosts.unwrap_or_default(),
         Err(AdminError::Forbidden(why)) => {
-            unreadable.push((directory, why));
+            unreadable.push(Unreadable { path: directory, why, is_forbidden: true });
             return Ok(Vec::new());
         }
         Err(failure) => return Err(failure),
@@ -240,7 +250,7 @@ pub async fn drains(
                 drains.push(DrainView { host, drain, written_at, is_in_force });
             }
             Ok(None) => {}
-            Err(AdminError::Forbidden(why)) => unreadable.push((path, why)),
+            Err(AdminError::Forbidden(why)) => unreadable.push(Unreadable { path, why, is_forbidden: true }),
             Err(failure) => return Err(failure),
         }
     }
@@ -261,7 +271,7 @@ async fn slots(
     client: &AdminClient,
     base: &str,
     children: &[String],
-    unreadable: &mut Vec<(String, String)>,
+    unreadable: &mut Vec<Unreadable>,
 ) -> Result<Vec<SlotView>, AdminError> {
     let mut places = Vec::new();
     if children.iter().any(|child| child == "slots") {
@@ -323,7 +333,7 @@ fn id_of(data: &[u8]) -> String {
 async fn members(
     client: &AdminClient,
     base: &str,
-    unreadable: &mut Vec<(String, String)>,
+    unreadable: &mut Vec<Unreadable>,
 ) -> Result<BTreeMap<String, (Member, Facts)>, AdminError> {
     let directory = format!("{base}/{MEMBERS}");
     let mut members = BTreeMap::new();
@@ -337,8 +347,9 @@ async fn members(
     Ok(members)
 }
 
-fn parsed<T>(path: &str, read: Result<T, SchemaError>, unreadable: &mut Vec<(String, String)>) -> Option<T> {
-    read.map_err(|complaint| unreadable.push((path.to_owned(), complaint.to_string()))).ok()
+fn parsed<T>(path: &str, read: Result<T, SchemaError>, unreadable: &mut Vec<Unreadable>) -> Option<T> {
+    let unparsable = |why: SchemaError| Unreadable { path: path.to_owned(), why: why.to_string(), is_forbidden: false };
+    read.map_err(|complaint| unreadable.push(unparsable(complaint))).ok()
 }
 
 #[cfg(test)]
