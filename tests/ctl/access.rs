@@ -2,7 +2,7 @@
 
 use super::operator::{Said, ctl_at};
 use super::server;
-use crate::support::{Admin, Election, Running};
+use crate::support::{Admin, Election, Running, wait};
 
 const HOSTS: (&str, &str) = ("digest:hosts:secret", "hosts:secret");
 
@@ -164,6 +164,35 @@ fn of_drains_that_may_not_be_read_the_doctor_tells_nobody_to_delete_them() {
     assert!(said.code == 1 && said.output.contains(&remedy), "{said:?}");
     assert_eq!(as_stranger(&["undrain", "one", "--root", &root]).code, 0);
     assert_eq!(doctor(&base).code, 0);
+}
+
+/// As `setAcl -R` leaves it.
+#[test]
+fn a_secret_of_vouch_that_others_may_read_is_told_by_the_hosts_and_the_doctor_and_made_anew() {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let vouching = |id: &str| {
+        let host = election.host(id).option("--acl", "creator,world:anyone:r").flag("--vouch");
+        host.env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn()
+    };
+    let _leader = vouching("a");
+    election.diary.until_started(1);
+    let vouch = election.path("vouch");
+    let closed = election.admin.acl(&vouch);
+    for doctor in [as_host(&["doctor", &election.name]), as_stranger(&["doctor", &election.name])] {
+        assert!(doctor.code == 0 && doctor.output.contains("only those whom the ACLs name"), "{doctor:?}");
+    }
+    election.admin.set_acl(&vouch, "world", "anyone", "r");
+    let warned = format!("world:anyone:r may read {vouch}");
+    for doctor in [as_host(&["doctor", &election.name]), as_stranger(&["doctor", &election.name])] {
+        assert!(doctor.code == 1 && doctor.output.contains(&warned), "{doctor:?}");
+    }
+    let next = vouching("b");
+    next.until_logged("Others than the hosts may read the secret");
+    // The remedy.
+    election.admin.delete(&vouch);
+    wait::until("there is another one", || election.admin.find_acl(&vouch).is_some_and(|acl| acl == closed));
+    assert_eq!(as_host(&["doctor", &election.name]).code, 0);
 }
 
 #[test]

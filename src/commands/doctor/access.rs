@@ -8,13 +8,17 @@ use super::super::CommandError;
 use super::{Finding, advice, good, wrong};
 use crate::config::ctl::Asked;
 use crate::observe::words;
-use crate::zookeeper::admin::AdminClient;
 use crate::zookeeper::admin::view::ElectionView;
-use crate::zookeeper::client::acl::{Entry, intruders};
+use crate::zookeeper::admin::{AdminClient, AdminError};
+use crate::zookeeper::client::acl::{Entry, intruders, mere_readers};
 use crate::zookeeper::client::kerberos::{self, Ourselves};
 
-/// A client that may write to one of these, or to the candidates' directory, can end a term or block the election.
-const DECISIVE: [&str; 5] = ["", "/lease", "/term", "/members", "/control"];
+/// A client that may write to one of these, or to the candidates' directory, can end a term, block the election, or let two
+/// commands run.
+const DECISIVE: [&str; 6] = ["", "/lease", "/term", "/members", "/control", SECRET];
+
+/// Who may read it can let two commands run, too.
+const SECRET: &str = "/vouch";
 
 /// A ticket with less time than this is too short for a service.
 const SHORT: Duration = Duration::from_secs(3600);
@@ -22,8 +26,18 @@ const SHORT: Duration = Duration::from_secs(3600);
 /// Judges the ACLs of an election by that of its base.
 pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> Result<Vec<Finding>, CommandError> {
     let (mut owners, mut open, mut differing) = (None, Vec::new(), Vec::new());
+    let (secret, mut findings) = (format!("{}{SECRET}", election.base), Vec::new());
     for path in paths(election) {
-        let Some(acl) = client.acl(&path).await? else { continue };
+        let acl = match client.acl(&path).await {
+            Ok(Some(acl)) => acl,
+            Ok(None) => continue,
+            // As it should be for those who may only read.
+            Err(AdminError::Forbidden(_)) if path == secret => continue,
+            Err(failure) => return Err(failure.into()),
+        };
+        if path == secret {
+            findings.extend(of_secret(&path, &acl));
+        }
         let expected: &Vec<Entry> = owners.get_or_insert_with(|| acl.clone());
         if acl.iter().any(|entry| entry.is_anyone() && entry.rights().may_change_anything()) {
             open.push(path);
@@ -32,7 +46,7 @@ pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> R
         }
     }
     let remedy = "make it that of the others (setAcl)";
-    let mut findings: Vec<_> = differing.iter().map(|said| wrong("access", format!("{said}: {remedy}"))).collect();
+    findings.extend(differing.iter().map(|said| wrong("access", format!("{said}: {remedy}"))));
     if let [first, ..] = open.as_slice() {
         let others = match open.len() - 1 {
             0 => String::new(),
@@ -48,6 +62,12 @@ pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> R
         findings.push(good("access", "only those whom the ACLs name may change the election"));
     }
     Ok(findings)
+}
+
+fn of_secret(path: &str, acl: &[Entry]) -> Option<Finding> {
+    let reader = mere_readers(acl).into_iter().next()?;
+    let text = format!("{reader} may read {path}, and so forge the promises of hosts and let two commands run");
+    Some(wrong("access", format!("{text}: delete it, and the hosts make another one that only they can read")))
 }
 
 /// As whom Kerberos knows us: the session was opened by that.

@@ -216,6 +216,12 @@ pub fn intruders<'a>(found: &'a [Entry], expected: &[Entry]) -> Vec<&'a Entry> {
     found.iter().filter(|entry| entry.rights().may_change_anything() && !is_expected(entry)).collect()
 }
 
+/// The entries of `found` that may read a znode which is only for those who may write it, and may not write it.
+pub fn mere_readers(found: &[Entry]) -> Vec<&Entry> {
+    let is_one = |rights: Rights| rights.0.has(Permission::READ) && !rights.0.has(Permission::WRITE);
+    found.iter().filter(|entry| is_one(entry.rights())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +273,14 @@ mod tests {
         let mixed = Acl::of(vec![Entry::creator(), operators, Entry::anyone(rights("r"))]);
         assert_eq!(said(mixed), ["auth::cdrwa", "sasl:op:rw"]);
         assert_eq!(said(Acl::open()), ["world:anyone:cdrwa"]);
+    }
+
+    #[test]
+    fn who_may_read_what_is_for_writers_and_not_write_it_is_found() {
+        let reader = Entry::anyone(rights("rc"));
+        let found = [Entry::new("sasl", "op", rights("rw")), Entry::new("sasl", "w", rights("w")), reader.clone()];
+        assert_eq!(mere_readers(&found), [&reader]);
+        assert!(mere_readers(&[Entry::anyone(Rights::ALL), Entry::creator()]).is_empty(), "an open one is open");
     }
 
     #[test]

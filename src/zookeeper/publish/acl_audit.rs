@@ -1,5 +1,6 @@
 //! Warns once if the znodes of an election are open to others than `--acl` says: existing znodes keep their ACL. Our
-//! own member znode, which is always new, shows how the server expands `--acl`. No ACL is changed.
+//! own member znode, which is always new, shows how the server expands `--acl`. No ACL is changed. The secret of `--vouch` is
+//! not for those who may only read the rest.
 
 use crate::zookeeper::client::connection::Error;
 
@@ -22,9 +23,15 @@ pub(crate) async fn report(contact: &Contact) -> Result<(), RequestError> {
     let mut paths = vec![base.clone(), shared.paths.election.clone()];
     paths.extend(slots.flat_map(|of| [of.lease, of.term]));
     paths.extend([MEMBERS, CONTROL, VOUCH].map(|below| format!("{base}/{below}")));
+    let secret = &shared.paths.vouch;
     for path in paths {
         match contact.client.get_acl(&path).await {
-            Ok(found) => compare(&path, &found, &own),
+            Ok(found) => {
+                compare(&path, &found, &own);
+                if path == *secret {
+                    warn_of_readers(&path, &found);
+                }
+            }
             Err(Error::NoNode) => {}
             Err(error) => return Err(error.into()),
         }
@@ -36,5 +43,17 @@ pub(crate) async fn report(contact: &Contact) -> Result<(), RequestError> {
 fn compare(path: &str, found: &[Entry], own: &[Entry]) {
     if let [intruder, ..] = acl::intruders(found, own).as_slice() {
         tracing::warn!(path, %intruder, "Others than --acl says may change a znode; close it with zkCli.sh setAcl");
+    }
+}
+
+/// They could forge promises, and so let two commands run.
+fn warn_of_readers(path: &str, found: &[Entry]) {
+    if let [reader, ..] = acl::mere_readers(found).as_slice() {
+        tracing::warn!(
+            path,
+            %reader,
+            "Others than the hosts may read the secret of the hosts that vouch for one another; delete it, and the hosts \
+             make another one"
+        );
     }
 }
