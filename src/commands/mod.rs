@@ -34,7 +34,7 @@ use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
 use crate::config::error::quoted;
 use crate::exit::Status;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{self, ElectionView};
+use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
 use crate::zookeeper::admin::{AdminClient, AdminError, Destination};
 
 /// The status where the ensemble could not be asked, or there is no such election.
@@ -149,6 +149,14 @@ impl<'a> CommandContext<'a> {
         let mut election = election.ok_or_else(|| self.no_election(&base))?;
         overdue::mark(self, std::iter::once(&mut election)).await?;
         Ok(election)
+    }
+
+    /// Its slots alone, and its base.
+    async fn slots(&self) -> Result<(String, Vec<SlotView>), CommandError> {
+        let base = self.base().await?;
+        let slots = view::slots_of(&self.client, &base).await?;
+        let slots = slots.ok_or_else(|| self.no_election(&base))?;
+        Ok((base, slots))
     }
 
     fn no_election(&self, base: &str) -> CommandError {

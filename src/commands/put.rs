@@ -25,17 +25,17 @@ pub(super) async fn answer(
     value: &[u8],
     create: bool,
 ) -> Result<Answer, CommandError> {
-    let election = context.election().await?;
+    let (base, slots) = context.slots().await?;
     let path = znode.as_str();
-    if path == election.base || path.starts_with(&format!("{}/", election.base)) {
+    if path == base || path.starts_with(&format!("{base}/")) {
         let sentence = format!("{path} belongs to the election itself; write to a znode of yours");
         return Err(CommandError::usage(sentence));
     }
-    let mut found = find(&election.slots, token);
+    let mut found = find(&slots, token);
     if matches!(found, Found::Unseen { .. }) {
         // The server that we ask may be behind.
-        context.client.catch_up(&election.base).await?;
-        found = find(&context.election().await?.slots, token);
+        context.client.catch_up(&base).await?;
+        found = find(&context.slots().await?.1, token);
     }
     let Found::Newest { term_path, version } = found else { return Ok(told(context, token, path, false)) };
     let exists = context.client.read(path).await?.is_some();

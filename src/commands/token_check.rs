@@ -39,8 +39,8 @@ pub(super) async fn answer(context: &CommandContext<'_>, token: i64) -> Result<A
 async fn check(context: &CommandContext<'_>, token: i64) -> Result<(bool, i64), CommandError> {
     let mut newest = 0;
     for _ in 0..TRIES {
-        let election = context.election().await?;
-        match find(&election.slots, token) {
+        let (base, slots) = context.slots().await?;
+        match find(&slots, token) {
             Found::Newest { term_path, version } => {
                 if context.client.has_version(&term_path, version).await? {
                     return Ok((true, token));
@@ -49,7 +49,7 @@ async fn check(context: &CommandContext<'_>, token: i64) -> Result<(bool, i64), 
             Found::Older { newest } => return Ok((false, newest)),
             Found::Unseen { newest: seen } => newest = seen,
         }
-        context.client.catch_up(&election.base).await?;
+        context.client.catch_up(&base).await?;
     }
     if newest > 0 {
         return Ok((false, newest));

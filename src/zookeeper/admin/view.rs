@@ -1,7 +1,8 @@
 //! A view of an election from outside: records, queue, members, orders. A znode that cannot be read is listed with the
 //! reason.
 //!
-//! The reads of one election are sequential, so the view may mix two moments; the term is read before the record.
+//! One look takes several round trips. In the end the terms and the records are read again: if others hold them by then, it
+//! mixes two moments, and is taken anew. Each term is read before its record.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -94,6 +95,12 @@ impl SlotView {
     pub fn lease_path(&self) -> String {
         format!("{}/lease", self.term_path.trim_end_matches("/term"))
     }
+
+    /// Who holds it, in which term, and whether he waits. A renewal changes nothing of it.
+    fn hold(&self) -> impl PartialEq + use<'_> {
+        let lease = self.lease.as_ref().map(|(lease, _)| (lease.state, lease.waiting_on, &lease.holder));
+        (&self.term_path, self.term, lease)
+    }
 }
 
 impl ElectionView {
@@ -132,6 +139,12 @@ pub struct All {
 
 /// So many elections are read at the same time over the one session: each takes about ten round trips.
 const AT_A_TIME: usize = 16;
+
+/// So many candidates or members of one election: thousands must be read within the time that a handover takes.
+const ZNODES_AT_A_TIME: usize = 64;
+
+/// Where leaders change faster than we look, the last look counts.
+const LOOKS: usize = 3;
 
 /// The elections below `root`; `None`: it does not exist.
 ///
@@ -189,10 +202,41 @@ pub async fn all(client: &AdminClient, root: &str, names: Vec<String>) -> Result
 ///
 /// There is no answer.
 pub async fn election(client: &AdminClient, base: &str) -> Result<Option<ElectionView>, AdminError> {
-    let Some(children) = client.children(base).await?.filter(|children| is_election(children)) else { return Ok(None) };
+    let mut last = None;
+    for _ in 0..LOOKS {
+        let Some(children) = children_of_election(client, base).await? else { return Ok(None) };
+        let mut seen = look(client, base, &children).await?;
+        let slots = slots(client, base, &children, &mut Vec::new()).await?;
+        if slots.iter().map(SlotView::hold).eq(seen.slots.iter().map(SlotView::hold)) {
+            // Of the same holders, the latest renewals.
+            seen.slots = slots;
+            return Ok(Some(seen));
+        }
+        last = Some(seen);
+    }
+    Ok(last)
+}
+
+/// Reads the slots alone of the election under `base`; `None`: there is none.
+///
+/// # Errors
+///
+/// There is no answer.
+pub async fn slots_of(client: &AdminClient, base: &str) -> Result<Option<Vec<SlotView>>, AdminError> {
+    match children_of_election(client, base).await? {
+        Some(children) => slots(client, base, &children, &mut Vec::new()).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn children_of_election(client: &AdminClient, base: &str) -> Result<Option<Vec<String>>, AdminError> {
+    Ok(client.children(base).await?.filter(|children| is_election(children)))
+}
+
+async fn look(client: &AdminClient, base: &str, children: &[String]) -> Result<ElectionView, AdminError> {
     let has_runs = children.iter().any(|child| child == "runs");
     let mut seen = ElectionView { base: base.to_owned(), has_runs, ..ElectionView::default() };
-    seen.slots = slots(client, base, &children, &mut seen.unreadable).await?;
+    seen.slots = slots(client, base, children, &mut seen.unreadable).await?;
     let leases = || seen.slots.iter().filter_map(|slot| slot.lease.as_ref());
     let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());
     let recipe = leases().find_map(|(lease, _)| recipe::meaning(lease.recipe.as_deref()?));
@@ -216,7 +260,7 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
     }
     let root = base.rsplit_once('/').map_or("", |(root, _)| root);
     seen.drains = drains(client, root, &mut seen.unreadable).await?;
-    Ok(Some(seen))
+    Ok(seen)
 }
 
 /// The drains below a root, by host. One that we may not read is listed among the unreadable znodes.
@@ -308,10 +352,11 @@ async fn queue(
 ) -> Result<(Vec<Candidate>, Vec<String>), AdminError> {
     let holders: Vec<_> = holders.iter().map(String::as_str).collect();
     let (ordered, foreign) = queue::ordered(names, &client.children(directory).await?.unwrap_or_default(), &holders);
-    let mut queue = Vec::new();
-    for name in ordered {
+    let look_at = async |name: String| (client.read(&format!("{directory}/{name}")).await, name);
+    let (mut queue, mut found) = (Vec::new(), pin!(stream::iter(ordered).map(look_at).buffered(ZNODES_AT_A_TIME)));
+    while let Some((found, name)) = found.next().await {
         // It may have left since the children were read.
-        if let Some(Znode { data, facts }) = client.read(&format!("{directory}/{name}")).await? {
+        if let Some(Znode { data, facts }) = found? {
             queue.push(Candidate { id: id_of(&data), name, facts });
         }
     }
@@ -336,10 +381,12 @@ async fn members(
     unreadable: &mut Vec<Unreadable>,
 ) -> Result<BTreeMap<String, (Member, Facts)>, AdminError> {
     let directory = format!("{base}/{MEMBERS}");
-    let mut members = BTreeMap::new();
-    for id in client.children(&directory).await?.unwrap_or_default() {
+    let (mut members, ids) = (BTreeMap::new(), client.children(&directory).await?.unwrap_or_default());
+    let look_at = async |id: String| (client.read(&format!("{directory}/{id}")).await, id);
+    let mut found = pin!(stream::iter(ids).map(look_at).buffered(ZNODES_AT_A_TIME));
+    while let Some((found, id)) = found.next().await {
+        let Some(znode) = found? else { continue };
         let path = format!("{directory}/{id}");
-        let Some(znode) = client.read(&path).await? else { continue };
         if let Some(member) = parsed(&path, Member::read(&znode.data), unreadable) {
             members.insert(id, (member, znode.facts));
         }
