@@ -103,6 +103,7 @@ impl Term {
     }
 
     /// The same term, whose own host has released its lease after all.
+    #[must_use]
     pub fn released_later(mut self) -> Self {
         let why = self.ended.as_deref().and_then(|ended| ended.strip_suffix(NOT_RELEASED));
         self.ended = why.map(|why| format!("{why}{RELEASED_LATER}")).or(self.ended);
