@@ -123,6 +123,7 @@ impl PollLoop {
         if ready.order {
             self.take_order()?;
         }
+        self.tree.go_on();
         if self.tree.is_killing() {
             let outcome = self.tree.sweep();
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);

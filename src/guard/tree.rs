@@ -3,6 +3,7 @@
 //! The command stays unreaped until every other process is gone, so that its id continues to name it and its group
 //! (T38).
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
@@ -10,7 +11,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, Told, opened};
+use super::contain::{Containment, Told, known};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
 use crate::core::guard_messages::{ChildStatus, Grant};
@@ -37,6 +38,8 @@ pub struct Tree {
     rest: Rest,
     /// The tree was frozen, or stopped by a forwarded signal.
     is_frozen: bool,
+    /// The freeze or thaw that has not reached every process yet.
+    half_done: Option<fn(&Containment, &Children) -> io::Result<()>>,
 }
 
 /// What becomes of the processes that the command left behind.
@@ -49,6 +52,8 @@ enum Rest {
         told: Told,
         /// Our adopted children at the last look.
         adopted: Vec<i32>,
+        /// At that look some could not be found or told, for lack of descriptors or memory.
+        is_partial: bool,
     },
 }
 
@@ -76,7 +81,7 @@ enum Link {
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
         let (command, rest, is_killing, is_frozen) = (None, Rest::Ignored, false, false);
-        Self { launch, stop_signal, containment, children, command, is_killing, rest, is_frozen }
+        Self { launch, stop_signal, containment, children, command, is_killing, rest, is_frozen, half_done: None }
     }
 
     pub fn stop_signal(&self) -> i32 {
@@ -100,7 +105,7 @@ impl Tree {
             _ => self.fork_command(&process_environment)?,
         };
         self.command = Some(command);
-        (self.is_killing, self.rest, self.is_frozen) = (false, Rest::Ignored, false);
+        (self.is_killing, self.rest, self.is_frozen, self.half_done) = (false, Rest::Ignored, false, None);
         Ok(())
     }
 
@@ -260,14 +265,15 @@ impl Tree {
     pub fn stop_rest(&mut self) {
         let (mut told, signals) = (Told::default(), self.stop_signals());
         // A process that cannot be signalled is killed when the time is over.
-        match self.init() {
+        let is_partial = match self.init() {
             Some(init) => {
-                told.note(init.children());
+                told.note(init.children().unwrap_or_default());
                 let _ = signals.map(|number| init.pass_on_to_all(number));
+                false
             }
-            None => drop(told.tell_all(&self.children, signals)),
-        }
-        self.rest = Rest::Stopped { told, adopted: Vec::new() };
+            None => told.tell_all(&self.children, signals).is_err(),
+        };
+        self.rest = Rest::Stopped { told, adopted: Vec::new(), is_partial };
     }
 
     /// The command has ended: leaves these processes alone. Call [`Tree::look_for_rest`] next.
@@ -307,28 +313,40 @@ impl Tree {
             self.reap_command();
         }
         let (of_init, signals) = (self.init().map(Init::children), self.stop_signals());
-        if let Rest::Stopped { told, adopted } = &mut self.rest {
-            let new = rest.iter().copied().filter(|pid| !adopted.contains(pid));
-            told.tell_orphans(of_init.unwrap_or_else(|| opened(new.collect())), signals);
-            *adopted = rest;
+        if let Rest::Stopped { told, adopted, is_partial } = &mut self.rest {
+            let new: Vec<_> = rest.iter().copied().filter(|pid| !adopted.contains(pid)).collect();
+            let all_are_told = match of_init {
+                None if *is_partial => told.tell_all(&self.children, signals),
+                of_init => of_init.unwrap_or_else(|| known(&new)).and_then(|new| told.tell_orphans(new, signals)),
+            };
+            (*adopted, *is_partial) = (rest, all_are_told.is_err());
         }
         (self.command.is_none() && self.is_empty()).then(|| self.emptied())
     }
 
     pub fn freeze(&mut self) {
         self.is_frozen = true;
-        // Best effort: `kill_at` holds regardless.
-        let _ = self.containment.freeze(&self.children);
+        self.begin(Containment::freeze);
     }
 
     pub fn thaw(&mut self) {
         self.is_frozen = false;
-        let _ = self.containment.thaw(&self.children);
+        self.begin(Containment::thaw);
+    }
+
+    fn begin(&mut self, step: fn(&Containment, &Children) -> io::Result<()>) {
+        self.half_done = Some(step);
+        self.go_on();
+    }
+
+    /// Repeats a freeze or thaw that could not reach every process, for lack of descriptors or memory. `kill_at` holds regardless.
+    pub fn go_on(&mut self) {
+        self.half_done = self.half_done.filter(|step| step(&self.containment, &self.children).is_err());
     }
 
     /// Starts the kill. Call [`Tree::sweep`] until the tree is empty.
     pub fn kill(&mut self) {
-        (self.is_killing, self.rest) = (true, Rest::Ignored);
+        (self.is_killing, self.rest, self.half_done) = (true, Rest::Ignored, None);
         self.strike();
     }
 
@@ -360,7 +378,7 @@ impl Tree {
     }
 
     fn emptied(&mut self) -> Input {
-        (self.is_killing, self.rest) = (false, Rest::Ignored);
+        (self.is_killing, self.rest, self.half_done) = (false, Rest::Ignored, None);
         self.take_terminal_back();
         Input::TreeEmpty
     }

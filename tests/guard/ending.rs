@@ -1,5 +1,6 @@
 //! Trees that end: by order, by a deadline, by themselves.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -151,6 +152,30 @@ pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well(co
     subject.writes("exit");
     assert_eq!(subject.ends().1, TERMINATED);
     assert!(!subject.tree_lives());
+}
+
+/// Where the guard may have far fewer open files than the tree has processes.
+pub fn each_of_a_crowd_that_is_left_behind_is_told_to_stop_once(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        one='trap "echo $$ >>\"$DIR/told\"" TERM; echo ready; while :; do sleep 1000 & wait; done'
+        crowd() { for i in 1 2 3 4 5 6 7 8; do for j in 1 2 3 4 5; do sh -c "$one" & done; done; }
+        (trap : TERM; crowd; while :; do wait; done) &
+        crowd
+        wait
+    "#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start(LONG);
+    (0..80).for_each(|_| subject.says("ready"));
+    subject.guard.limit_descriptors(32);
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    let told = subject.dir.path().join("told");
+    let told = || fs::read_to_string(&told).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
+    let all = || told().into_iter().collect::<BTreeSet<_>>().len();
+    until("all are told", || all() == 80);
+    subject.order(Order::Kill { run });
+    assert_eq!(subject.ends().1, TERMINATED);
+    assert_eq!(told().len(), 80, "some were told twice");
 }
 
 /// systemd signals every process of a unit, and the guard sees the command's death before the supervisor's order.

@@ -1,11 +1,15 @@
 //! Trees that are frozen while contact is lost: by the cgroup freezer, or by SIGSTOP to each process.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report};
 use zk_leader_run::core::settings::Contain;
+use zk_leader_run::guard::contain::children_of;
+use zk_leader_run::guard::lease_file::layout::LeaseState;
+use zk_leader_run::guard::lease_file::reading;
 
-use crate::subject::{LONG, News, SHORT, Subject, deadlines, now, until};
+use crate::subject::{LONG, News, SHORT, Subject, deadlines, now, state_of, until};
 
 /// The command and a daemon of it, both audibly alive.
 const TICKING: &str = r#"
@@ -88,4 +92,60 @@ pub fn a_run_after_a_frozen_one_is_not_frozen(contain: Contain) {
     // And can be frozen like the first.
     subject.order(Order::Freeze { run });
     falls_silent(&subject);
+}
+
+/// A flat half, and one below another process.
+const CROWD: &str = r#"
+    exec 9>"$ALIVE"
+    crowd() { for i in 1 2 3 4 5 6 7 8; do for j in 1 2 3 4 5; do sleep 1000 & done; done; }
+    (crowd; echo ready; wait) &
+    crowd
+    wait
+"#;
+
+/// Where the guard may have far fewer open files than the tree has processes.
+pub fn a_crowd_is_frozen_and_thawed_to_the_last_process(contain: Contain) {
+    let mut subject = Subject::script(contain, CROWD);
+    let run = subject.start_ready(LONG);
+    subject.guard.limit_descriptors(32);
+    let crowd = || descendants_of(subject.guard.pid);
+    until("all are there", || crowd().len() >= 82);
+    let crowd = crowd();
+    let stopped = || crowd.iter().filter(|&&pid| state_of(pid) == Some('T')).count();
+    subject.order(Order::Freeze { run });
+    let is_by_signals = contain != Contain::Cgroup;
+    until("all are frozen", || !is_by_signals || stopped() == crowd.len());
+    subject.order(Order::Thaw { run });
+    until("none is frozen", || stopped() == 0);
+}
+
+/// A freeze and a thaw that are not possible at first, because no file can be opened, are made up for.
+pub fn a_tree_is_frozen_and_thawed_once_there_are_descriptors_again() {
+    let script = format!("echo \"$ZK_LEADER_LEASE\"; {CROWD}");
+    let mut subject = Subject::script(Contain::Subreaper, &script);
+    let run = subject.start(LONG);
+    let lease = PathBuf::from(subject.line());
+    subject.says("ready");
+    let crowd = || descendants_of(subject.guard.pid);
+    until("all are there", || crowd().len() >= 82);
+    let crowd = crowd();
+    let stopped = || crowd.iter().filter(|&&pid| state_of(pid) == Some('T')).count();
+    // The second order of each pair shows in the lease file that the first was read.
+    let freeze = ([Order::Freeze { run }, Order::Pause { run }], LeaseState::Paused, crowd.len());
+    let thaw = ([Order::Thaw { run }, Order::Resume { run }], LeaseState::Leading, 0);
+    for (orders, state, expected) in [freeze, thaw] {
+        // As many as it watches at once (`poll(2)`).
+        subject.guard.limit_descriptors(5);
+        for order in orders {
+            subject.order(order);
+        }
+        until("the guard has read the orders", || reading::read(&lease).unwrap().state == state);
+        assert_ne!(stopped(), expected, "it was possible");
+        subject.guard.limit_descriptors(1024);
+        until("all have heard of it", || stopped() == expected);
+    }
+}
+
+fn descendants_of(pid: i32) -> Vec<i32> {
+    children_of(pid).into_iter().flat_map(|child| [vec![child], descendants_of(child)].concat()).collect()
 }

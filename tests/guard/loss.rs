@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::socket::{MsgFlags, recv};
-use rustix::process::{Resource, Rlimit, Signal, prlimit};
+use rustix::process::Signal;
 use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
@@ -189,12 +189,10 @@ pub fn a_clean_up_that_is_not_possible_at_first_is_done_when_it_is() {
     let sentinel = subject.sentinel();
     sentinel.signal(Signal::KILL);
     until("the sentinel is gone", || !sentinel.is_alive());
-    let driver = rustix::process::Pid::from_raw(subject.driver_process.pid);
-    let limit = |current| Rlimit { current: Some(current), maximum: Some(4096) };
-    prlimit(driver, Resource::Nofile, limit(3)).unwrap();
+    subject.driver_process.limit_descriptors(3);
     subject.guard.signal(Signal::KILL);
     while subject.news() != News::Complained {}
-    prlimit(driver, Resource::Nofile, limit(4096)).unwrap();
+    subject.driver_process.limit_descriptors(4096);
     orphans_are_ended(&mut subject);
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, Signal};
+use rustix::process::{pidfd_getfd, pidfd_open, pidfd_send_signal, prlimit};
 use tempfile::TempDir;
 use zk_leader_run::clock;
 use zk_leader_run::core::guard_messages::{
@@ -92,6 +93,12 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         // One that has ended needs no signal.
         pidfd_send_signal(&self.pidfd, signal).ok();
+    }
+
+    /// How many files it may have open from now on.
+    pub fn limit_descriptors(&self, most: u64) {
+        let limit = Rlimit { current: Some(most), maximum: Some(4096) };
+        prlimit(Pid::from_raw(self.pid), Resource::Nofile, limit).unwrap();
     }
 
     /// Copies of all its sockets.

@@ -1,22 +1,26 @@
 //! Signals to every descendant of this process: to freeze a tree that has no cgroup, and to stop the processes that a
 //! command left behind. Best effort: a few rounds look for processes that are forked meanwhile.
 //!
-//! No signal may reach an unrelated process. A pidfd is opened first, then the parent id is read, then the parent is
-//! seen alive. So the id belonged to the parent's child, and the pidfd refers to that child or to a dead process (T38).
+//! No signal may reach an unrelated process. A process is known by its id and its start. A pidfd is opened for the id, then the
+//! start is read, then the process is seen alive: so the pidfd refers to the process that is meant (T38). One pidfd is open at a
+//! time, because a tree may have more processes than this process may have open files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::guard::processes::children::{Children, parent_of, started};
+use crate::guard::processes::children::{Children, Stat, stat_of};
 use crate::guard::sys;
 
 /// Later rounds catch processes that are forked while others are stopped.
 const ROUNDS: usize = 4;
 
+/// # Errors
+/// What kept a process from being found or stopped; the others are stopped.
 pub fn stop_all(children: &Children) -> io::Result<()> {
     let mut known = 0;
     for _ in 0..ROUNDS {
@@ -30,35 +34,58 @@ pub fn stop_all(children: &Children) -> io::Result<()> {
 }
 
 /// From below, so that a parent, such as the init of a namespace, does not see its children stopped by us.
+///
+/// # Errors
+/// What kept a process from being found or continued; the others are continued.
 pub fn continue_all(children: &Children) -> io::Result<()> {
-    from_below(opened(children.list()?), &mut |process| {
-        // One that has ended needs no signal.
-        let _ = pidfd_send_signal(&process.pidfd, Signal::CONT);
-    });
-    Ok(())
+    let mut failures = Failures::default();
+    let top = failures.note(known(&children.list()?));
+    from_below(top, &mut failures, &mut |process| process.signal(&[libc::SIGCONT]).map(drop));
+    failures.first()
 }
 
-fn from_below(processes: Vec<Process>, visit: &mut dyn FnMut(&Process)) {
+fn from_below(processes: Vec<Process>, failures: &mut Failures, visit: &mut dyn FnMut(&Process) -> io::Result<()>) {
     for process in processes {
-        from_below(process.children(), visit);
-        visit(&process);
+        let below = failures.note(process.children());
+        from_below(below, failures, visit);
+        failures.note(visit(&process));
+    }
+}
+
+/// What does not keep us from the other processes.
+#[derive(Default)]
+struct Failures(Option<io::Error>);
+
+impl Failures {
+    fn note<T: Default>(&mut self, result: io::Result<T>) -> T {
+        result.unwrap_or_else(|error| {
+            self.0.get_or_insert(error);
+            T::default()
+        })
+    }
+
+    fn first(self) -> io::Result<()> {
+        self.0.map_or(Ok(()), Err)
     }
 }
 
 /// The processes that were signalled, each once.
 #[derive(Default, Debug)]
-pub struct Told(Vec<(i32, u64)>);
+pub struct Told(BTreeSet<Process>);
 
 impl Told {
     /// Somebody else signals these and their descendants.
     pub fn note(&mut self, top: Vec<Process>) {
-        self.tell(top, &[]);
+        self.0.extend(with_descendants(top, &mut Failures::default()));
     }
 
     /// Sends these signals, in order, to each process, including those that are forked or get another parent meanwhile.
+    ///
+    /// # Errors
+    /// What kept a process from being found or told; the others are told. Another call tells the rest.
     pub fn tell_all(&mut self, children: &Children, signals: [i32; 2]) -> io::Result<()> {
         for _ in 0..ROUNDS {
-            if !self.tell(opened(children.list()?), &signals) {
+            if !self.tell(known(&children.list()?)?, &signals)? {
                 break;
             }
         }
@@ -67,86 +94,135 @@ impl Told {
 
     /// The same to each of these adopted children that was not told, and to its descendants: its parent was told, and has ended.
     /// Not to the children of a process that lives: it may clean up with their help.
-    pub fn tell_orphans(&mut self, mut adopted: Vec<Process>, signals: [i32; 2]) {
-        adopted.retain(|process| !self.0.contains(&process.id()));
-        self.tell(adopted, &signals);
+    ///
+    /// # Errors
+    /// See [`Told::tell_all`].
+    pub fn tell_orphans(&mut self, mut adopted: Vec<Process>, signals: [i32; 2]) -> io::Result<()> {
+        adopted.retain(|process| !self.0.contains(process));
+        self.tell(adopted, &signals).map(drop)
     }
 
     /// Returns whether there was a process that was not told.
-    fn tell(&mut self, top: Vec<Process>, signals: &[i32]) -> bool {
+    fn tell(&mut self, top: Vec<Process>, signals: &[i32]) -> io::Result<bool> {
         // Find all before signalling the first: a process that ends leaves its children to another parent.
-        let mut found = top;
-        let mut looked_at = 0;
-        while let Some(process) = found.get(looked_at) {
-            let below = process.children();
-            found.extend(below);
-            looked_at += 1;
-        }
-        found.retain(|process| !self.0.contains(&process.id()));
-        for process in &found {
-            for &signal in signals {
-                // A process that has ended needs no signal. One that we may not signal is reported as surviving.
-                let _ = sys::kill_by_pidfd(process.pidfd.as_fd(), signal);
+        let mut failures = Failures::default();
+        let mut found = with_descendants(top, &mut failures);
+        found.retain(|process| !self.0.contains(process));
+        for &process in &found {
+            // One that we may not signal is reported as surviving.
+            match process.signal(signals) {
+                Ok(_) => drop(self.0.insert(process)),
+                Err(error) => failures.note(Err(error)),
             }
-            self.0.push(process.id());
         }
-        !found.is_empty()
+        failures.first().map(|()| !found.is_empty())
     }
+}
+
+fn with_descendants(top: Vec<Process>, failures: &mut Failures) -> Vec<Process> {
+    let mut found = top;
+    let mut looked_at = 0;
+    while let Some(process) = found.get(looked_at) {
+        found.extend(failures.note(process.children()));
+        looked_at += 1;
+    }
+    found
 }
 
 /// From the top down, so that a stopped parent can neither fork nor reap.
 fn stop_each(children: &Children) -> io::Result<usize> {
-    let mut queue = opened(children.list()?);
+    let mut failures = Failures::default();
+    let mut queue = failures.note(known(&children.list()?));
     let mut reached = 0;
     while let Some(process) = queue.pop() {
-        if pidfd_send_signal(&process.pidfd, Signal::STOP).is_ok() {
+        if failures.note(process.signal(&[libc::SIGSTOP])) {
             reached += 1;
         }
-        queue.extend(process.children());
+        queue.extend(failures.note(process.children()));
     }
-    Ok(reached)
+    failures.first().map(|()| reached)
 }
 
-#[derive(Debug)]
+/// An id may be used again; with the start of its process it is unique.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Process {
     pid: i32,
-    pidfd: OwnedFd,
+    started: u64,
 }
 
 /// Unreaped children of ours, by their ids.
-pub fn opened(children: Vec<i32>) -> Vec<Process> {
-    children.into_iter().filter_map(Process::open).collect()
+///
+/// # Errors
+/// If one of them cannot be looked at.
+pub fn known(children: &[i32]) -> io::Result<Vec<Process>> {
+    let mut found = Vec::with_capacity(children.len());
+    for &pid in children {
+        found.extend(within_reach(stat_of(pid))?.map(|Stat { started, .. }| Process { pid, started }));
+    }
+    Ok(found)
 }
 
 impl Process {
-    fn open(pid: i32) -> Option<Self> {
-        let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        Some(Self { pid, pidfd })
+    /// # Errors
+    /// If they cannot be looked for.
+    pub fn children(&self) -> io::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for pid in ids_below(self.pid)? {
+            let stat = within_reach(stat_of(pid))?.filter(|stat| stat.parent == self.pid);
+            found.extend(stat.map(|Stat { started, .. }| Self { pid, started }));
+        }
+        // Nobody else has had this id meanwhile, so these were its children.
+        Ok(if self.is_known()? { found } else { Vec::new() })
     }
 
-    /// An id may be used again; with the start of its process it is unique.
-    fn id(&self) -> (i32, u64) {
-        (self.pid, started(self.pid).unwrap_or_default())
+    /// Sends these signals, in order. Returns whether it lives and we may signal it.
+    fn signal(&self, signals: &[i32]) -> io::Result<bool> {
+        let pidfd = Pid::from_raw(self.pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
+        let Some(pidfd) = pidfd.map(within_reach).transpose()?.flatten() else { return Ok(false) };
+        if !self.is_known()? || !is_alive(&pidfd) {
+            return Ok(false);
+        }
+        let mut is_sent = true;
+        for &signal in signals {
+            is_sent &= within_reach(sys::kill_by_pidfd(pidfd.as_fd(), signal).map_err(io::Error::from))?.is_some();
+        }
+        Ok(is_sent)
     }
 
-    pub fn children(&self) -> Vec<Self> {
-        let ids = children_of(self.pid);
-        let is_ours = |child: &Self| parent_of(child.pid) == Some(self.pid) && self.is_alive();
-        ids.into_iter().filter_map(Self::open).filter(is_ours).collect()
+    /// Whether its id is still its own, dead or alive.
+    fn is_known(&self) -> io::Result<bool> {
+        Ok(within_reach(stat_of(self.pid))?.is_some_and(|stat| stat.started == self.started))
     }
+}
 
-    /// A pidfd is readable once its process has ended (`pidfd_open(2)`).
-    fn is_alive(&self) -> bool {
-        let mut ended = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
-        matches!(poll(&mut ended, PollTimeout::ZERO), Ok(0))
+/// A pidfd is readable once its process has ended (`pidfd_open(2)`).
+fn is_alive(pidfd: &OwnedFd) -> bool {
+    let mut ended = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+    matches!(poll(&mut ended, PollTimeout::ZERO), Ok(0))
+}
+
+/// `None`: the process has ended, or belongs to somebody else. A lack of descriptors or memory says nothing of it.
+fn within_reach<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => Ok(None),
+        result => result.map(Some),
     }
 }
 
 /// The ids of another process's children. They may be reused by the time they are read.
 pub fn children_of(pid: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+    ids_below(pid).unwrap_or_default()
+}
+
+fn ids_below(pid: i32) -> io::Result<Vec<i32>> {
+    let mut ids = Vec::new();
+    for thread in within_reach(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten() {
+        let list = thread.and_then(|thread| fs::read_to_string(thread.path().join("children")));
+        let list = within_reach(list)?.unwrap_or_default();
+        ids.extend(list.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok()));
+    }
+    Ok(ids)
 }
 
 #[cfg(test)]
@@ -163,11 +239,14 @@ mod tests {
         let pid = i32::try_from(sleep.id()).unwrap();
         let term = [libc::SIGTERM, 0];
         let mut told = Told::default();
-        told.note(opened(vec![pid]));
-        told.tell_orphans(opened(vec![pid]), term);
+        let process = known(&[pid]).unwrap()[0];
+        told.note(vec![process]);
+        told.tell_orphans(vec![process], term).unwrap();
         assert_eq!(sleep.try_wait().unwrap(), None, "it was told before");
-        told.0[0].1 += 1;
-        told.tell_orphans(opened(vec![pid]), term);
+        let earlier = Process { started: process.started - 1, ..process };
+        let mut told = Told(BTreeSet::from([earlier]));
+        assert!(!earlier.signal(&term).unwrap(), "it is somebody else's id now");
+        told.tell_orphans(vec![process], term).unwrap();
         // The first deadly signal is the one that counts.
         sleep.kill().unwrap();
         assert_eq!(sleep.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
@@ -184,7 +263,10 @@ mod tests {
         let middle = children_of(top)[0];
         let last = children_of(middle)[0];
         let mut order = Vec::new();
-        from_below(Process::open(top).into_iter().collect(), &mut |process| order.push(process.pid));
+        from_below(known(&[top]).unwrap(), &mut Failures::default(), &mut |process| {
+            order.push(process.pid);
+            Ok(())
+        });
         for pid in [top, middle, last] {
             sys::kill(pid, libc::SIGKILL).unwrap();
         }

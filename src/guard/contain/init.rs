@@ -2,6 +2,7 @@
 //! ends after the last process in the namespace. It does not outlive the guard. If it is killed, the kernel kills every
 //! process in the namespace, and the guard can reap it only when none is left (`pid_namespaces(7)`).
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -12,7 +13,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::unistd::ForkResult;
 
-use super::{PidNamespace, Process, children_of, opened};
+use super::{PidNamespace, Process, children_of, known};
 use crate::core::guard_messages::ChildStatus;
 use crate::guard::command::launch::{self, ExecPipe, ExecResult};
 use crate::guard::sys::{self, Child};
@@ -81,8 +82,11 @@ impl Init {
     }
 
     /// Its children: what is adopted in the namespace, and the command.
-    pub fn children(&self) -> Vec<Process> {
-        opened(vec![self.pid]).iter().flat_map(Process::children).collect()
+    ///
+    /// # Errors
+    /// If they cannot be looked for.
+    pub fn children(&self) -> io::Result<Vec<Process>> {
+        known(&[self.pid])?.first().map_or_else(|| Ok(Vec::new()), Process::children)
     }
 
     /// Makes the init send a signal to every other process in the namespace.

@@ -68,22 +68,30 @@ fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
     }
 }
 
-/// The parent of a process: the second field after its name.
+/// What the kernel says about a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stat {
+    pub parent: i32,
+    /// When it started, in clock ticks after boot.
+    pub started: u64,
+}
+
+/// # Errors
+/// `NotFound` or `ESRCH`: there is no such process. Any other error says nothing of it.
+pub fn stat_of(pid: i32) -> io::Result<Stat> {
+    parse(&fs::read(format!("/proc/{pid}/stat"))?).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 pub fn parent_of(pid: i32) -> Option<i32> {
-    field(pid, 1)?.parse().ok()
+    stat_of(pid).ok().map(|stat| stat.parent)
 }
 
-/// When a process started, in clock ticks after boot.
-pub fn started(pid: i32) -> Option<u64> {
-    field(pid, 19)?.parse().ok()
-}
-
-/// A field of `proc_pid_stat(5)`, counted from the end of the name, which is in parentheses and may contain anything.
-fn field(pid: i32, number: usize) -> Option<String> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+/// `proc_pid_stat(5)`: fields after the end of the name, which is in parentheses and may contain anything.
+fn parse(stat: &[u8]) -> Option<Stat> {
     let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
-    let fields = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
-    fields.split_ascii_whitespace().nth(number).map(str::to_owned)
+    let mut fields = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?.split_ascii_whitespace();
+    let (parent, started) = (fields.nth(1)?, fields.nth(17)?);
+    Some(Stat { parent: parent.parse().ok()?, started: started.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -112,12 +120,16 @@ mod tests {
         let now = || clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap().num_milliseconds().unsigned_abs() / 10;
         let earliest = now();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let start = started(i32::try_from(child.id()).unwrap());
+        let started = |child: &std::process::Child| {
+            let stat = stat_of(i32::try_from(child.id()).unwrap());
+            stat.map(|stat| stat.started).map_err(|error| error.kind())
+        };
+        let start = started(&child);
         let latest = now();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(start.is_some_and(|start| (earliest..=latest).contains(&start)), "{earliest} {start:?} {latest}");
-        assert_eq!(started(i32::try_from(child.id()).unwrap()), None);
+        assert!(start.is_ok_and(|start| (earliest..=latest).contains(&start)), "{earliest} {start:?} {latest}");
+        assert_eq!(started(&child), Err(io::ErrorKind::NotFound));
     }
 
     #[test]
