@@ -14,9 +14,11 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::SigSet;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::unistd::{ForkResult, Pid, pipe2};
 use rustix::process::{PidfdFlags, pidfd_open};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
@@ -220,6 +222,7 @@ impl Spawned {
     /// Outside of a tokio runtime with I/O.
     pub fn into_handle(self) -> io::Result<Handle> {
         Ok(Handle {
+            guards_end: watched(self.processes.guards_end()?)?,
             processes: self.processes,
             has_complained: false,
             // Tokio has no type for SOCK_SEQPACKET; for recv(2) it is a datagram socket that can end.
@@ -237,6 +240,8 @@ impl Spawned {
 #[derive(Debug)]
 pub struct Handle {
     processes: Processes,
+    /// A pidfd: the guard's end is noticed even if another process still holds its end of the socket.
+    guards_end: AsyncFd<OwnedFd>,
     /// The failure to list children was reported once.
     has_complained: bool,
     socket: Arc<UnixDatagram>,
@@ -298,7 +303,7 @@ impl Handle {
         loop {
             // One byte longer than a report: a longer record is invalid.
             let mut record = [0; REPORT_SIZE + 1];
-            let length = next_record(&self.socket, &mut record).await?;
+            let length = next_record(&self.socket, &self.guards_end, &mut record).await?;
             let record = record.get(..length)?;
             if record == PROBE {
                 self.probed.send_replace(());
@@ -350,10 +355,21 @@ impl Handle {
     }
 }
 
-/// The length of the next record; `None` after the last one. Cancel-safe.
-async fn next_record(socket: &UnixDatagram, record: &mut [u8]) -> Option<usize> {
+fn watched(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    #[expect(deprecated, reason = "its successor is unsafe; an OwnedFd owns its descriptor and never changes it")]
+    AsyncFd::with_interest(pidfd, Interest::READABLE)
+}
+
+/// The length of the next record; `None` after the last one of a guard that has closed the socket or ended. Cancel-safe.
+async fn next_record(socket: &UnixDatagram, guards_end: &AsyncFd<OwnedFd>, record: &mut [u8]) -> Option<usize> {
     loop {
-        match socket.recv(record).await {
+        let received = tokio::select! {
+            biased;
+            received = socket.recv(record) => received,
+            // It has sent what it will ever send.
+            _ = guards_end.readable() => recv(socket.as_raw_fd(), record, MsgFlags::MSG_DONTWAIT).map_err(io::Error::from),
+        };
+        match received {
             // Once, from a guard that ended before it read all orders; its reports come after it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             received => return received.ok().filter(|&length| length > 0),
@@ -374,18 +390,48 @@ impl Pauses {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    fn pair() -> (UnixDatagram, OwnedFd) {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        (UnixDatagram::from_std(StdUnixDatagram::from(ours)).unwrap(), theirs)
+    }
+
+    fn end_of(child: &std::process::Child) -> AsyncFd<OwnedFd> {
+        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        watched(pidfd_open(pid, PidfdFlags::empty()).unwrap()).unwrap()
+    }
 
     #[tokio::test]
     async fn the_reports_of_a_guard_arrive_though_it_ended_before_it_read_all_orders() {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
-        let ours = UnixDatagram::from_std(StdUnixDatagram::from(ours)).unwrap();
+        let ((ours, theirs), mut guard) = (pair(), Command::new("cat").stdin(Stdio::piped()).spawn().unwrap());
+        let end = end_of(&guard);
         ours.send(b"order").await.unwrap();
         assert_eq!(send(theirs.as_raw_fd(), b"report", MsgFlags::empty()), Ok(6));
         drop(theirs);
         let mut record = [0; 10];
-        assert_eq!(next_record(&ours, &mut record).await, Some(6));
-        assert_eq!(next_record(&ours, &mut record).await, None);
+        assert_eq!(next_record(&ours, &end, &mut record).await, Some(6));
+        assert_eq!(next_record(&ours, &end, &mut record).await, None);
+        guard.kill().unwrap();
+        guard.wait().unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_reports_of_a_dead_guard_arrive_before_its_end_though_its_socket_is_held_open() {
+        let ((ours, theirs), mut guard) = (pair(), Command::new("true").spawn().unwrap());
+        let end = end_of(&guard);
+        drop(end.readable().await.unwrap());
+        let mut record = [0; 10];
+        for length in 5..7 {
+            assert_eq!(send(theirs.as_raw_fd(), &b"reports"[..length], MsgFlags::empty()), Ok(length));
+        }
+        assert_eq!(next_record(&ours, &end, &mut record).await, Some(5));
+        assert_eq!(next_record(&ours, &end, &mut record).await, Some(6));
+        assert_eq!(next_record(&ours, &end, &mut record).await, None);
+        guard.wait().unwrap();
+        drop(theirs);
     }
 }

@@ -52,6 +52,16 @@ pub fn a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open() {
     drop(held);
 }
 
+/// As a command does that was forked, and is not executed because its file system does not answer.
+pub fn a_killed_guard_is_noticed_even_if_its_socket_is_held_open() {
+    let mut subject = Subject::script(Contain::Subreaper, DEAF_FAMILY);
+    subject.start_ready(LONG);
+    let held = subject.guard.steal_sockets();
+    assert!(!held.is_empty(), "its end of the supervisor's");
+    guard_is_killed(&mut subject);
+    drop(held);
+}
+
 pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     let lease = deadlines(SHORT);

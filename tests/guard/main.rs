@@ -104,6 +104,7 @@ fn trials() -> Vec<Trial> {
             ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,
             loss::a_stopped_guard_takes_a_whole_pid_namespace_with_it,
             loss::a_killed_supervisor_is_noticed_even_if_its_socket_is_held_open,
+            loss::a_killed_guard_is_noticed_even_if_its_socket_is_held_open,
             loss::a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard,
             loss::the_sentinel_has_a_session_and_a_name_of_its_own,
             loss::nothing_is_left_only_when_the_guard_is_gone_though_it_is_to_be_spared,

@@ -64,6 +64,14 @@ impl Processes {
         [self.guard, self.sentinel]
     }
 
+    /// Readable once the guard has ended (`pidfd_open(2)`).
+    ///
+    /// # Errors
+    /// If there are no descriptors.
+    pub fn guards_end(&self) -> io::Result<OwnedFd> {
+        self.guard_pidfd.try_clone()
+    }
+
     pub fn kill_guard(&self) {
         // It may be dead already.
         let _ = pidfd_send_signal(&self.guard_pidfd, Signal::KILL);
