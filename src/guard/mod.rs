@@ -9,6 +9,7 @@ pub mod command;
 pub mod contain;
 pub mod handle;
 pub mod lease_file;
+mod outbox;
 pub mod policy;
 mod poll_loop;
 mod prerequisites;

@@ -4,7 +4,6 @@
 //! If the guard takes no step in time, a kernel timer kills it, and the parent-death signal kills the command. The
 //! timer is armed before any step is carried out, and again in every turn.
 
-use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -20,19 +19,17 @@ use nix::time::ClockId;
 
 use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
 use super::lease_file::LeaseFile;
+use super::outbox::Outbox;
 use super::policy::{GuardAction, Input, Policy};
 use super::probe::PROBE;
-use super::protocol::{decode_order, encode_report};
+use super::protocol::decode_order;
 use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
-use crate::core::guard_messages::{Grant, Order, Report};
+use crate::core::guard_messages::{Grant, Order};
 
 /// While it kills, the guard looks again after this, twice this, and so on: SIGCHLD does not report every death.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-
-/// Preallocated for the reports of several runs, so that the kill path does not allocate.
-const OUTBOX: usize = 32;
 
 /// See the module page.
 pub struct PollLoop {
@@ -43,8 +40,7 @@ pub struct PollLoop {
     supervisor: OwnedFd,
     /// One order plus one byte: a longer record is invalid.
     record: Vec<u8>,
-    /// Reports that wait for room in the socket.
-    outbox: VecDeque<Report>,
+    outbox: Outbox,
     deaths: SignalFd,
     alarm: TimerFd,
     kernel_timer: Timer,
@@ -75,7 +71,7 @@ impl PollLoop {
             socket,
             supervisor,
             record: vec![0; AUXILIARY_LONGEST + 1],
-            outbox: VecDeque::with_capacity(OUTBOX),
+            outbox: Outbox::new(),
             deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
             kernel_timer: Timer::new(ClockId::CLOCK_BOOTTIME, lethal)?,
@@ -174,7 +170,7 @@ impl PollLoop {
             }
             GuardAction::Freeze => self.tree.freeze(),
             GuardAction::Thaw => self.tree.thaw(),
-            GuardAction::Report(report) => self.report(report),
+            GuardAction::Report(report) => self.outbox.queue(report),
             GuardAction::Quit { release } => self.guard_exit = Some(GuardExit { release }),
         }
         Ok(())
@@ -228,24 +224,12 @@ impl PollLoop {
         self.step(Input::SupervisorGone)
     }
 
-    /// A report that the supervisor does not read is queued in order, except `Stuck`, which will be repeated.
-    fn report(&mut self, report: Report) {
-        if self.outbox.is_empty() || !matches!(report, Report::Stuck { .. }) {
-            self.outbox.push_back(report);
-        }
-    }
-
     fn send_reports(&mut self) {
         if self.is_alone {
             self.outbox.clear();
         }
-        while let Some(report) = self.outbox.front() {
-            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-            if send(self.socket.as_raw_fd(), &encode_report(report), flags) == Err(Errno::EAGAIN) {
-                return;
-            }
-            self.outbox.pop_front();
-        }
+        let (socket, flags) = (self.socket.as_raw_fd(), MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+        self.outbox.send(|report| send(socket, report, flags));
     }
 
     fn sleep(&mut self) -> Result<Ready, Errno> {
@@ -253,6 +237,7 @@ impl PollLoop {
         if self.tree.is_killing() || self.tree.is_all_but_gone() {
             pause = Some(pause.map_or(self.pause, |pause| pause.min(self.pause)));
         }
+        pause = pause.into_iter().chain(self.outbox.again_after()).min();
         match pause {
             // Zero would disarm it (`timerfd_settime(2)`).
             Some(pause) => self.alarm.set(after(pause), TimerSetTimeFlags::empty())?,
@@ -274,7 +259,7 @@ impl PollLoop {
         let deaths = self.deaths.as_fd();
         let (socket, supervisor) =
             if self.is_alone { (deaths, deaths) } else { (self.socket.as_fd(), self.supervisor.as_fd()) };
-        let room = if self.outbox.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+        let room = if self.outbox.waits_for_room() { PollFlags::POLLOUT } else { PollFlags::empty() };
         [
             (socket, PollFlags::POLLIN | room),
             (supervisor, PollFlags::POLLIN),
