@@ -72,11 +72,12 @@ pub fn take_over(
     wiring::keep_name();
     let taken = read(descriptor).and_then(|mut document| {
         check(&document, config)?;
-        // The guards and their commands must not inherit it.
         let socket = document.socket.map(take_descriptor).transpose().map_err(|error| format!("no socket: {error}"));
         let socket = socket.inspect_err(|error| tracing::debug!(error)).ok().flatten();
         document.socket = socket.map(IntoRawFd::into_raw_fd);
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
+        // Whoever held it open would keep the port from the process that is started after a killed one.
+        let command = command.keeping_from_guards(document.socket);
         let guards = auxiliary::fork_beside(command, wiring::guard(config), &wiring::auxiliary_commands(config));
         Ok((document, guards.map_err(|error| error.to_string())?))
     });

@@ -91,6 +91,8 @@ pub struct Spawned {
     terminal: Option<Terminal>,
     /// Children that this process inherited (a shell replaced itself by us).
     born_with: Vec<i32>,
+    /// An open descriptor that the guards which are forked beside this one must not have.
+    kept: Option<i32>,
 }
 
 /// Makes this process a subreaper and forks the guard. Call it first in `main`, while there is one thread.
@@ -162,21 +164,29 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
             drop((ours, told));
             let socket = theirs;
             let guard = Guard { launch, stop_signal, containment, socket, supervisor, releaser, lease_file };
-            // If this guard held another guard's socket open, that one could not be dismissed.
-            earlier.fill_with(|| None);
+            forget(earlier);
             sentinel::run(guard, tells)
         }
         Ok(ForkResult::Parent { child }) => {
             drop(tells);
             let lease_file = lease_file.map(Box::new);
             let processes = Processes::told(child.as_raw(), &told).inspect_err(|_| containment.remove())?;
-            Ok(Spawned { processes, socket: ours, containment, lease_file, lease_file_lack, terminal, born_with })
+            let (socket, kept) = (ours, None);
+            Ok(Spawned { processes, socket, containment, lease_file, lease_file_lack, terminal, born_with, kept })
         }
         Err(errno) => {
             containment.remove();
             Err(errno.into())
         }
     }
+}
+
+/// In the new process.
+fn forget(earlier: &mut [Option<Spawned>]) {
+    let kept = earlier.iter().flatten().filter_map(|guard| guard.kept);
+    kept.for_each(|number| drop(sys::take_descriptor(number)));
+    // If this guard held another guard's socket open, that one could not be dismissed.
+    earlier.fill_with(|| None);
 }
 
 /// The child starts with every signal blocked, because a signal before its setup would end it. In the parent those stay
