@@ -60,6 +60,8 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
         deaths: SignalFd::with_flags(&deaths(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
     };
     step_aside()?;
+    sweep::rehearse(&orphanage.children, Some(pid));
+    let _ = orphanage.containment.is_empty();
     write(&tells, &pid.to_ne_bytes())?;
     drop(tells);
     orphanage.outlive_the_guard();

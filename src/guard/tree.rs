@@ -104,9 +104,16 @@ impl Tree {
             }
             _ => self.fork_command(&process_environment)?,
         };
+        self.rehearse(command.pid);
         self.command = Some(command);
         (self.is_killing, self.rest, self.is_frozen, self.half_done) = (false, Rest::Ignored, false, None);
         Ok(())
+    }
+
+    /// After each fork, which makes our pages common again.
+    fn rehearse(&self, command: i32) {
+        sweep::rehearse(&self.children, Some(command));
+        let _ = self.containment.is_empty();
     }
 
     fn fork_command(&self, process_environment: &ProcessEnvironment) -> Result<Command, Errno> {

@@ -154,6 +154,19 @@ pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well(co
     assert!(!subject.tree_lives());
 }
 
+/// In a full memory cgroup, whoever touches a page for the first time may wait for ever.
+pub fn a_kill_needs_no_memory_that_the_guard_has_not_touched_before(contain: Contain) {
+    let mut subject = Subject::script(contain, FAMILY);
+    for _ in 0..2 {
+        let run = subject.start_ready(LONG);
+        let before = subject.guard.anonymous_memory();
+        subject.order(Order::Kill { run });
+        subject.ends();
+        let after = subject.guard.anonymous_memory();
+        assert!(after <= before, "{before} KiB before, and {after} KiB after");
+    }
+}
+
 /// Where the guard may have far fewer open files than the tree has processes.
 pub fn each_of_a_crowd_that_is_left_behind_is_told_to_stop_once(contain: Contain) {
     let script = r#"

@@ -69,6 +69,7 @@ fn trials() -> Vec<Trial> {
             ending::what_the_command_left_behind_is_ended_with_it,
             ending::a_process_that_forks_and_exits_without_end_is_ended,
             ending::hundreds_of_daemons_are_ended,
+            ending::a_kill_needs_no_memory_that_the_guard_has_not_touched_before,
             ending::a_start_that_is_taken_back_at_once_leaves_nothing,
             ending::one_guard_runs_one_command_after_another,
             loss::a_killed_supervisor_takes_the_tree_and_the_guard_with_it,

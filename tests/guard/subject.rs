@@ -95,6 +95,13 @@ impl Process {
         pidfd_send_signal(&self.pidfd, signal).ok();
     }
 
+    /// Its memory that is no part of a file, in KiB (`proc_pid_smaps(5)`).
+    pub fn anonymous_memory(&self) -> u64 {
+        let smaps = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid)).unwrap();
+        let length = smaps.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
+        length.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// How many files it may have open from now on.
     pub fn limit_descriptors(&self, most: u64) {
         let limit = Rlimit { current: Some(most), maximum: Some(4096) };

@@ -22,6 +22,29 @@ pub struct Pass {
 
 /// Kills every child except the `spared`, and reaps the dead except `kept`, whose id continues to name its group.
 pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
+    signalling(libc::SIGKILL, children, kept, spared)
+}
+
+/// A pass that kills nobody. When memory is short, as in a full cgroup, the kernel lets a process wait that touches a page for
+/// the first time, or for the first time since a fork. So whoever will have to kill touches now what a pass touches.
+pub fn rehearse(children: &Children, kept: Option<i32>) {
+    touch_stack();
+    signalling(NO_SIGNAL, children, kept, &[]);
+    has_none();
+}
+
+/// Only checks whether there is such a process (`kill(2)`).
+const NO_SIGNAL: i32 = 0;
+
+/// Deeper than a pass, with all that calls it.
+const STACK: usize = 16 * 1024;
+
+#[inline(never)]
+fn touch_stack() {
+    std::hint::black_box(&mut [1_u8; STACK]);
+}
+
+fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
     let mut batch = [0; BATCH];
     let mut places = batch.iter_mut();
     let mut pass = Pass::default();
@@ -30,7 +53,7 @@ pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
         if spared.contains(&pid) {
             return;
         }
-        kill(pid);
+        send(pid, signal);
         if Some(pid) != kept {
             pass.found += 1;
             if let Some(place) = places.next() {
@@ -48,9 +71,13 @@ pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
 
 /// SIGKILL to an unreaped child, and to the group that it leads, if any.
 pub fn kill(pid: i32) {
+    send(pid, libc::SIGKILL);
+}
+
+fn send(pid: i32, signal: i32) {
     // ESRCH: it leads no group. EPERM: another user's process; it is then reported as surviving.
-    let _ = sys::kill(-pid, libc::SIGKILL);
-    let _ = sys::kill(pid, libc::SIGKILL);
+    let _ = sys::kill(-pid, signal);
+    let _ = sys::kill(pid, signal);
 }
 
 /// Whether there is no child at all, dead or alive.
