@@ -40,6 +40,8 @@ pub struct Tree {
     is_frozen: bool,
     /// The freeze or thaw that has not reached every process yet.
     half_done: Option<fn(&Containment, &Children) -> io::Result<()>>,
+    /// Signals of a stop for which the init of the namespace had no room: it stood still, and others filled its socket.
+    unsent: Vec<i32>,
 }
 
 /// What becomes of the processes that the command left behind.
@@ -81,7 +83,8 @@ enum Link {
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
         let (command, rest, is_killing, is_frozen) = (None, Rest::Ignored, false, false);
-        Self { launch, stop_signal, containment, children, command, is_killing, rest, is_frozen, half_done: None }
+        let (half_done, unsent) = (None, Vec::new());
+        Self { launch, stop_signal, containment, children, command, is_killing, rest, is_frozen, half_done, unsent }
     }
 
     pub fn stop_signal(&self) -> i32 {
@@ -106,7 +109,8 @@ impl Tree {
         };
         self.rehearse(command.pid);
         self.command = Some(command);
-        (self.is_killing, self.rest, self.is_frozen, self.half_done) = (false, Rest::Ignored, false, None);
+        self.is_frozen = false;
+        self.owe_nothing(false);
         Ok(())
     }
 
@@ -240,6 +244,7 @@ impl Tree {
     /// The command is the unreaped child of this process or of its init, so the id is valid.
     pub fn signal(&mut self, signal: CommandSignal) {
         match signal {
+            CommandSignal::Stop if self.init().is_some() => self.send_to_init(self.stop_signals()),
             CommandSignal::Stop => self.stop_signals().iter().for_each(|&number| self.send(number)),
             CommandSignal::Forwarded(number @ (libc::SIGSTOP | libc::SIGTSTP)) => {
                 self.is_frozen = true;
@@ -260,11 +265,16 @@ impl Tree {
 
     fn send(&self, number: i32) {
         match self.command.as_ref().map(|command| (&command.link, command.pid)) {
-            // If a signal cannot be sent, the command has ended.
+            // If a signal cannot be sent, the command has ended, or stands still before many others.
             Some((Link::Init(init), _)) => drop(init.pass_on(number)),
             Some((_, pid)) => drop(sys::kill(pid, number)),
             None => {}
         }
+    }
+
+    fn send_to_init(&mut self, signals: [i32; 2]) {
+        self.unsent.extend(signals);
+        self.go_on();
     }
 
     /// The command has ended: sends the stop signal to the processes that it left behind. Call [`Tree::look_for_rest`]
@@ -275,7 +285,7 @@ impl Tree {
         let is_partial = match self.init() {
             Some(init) => {
                 told.note(init.children().unwrap_or_default());
-                let _ = signals.map(|number| init.pass_on_to_all(number));
+                self.send_to_init(signals.map(init::to_all));
                 false
             }
             None => told.tell_all(&self.children, signals).is_err(),
@@ -346,14 +356,23 @@ impl Tree {
         self.go_on();
     }
 
-    /// Repeats a freeze or thaw that could not reach every process, for lack of descriptors or memory. `kill_at` holds regardless.
+    /// Repeats a freeze or thaw that could not reach every process, for lack of descriptors or memory, and sends what could not be
+    /// sent. `kill_at` holds regardless.
     pub fn go_on(&mut self) {
         self.half_done = self.half_done.filter(|step| step(&self.containment, &self.children).is_err());
+        let has_no_room = |signal: &i32| self.init().is_some_and(|init| init.pass_on(*signal) == Err(Errno::EAGAIN));
+        let sent = self.unsent.iter().position(has_no_room).unwrap_or(self.unsent.len());
+        self.unsent.drain(..sent);
+    }
+
+    fn owe_nothing(&mut self, is_killing: bool) {
+        (self.is_killing, self.rest, self.half_done) = (is_killing, Rest::Ignored, None);
+        self.unsent.clear();
     }
 
     /// Starts the kill. Call [`Tree::sweep`] until the tree is empty.
     pub fn kill(&mut self) {
-        (self.is_killing, self.rest, self.half_done) = (true, Rest::Ignored, None);
+        self.owe_nothing(true);
         self.strike();
     }
 
@@ -385,7 +404,7 @@ impl Tree {
     }
 
     fn emptied(&mut self) -> Input {
-        (self.is_killing, self.rest, self.half_done) = (false, Rest::Ignored, None);
+        self.owe_nothing(false);
         self.take_terminal_back();
         Input::TreeEmpty
     }

@@ -146,6 +146,35 @@ pub fn a_tree_is_frozen_and_thawed_once_there_are_descriptors_again() {
     }
 }
 
+/// The init of a namespace stands still with its tree, and the signals that are forwarded to the command wait for it.
+pub fn a_stop_signal_is_not_lost_behind_others_that_a_frozen_init_has_not_read() {
+    // The init may be quick enough to read some of them before the stop signal comes.
+    (0..5).for_each(|_| a_stop_signal_comes_behind_hundreds_of_others());
+}
+
+fn a_stop_signal_comes_behind_hundreds_of_others() {
+    let script = r#"
+        exec 9>"$ALIVE"; trap "echo stop; exit 3" TERM; trap : USR1
+        echo "$ZK_LEADER_LEASE"; echo ready; while :; do sleep 0.02; done
+    "#;
+    let mut subject = Subject::script(Contain::PidNamespace, script);
+    let run = subject.start(LONG);
+    let lease = PathBuf::from(subject.line());
+    subject.says("ready");
+    let [init] = children_of(subject.guard.pid)[..] else { panic!("the guard has one child") };
+    subject.order(Order::Freeze { run });
+    until("the init stands still", || state_of(init) == Some('T'));
+    let (pause, resume) = ((Order::Pause { run }, LeaseState::Paused), (Order::Resume { run }, LeaseState::Leading));
+    for (order, state) in [pause, resume].into_iter().cycle().take(20) {
+        (0..40).for_each(|_| subject.order(Order::Signal { run, signal: libc::SIGUSR1 }));
+        subject.order(order);
+        until("the guard has read the orders", || reading::read(&lease).unwrap().state == state);
+    }
+    subject.order(Order::Stop { run, by: now().after(LONG) });
+    subject.says("stop");
+    assert_eq!(subject.ends().1, ChildStatus::Exited(3));
+}
+
 fn descendants_of(pid: i32) -> Vec<i32> {
     children_of(pid).into_iter().flat_map(|child| [vec![child], descendants_of(child)].concat()).collect()
 }

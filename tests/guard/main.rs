@@ -114,6 +114,7 @@ fn trials() -> Vec<Trial> {
             loss::the_cgroup_of_a_killed_supervisor_stays_until_its_releaser_has_ended,
             loss::what_a_supervisor_said_before_it_was_killed_counts,
             freezing::a_tree_is_frozen_and_thawed_once_there_are_descriptors_again,
+            freezing::a_stop_signal_is_not_lost_behind_others_that_a_frozen_init_has_not_read,
             launching::a_namespace_shows_its_own_processes_only,
             launching::the_containment_is_chosen_and_explained_before_any_command_runs,
             launching::where_no_tree_could_be_ended_no_guard_is_started_and_the_reason_is_told,

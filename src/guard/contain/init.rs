@@ -89,16 +89,16 @@ impl Init {
         known(&[self.pid])?.first().map_or_else(|| Ok(Vec::new()), Process::children)
     }
 
-    /// Makes the init send a signal to every other process in the namespace.
-    pub fn pass_on_to_all(&self, signal: i32) -> Result<(), Errno> {
-        self.pass_on(-signal)
-    }
-
-    /// Makes the init send a signal to the command. As its parent, the init knows that the id is still the command's.
+    /// Makes the init send a signal to the command, or to all ([`to_all`]). As its parent, the init knows that the id is still the command's.
     pub fn pass_on(&self, signal: i32) -> Result<(), Errno> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         send(self.socket.as_raw_fd(), &signal.to_ne_bytes(), flags).map(drop)
     }
+}
+
+/// This signal, to every other process in the namespace.
+pub const fn to_all(signal: i32) -> i32 {
+    -signal
 }
 
 /// Runs in the new namespace with every signal blocked. An init would ignore signals without a handler anyway.
