@@ -140,7 +140,8 @@ impl Launch {
 
 /// From now on the calling process is killed when the guard, its parent, dies; `ESRCH` if the guard has died already.
 /// The kernel clears this when the process changes its credentials: `setpriv(1)`, `su(1)`, a set-user-ID program
-/// (`PR_SET_PDEATHSIG(2const)`). Then the guard and the sentinel kill it, if they have the permission.
+/// (`PR_SET_PDEATHSIG(2const)`). So does a security module, when `execve(2)` changes the profile, domain
+/// or label of the process. Then the guard and the sentinel kill it, if they have the permission.
 pub fn die_with(guard: Pid) -> Result<(), Errno> {
     set_pdeathsig(Signal::SIGKILL)?;
     if getppid() == guard { Ok(()) } else { Err(Errno::ESRCH) }
