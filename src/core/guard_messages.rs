@@ -157,7 +157,8 @@ pub enum ChildStatus {
 impl ChildStatus {
     /// It never ran, for a reason that may pass by itself: another start may succeed.
     pub fn failed_for_now(self) -> bool {
-        matches!(self, Self::NotExecuted(EIO | EAGAIN | ENOMEM | EBUSY | ENODEV | ENFILE | EMFILE | ETXTBSY | ENOSPC))
+        let Self::NotExecuted(errno) = self else { return false };
+        matches!(errno, EIO | EAGAIN | ENOMEM | EBUSY | ENODEV | ENFILE | EMFILE | ETXTBSY | ENOSPC | ESTALE)
     }
 }
 
@@ -175,6 +176,8 @@ const EMFILE: i32 = 24;
 /// The program is just being written.
 const ETXTBSY: i32 = 26;
 const ENOSPC: i32 = 28;
+/// The working directory was removed.
+const ESTALE: i32 = if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 151 } else { 116 };
 
 /// A report from the guard to the supervisor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -190,9 +190,10 @@ pub fn fate(child: ChildStatus) -> String {
     match child {
         ChildStatus::Exited(code) => format!("exited with status {code}"),
         ChildStatus::Signaled(number) => format!("was killed by {}", signal(i32::from(number))),
-        ChildStatus::NotExecuted(errno) => {
-            format!("could not be executed: {}", Errno::from_raw(errno).desc())
-        }
+        ChildStatus::NotExecuted(errno) => match Errno::from_raw(errno) {
+            Errno::ESTALE => "could not be executed: its working directory, or a file system, is gone".to_owned(),
+            errno => format!("could not be executed: {}", errno.desc()),
+        },
     }
 }
 
@@ -340,6 +341,12 @@ mod tests {
     fn signals_have_names() {
         assert_eq!(signal(15), "SIGTERM");
         assert_eq!(signal(40), "signal 40");
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_no_program_that_is_missing() {
+        assert_eq!(ending(ChildStatus::NotExecuted(2)), "the command could not be executed: No such file or directory");
+        assert!(ending(ChildStatus::NotExecuted(Errno::ESTALE as i32)).contains("working directory"));
     }
 
     #[test]

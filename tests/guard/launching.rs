@@ -135,6 +135,28 @@ pub fn a_command_that_cannot_be_executed_says_why(contain: Contain) {
     }
 }
 
+/// As a deploy does that switches a symbolic link and removes what is old. The program itself is where it was.
+pub fn a_command_whose_working_directory_is_gone_says_so(contain: Contain) {
+    let mut setting = Setting::new(contain, &["/bin/true"]);
+    let (directory, errors) = (setting.dir.path().join("release"), setting.dir.path().join("errors"));
+    fs::create_dir(&directory).unwrap();
+    let directory = fs::canonicalize(directory).unwrap();
+    setting.command.current_dir(&directory).stderr(fs::File::create(&errors).unwrap());
+    let mut subject = setting.run();
+    subject.start(LONG);
+    assert_eq!(subject.ends().1, ChildStatus::Exited(0));
+    fs::remove_dir(&directory).unwrap();
+    subject.start(LONG);
+    let (_, status, cause) = subject.ends();
+    assert_eq!((status, cause), (ChildStatus::NotExecuted(libc::ESTALE), Cause::ItsOwn));
+    assert!(status.failed_for_now());
+    let said = fs::read_to_string(errors).unwrap();
+    assert!(said.contains(directory.to_str().unwrap()) && said.contains("No such file"), "{said}");
+    fs::create_dir(&directory).unwrap();
+    subject.start(LONG);
+    assert_eq!(subject.ends().1, ChildStatus::Exited(0));
+}
+
 pub fn the_command_is_looked_up_on_the_path_and_may_be_a_bare_script(contain: Contain) {
     let mut setting = Setting::new(contain, &["bare-script", "an argument"]);
     let script = setting.dir.path().join("bare-script");

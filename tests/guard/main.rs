@@ -92,6 +92,7 @@ fn trials() -> Vec<Trial> {
             launching::the_environment_is_the_terms_and_nobody_elses,
             launching::the_command_keeps_the_working_directory_and_the_guard_does_not,
             launching::a_command_that_cannot_be_executed_says_why,
+            launching::a_command_whose_working_directory_is_gone_says_so,
             launching::the_command_is_looked_up_on_the_path_and_may_be_a_bare_script,
             lease_file::the_command_finds_its_lease_in_a_file_that_follows_the_orders,
             lease_file::a_lease_file_is_over_before_the_orphans_of_a_killed_guard_have_ended,

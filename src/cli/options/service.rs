@@ -16,7 +16,8 @@ pub struct ServiceOptions {
     /// on-failure: status 0 is the end, and we exit with 0; everything else (another status, a signal, --timeout) is a
     /// failure. always: after status 0, too. A command that cannot be executed (126, 127) is never started again,
     /// unless the reason may pass (too many processes or open files, no memory or space, an input/output error, a program
-    /// that is just being written): that is a failure. Each start in one term has the same token.
+    /// that is just being written, a working directory that was removed): that is a failure. Each start in one term has
+    /// the same token.
     #[arg(long, value_name = "WHEN", default_value = "on-failure", help_heading = SERVICE)]
     pub restart: Option<OsString>,
 

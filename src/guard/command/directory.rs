@@ -2,6 +2,7 @@
 //! only if the path leads back to the same directory.
 
 use std::fs::File;
+use std::io::{Write as _, stderr};
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -25,7 +26,17 @@ impl Directory {
         Self(None)
     }
 
-    /// For the process that becomes the command.
+    /// For the process that becomes the command. A report has room for an error only: `ESTALE` is a directory that is gone, and
+    /// `ENOENT` a program.
+    pub fn enter_for_the_command(&self) -> Result<(), Errno> {
+        let Some(path) = &self.0 else { return Ok(()) };
+        chdir(path).map_err(|errno| {
+            let (path, why) = (path.display(), errno.desc());
+            let _ = writeln!(stderr(), "zk-leader-run: the working directory '{path}' cannot be entered: {why}");
+            if matches!(errno, Errno::ENOENT | Errno::ENOTDIR) { Errno::ESTALE } else { errno }
+        })
+    }
+
     pub fn enter(&self) -> Result<(), Errno> {
         match &self.0 {
             Some(path) => chdir(path),

@@ -109,8 +109,10 @@ impl Launch {
 
     /// Turns the calling process into the command, looked up as by `execvp(3)`. Returns only on an error.
     pub fn become_command(&self, process_environment: &ProcessEnvironment) -> Errno {
-        if let Err(errno) =
-            self.directory.enter().and_then(|()| self.leave_our_group(process_environment.takes_terminal))
+        if let Err(errno) = self
+            .directory
+            .enter_for_the_command()
+            .and_then(|()| self.leave_our_group(process_environment.takes_terminal))
         {
             return errno;
         }
