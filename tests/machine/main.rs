@@ -16,18 +16,26 @@ fn testdata() -> PathBuf {
 
 /// Compares with the file, or rewrites it.
 fn agrees_with_file(path: &Path, actual: &str) {
+    let difference = difference(path, actual);
+    assert!(difference.is_none(), "{}", difference.unwrap_or_default());
+}
+
+/// With `UPDATE` the file is written anew.
+fn difference(path: &Path, actual: &str) -> Option<String> {
     if std::env::var_os("UPDATE").is_some() {
-        return std::fs::write(path, actual).unwrap();
+        std::fs::write(path, actual).unwrap();
+        return None;
     }
     let expected = std::fs::read_to_string(path).unwrap_or_default();
     let differing = expected.lines().zip(actual.lines()).position(|(old, new)| old != new);
     let line = differing.unwrap_or_else(|| expected.lines().count().min(actual.lines().count()));
-    assert!(
-        expected == actual,
-        "{}:{}: the machine does something else (UPDATE=1 accepts it):\n  file:    {}\n  machine: {}",
-        path.display(),
-        line + 1,
-        expected.lines().nth(line).unwrap_or("(end)"),
-        actual.lines().nth(line).unwrap_or("(end)"),
-    );
+    (expected != actual).then(|| {
+        format!(
+            "{}:{}: the machine does something else (UPDATE=1 accepts it):\n  file:    {}\n  machine: {}",
+            path.display(),
+            line + 1,
+            expected.lines().nth(line).unwrap_or("(end)"),
+            actual.lines().nth(line).unwrap_or("(end)"),
+        )
+    })
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use zk_leader_run::core::action::PhaseName;
 
 use crate::harness::Supervisor;
-use crate::{agrees_with_file, parse, render, testdata};
+use crate::{difference, parse, render, testdata};
 
 /// The story with what the machine does in it, as the file should be.
 fn play(text: &str) -> String {
@@ -54,10 +54,9 @@ fn every_incident_goes_as_its_transcript_says() {
     files.retain(|path| path.file_stem().is_some_and(|name| name != "transitions"));
     files.sort();
     assert!(files.len() >= 15, "only {} transcripts were found", files.len());
-    for path in files {
-        let text = std::fs::read_to_string(&path).unwrap();
-        agrees_with_file(&path, &play(&text));
-    }
+    let differences = files.iter().filter_map(|path| difference(path, &play(&std::fs::read_to_string(path).unwrap())));
+    let differences: Vec<_> = differences.collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// The deadline would hide that nothing is done: the lease runs for three more seconds.
