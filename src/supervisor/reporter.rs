@@ -20,7 +20,7 @@ pub(super) struct Reporter {
     status: MemberStatus,
     /// Our present term.
     term: Option<Term>,
-    /// Our last term, if its record was left as it was.
+    /// Our last term, if its record was left as it was. An earlier program would refuse it at an upgrade, so it is not handed over.
     left: Option<Term>,
     /// Why its command was stopped.
     ending: Option<Why>,
@@ -42,8 +42,6 @@ pub struct HandedOver {
     /// Milliseconds since 1970, when the phase began.
     since: i64,
     term: Option<Term>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    left: Option<Term>,
 }
 
 /// What to publish now.
@@ -55,13 +53,13 @@ pub(super) struct News {
 
 impl Reporter {
     pub fn hand_over(&self) -> HandedOver {
-        HandedOver { since: self.status.since, term: self.term.clone(), left: self.left.clone() }
+        HandedOver { since: self.status.since, term: self.term.clone() }
     }
 
     pub fn take_up(state: HandedOver, snapshot: &Snapshot) -> Self {
         let status =
             MemberStatus { phase: words::phase(snapshot.phase), since: state.since, ..MemberStatus::default() };
-        Self { status, term: state.term, left: state.left, ..Self::default() }
+        Self { status, term: state.term, ..Self::default() }
     }
 
     /// Call it after each event that the machine has handled, with the time of day.
@@ -251,7 +249,6 @@ mod tests {
         for (why, told_late) in [(Why::Released, Some("lease-ending, released later")), (Why::Deposed, None)] {
             let mut reporter = Reporter::default();
             let mut update = |now, snapshot: Snapshot, passed: &[Action]| {
-                reporter = Reporter::take_up(reporter.hand_over(), &snapshot);
                 reporter.update((begun, now), &Event::Ticked, &snapshot, none, passed)
             };
             update(1_000, leads, &[]);

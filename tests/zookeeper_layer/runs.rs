@@ -141,8 +141,18 @@ async fn a_run_that_never_began_leaves_the_markers_as_they_were() {
         assert_eq!([told(SLOT), told(LAST)], before);
         assert_eq!(json(&admin, LAST)["run"]["ended_ms"].as_i64(), Some(ended));
     }
-    assert!(call(of(&servers, 4, &slot("new")), Some(0)).await);
     assert!(!call(of(&servers, 5, &slot("noon")), Some(0)).await, "its failure counts");
+    // Its marker was deleted, to run it again.
+    admin.delete(SLOT);
+    withdrawn(of(&servers, 3, &slot("noon"))).await;
+    assert_eq!(json(&admin, SLOT)["run"], Value::Null);
+    // Our own run that never began, and that a lost release has left marked.
+    let (mut lost, _, conditions) = Host::leading(of(&servers, 3, &slot("lost"))).await;
+    assert!(mark(&mut lost, conditions).await.unwrap());
+    drop(lost);
+    withdrawn(of(&servers, 3, &slot("lost"))).await;
+    assert!(call(of(&servers, 4, &slot("lost")), Some(0)).await, "it never ran");
+    assert!(call(of(&servers, 4, &slot("new")), Some(0)).await);
 }
 
 #[tokio::test]

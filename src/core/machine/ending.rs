@@ -351,15 +351,7 @@ impl Machine {
         }
         self.enter_phase(now, Phase::Releasing { until: self.release_until(now, after), after }, why);
         self.withdraw_run();
-        self.send_release();
-    }
-
-    /// A run that was marked in this term and never began must not keep other hosts from it.
-    pub(super) fn withdraw_run(&mut self) {
-        let is_marked = self.settings.preparations.marks && self.held_term.is_some_and(|held| !held.is_unmarked);
-        if is_marked && !self.held_term.is_some_and(|held| held.has_started) {
-            self.actions.push(Action::WithdrawRun);
-        }
+        self.release_with_marker();
     }
 
     /// One write at a time: an unanswered renewal comes first.
@@ -380,6 +372,7 @@ impl Machine {
         if matches!(denial, Denial::Forbidden(_)) || request == Request::Observe {
             return self.leave(now, after, Why::ReleaseUnconfirmed);
         }
+        self.is_mark_lost &= request != Request::Mark;
         if let Some(held) = self.held_term.as_mut().filter(|_| request == Request::Release) {
             held.conflict = Some(held.conditions.record);
         }

@@ -302,7 +302,9 @@ impl Machine {
             held.renew_at = now.lease;
         }
         if matches!(self.phase, Phase::Releasing { .. }) {
-            self.send_release();
+            // Under another one's term nothing of ours is to be marked.
+            self.is_mark_lost &= self.held_term.is_some_and(|held| held.nonce == record.nonce);
+            self.release_with_marker();
         }
     }
 

@@ -123,6 +123,9 @@ pub struct Machine {
     unreleased: Option<HeldTerm>,
     /// The last release leaves our candidate in its place.
     keeps_candidate: bool,
+    /// The answer to a marker of this term was lost: it may be written.
+    #[serde(skip)]
+    is_mark_lost: bool,
     #[serde(skip)]
     stop_requested: bool,
     #[serde(skip)]
@@ -173,6 +176,7 @@ impl Machine {
             finished: None,
             unreleased: None,
             keeps_candidate: false,
+            is_mark_lost: false,
             stop_requested: false,
             departure: None,
             gone: GuardsGone::default(),
@@ -257,16 +261,6 @@ impl Machine {
             }
             Event::StopRequested => self.stop_was_requested(now),
             Event::SignalReceived { signal } => self.signal_received(now, signal),
-        }
-    }
-
-    fn note_of_guard(&mut self, now: Now, event: &Event) {
-        match *event {
-            Event::Guard(report) => self.guard_reported(now, report),
-            Event::GuardGone => self.guard_gone(now),
-            Event::CheckGone { stood_still } => self.check_gone(now, stood_still),
-            Event::OrphansEnded => self.orphans_ended(now),
-            _ => {}
         }
     }
 

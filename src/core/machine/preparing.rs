@@ -5,6 +5,7 @@
 //! must be fenced is not released before that.
 
 use super::phase::{After, Phase, Step};
+use super::term::HeldTerm;
 use super::{Link, Machine};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::Request;
@@ -91,6 +92,10 @@ impl Machine {
         let Some(held) = self.held_term.filter(|held| held.is_unmarked && now.lease >= held.mark_at) else {
             return;
         };
+        self.mark(&held);
+    }
+
+    fn mark(&mut self, held: &HeldTerm) {
         if let (true, Link::Open(timing)) = (self.can_mark(), self.link) {
             let (conditions, entry) = (held.conditions, held.entry(timing.lease));
             let action = Action::Mark { candidacy: self.candidacy, conditions, entry, is_first: self.runs == 0 };
@@ -98,8 +103,25 @@ impl Machine {
         }
     }
 
+    /// A run that was marked in this term and never began must not keep other hosts from it.
+    pub(super) fn withdraw_run(&mut self) {
+        let is_marked = self.settings.preparations.marks && self.held_term.is_some_and(|held| !held.is_unmarked);
+        if is_marked && !self.held_term.is_some_and(|held| held.has_started) {
+            self.actions.push(Action::WithdrawRun);
+        }
+    }
+
+    /// A marker whose answer was lost is written again before the release: so it is found, and can be taken back.
+    pub(super) fn release_with_marker(&mut self) {
+        match self.held_term.filter(|_| self.is_mark_lost && self.can_mark()) {
+            Some(held) => self.mark(&held),
+            None => self.send_release(),
+        }
+    }
+
     /// The marker is ours, or another run's (`is_fresh` false).
     pub(super) fn marked(&mut self, now: Now, is_fresh: bool) {
+        self.is_mark_lost = false;
         match (self.phase, &mut self.held_term) {
             (Phase::Preparing { step: Step::Mark }, Some(held)) if is_fresh => {
                 held.is_unmarked = false;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Machine;
 use super::phase::{After, Phase};
 use crate::core::action::{Action, ExitReason, Why};
+use crate::core::event::Event;
 use crate::core::guard_messages::ChildStatus;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
@@ -90,6 +91,16 @@ impl Machine {
             OnLoss::Exit => ExitReason::LeadershipLost,
         };
         (After::Exit(reason), Why::StoodStill { length })
+    }
+
+    pub(super) fn note_of_guard(&mut self, now: Now, event: &Event) {
+        match *event {
+            Event::Guard(report) => self.guard_reported(now, report),
+            Event::GuardGone => self.guard_gone(now),
+            Event::CheckGone { stood_still } => self.check_gone(now, stood_still),
+            Event::OrphansEnded => self.orphans_ended(now),
+            _ => {}
+        }
     }
 
     pub(super) fn guard_gone(&mut self, now: Now) {

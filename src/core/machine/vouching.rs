@@ -289,6 +289,7 @@ impl Machine {
 
     /// A record that stays held though its tree is empty is remembered, to be freed in the next session.
     pub(super) fn end_term(&mut self, why: Why) {
+        self.is_mark_lost = false;
         if let Some(held) = self.held_term.take() {
             let is_settled = matches!(why, Why::Released | Why::Deposed);
             let is_free_to_go = self.finished == Some(held.nonce) && !held.is_unfenced;

@@ -85,7 +85,11 @@ impl Told {
     /// What kept a process from being found or told; the others are told. Another call tells the rest.
     pub fn tell_all(&mut self, children: &Children, signals: [i32; 2]) -> io::Result<()> {
         for _ in 0..ROUNDS {
-            if !self.tell(known(&children.list()?)?, &signals)? {
+            let mut failures = Failures::default();
+            let top = failures.note(known(&children.list()?));
+            let was_new = self.tell(top, &signals);
+            failures.first()?;
+            if !was_new? {
                 break;
             }
         }

@@ -105,6 +105,11 @@ impl Runner {
         self.state == State::Gone
     }
 
+    /// The same, or its guard has died and left processes that are being killed.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.state, State::EndingOrphans | State::Gone)
+    }
+
     /// Its guard is gone, for the machine.
     pub(super) fn gone(&self) -> Event {
         Event::CheckGone { stood_still: self.was_late }

@@ -52,7 +52,7 @@ impl Step {
         loop {
             let outcome = match self.token {
                 Some(_) if self.is_refused => {
-                    if self.runner.is_gone() {
+                    if self.runner.is_lost() {
                         Outcome::GuardGone
                     } else {
                         Outcome::Stopped

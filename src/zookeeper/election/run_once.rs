@@ -34,6 +34,12 @@ impl Found {
     fn marker(&self) -> &Marker {
         self.slot.as_ref().map_or(&self.last, |(_, marker)| marker)
     }
+
+    /// The run that the slot's marker tells of.
+    fn before(&self, caller: &Caller) -> Option<Run> {
+        let run = self.slot.as_ref().and_then(|(_, marker)| marker.run());
+        run.filter(|run| !run_marker::never_began(run, caller)).cloned()
+    }
 }
 
 /// Reads the markers, and writes ours unless the run is a duplicate. `is_first`: this process has started nothing yet.
@@ -64,7 +70,7 @@ pub(crate) async fn mark(
             Verdict::Go => {
                 report_interrupted(&found, &caller);
                 let run = Run::new(once, entry.nonce, entry.token.unwrap_or_default(), &shared.settings);
-                match write(&contact, candidacy, conditions, run, found).await? {
+                match write(&contact, (candidacy, conditions), run, found, &caller).await? {
                     Some(open) => shared.open_run(open),
                     None => continue,
                 }
@@ -158,19 +164,18 @@ async fn create_runs(contact: &Contact) -> Result<(), RequestError> {
 /// `None`: a marker has changed since it was read.
 async fn write(
     contact: &Contact,
-    candidacy: Candidacy,
-    conditions: Conditions,
+    (candidacy, conditions): (Candidacy, Conditions),
     run: Run,
     found: Found,
+    caller: &Caller,
 ) -> Result<Option<OpenRun>, RequestError> {
     let paths = &contact.shared.paths;
     let candidate = contact.shared.znode(contact.number, candidacy)?;
     let candidate = paths.candidate(&candidate.name);
-    let conditional =
-        [PathAccess(Part::Candidate, Right::Read, &candidate), PathAccess(Part::Term, Right::Read, &paths.term)];
     let mut multi = contact.client.multi();
     multi.check(&candidate, ANY_VERSION);
     multi.check(&paths.term, conditions.term);
+    let before = found.before(caller);
     let slot = found.slot.map(|(path, marker)| {
         let data = run_marker::encode(Some(&run), &[]);
         if let Some(version) = marker.version() {
@@ -181,23 +186,37 @@ async fn write(
         (path, 0)
     });
     let version = found.last.version();
-    let earlier = found.last.history();
+    let mut earlier = found.last.history();
+    earlier.retain(|run| !run_marker::never_began(run, caller));
     multi.set(&paths.last_run, &run_marker::encode(Some(&run), &earlier), version);
-    let results = match multi.commit().await {
-        Ok(results) => results,
+    let Some(stat) = written(multi.commit().await, &candidate, contact)? else { return Ok(None) };
+    let (started_ms, last) = (stat.mtime, stat.version);
+    tracing::info!(slot = run.slot, started = time(started_ms), "Run was marked");
+    let (term, end, is_withdrawn) = (conditions.term, None, false);
+    Ok(Some(OpenRun { run, started_ms, term, slot, last, earlier, before, end, is_withdrawn }))
+}
+
+/// `None`: a marker has changed since it was read.
+fn written(
+    results: Result<Vec<MultiResult>, MultiError>,
+    candidate: &str,
+    contact: &Contact,
+) -> Result<Option<Stat>, RequestError> {
+    let paths = &contact.shared.paths;
+    let conditional =
+        [PathAccess(Part::Candidate, Right::Read, candidate), PathAccess(Part::Term, Right::Read, &paths.term)];
+    match results {
+        Ok(results) => match results.last() {
+            Some(MultiResult::SetData { stat }) => Ok(Some(*stat)),
+            _ => Err(RequestError::unknown("the server's answer to a multi has another shape")),
+        },
         Err(MultiError::OperationFailed { index, source: Error::NodeExists | Error::BadVersion | Error::NoNode })
             if index >= conditional.len() =>
         {
-            return Ok(None);
+            Ok(None)
         }
-        Err(error) => return Err(RequestError::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
-    };
-    let Some(MultiResult::SetData { stat }) = results.last() else {
-        return Err(RequestError::unknown("the server's answer to a multi has another shape"));
-    };
-    let (started_ms, last) = (stat.mtime, stat.version);
-    tracing::info!(slot = run.slot, started = time(started_ms), "Run was marked");
-    Ok(Some(OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None, is_withdrawn: false }))
+        Err(error) => Err(RequestError::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
+    }
 }
 
 /// Our own marker, whose reply was lost.
@@ -210,7 +229,17 @@ fn adopt(found: Found, conditions: Conditions) -> OpenRun {
     // The newest entry of the history is the run itself.
     let earlier = found.last.history().into_iter().skip(1).collect();
     let run = Run { started_ms: None, ..run };
-    OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, end: None, is_withdrawn: false }
+    OpenRun {
+        run,
+        started_ms,
+        term: conditions.term,
+        slot,
+        last,
+        earlier,
+        before: None,
+        end: None,
+        is_withdrawn: false,
+    }
 }
 
 fn report_unreadable(found: &Found) {
@@ -234,7 +263,7 @@ fn report_duplicate(marker: &Marker, once: &Once) {
 
 /// The last run never ended and its holder is gone: the run was missed, at least in part.
 fn report_interrupted(found: &Found, caller: &Caller) {
-    for run in interrupted(found).filter(|run| !(caller.is_first && run.is_of(caller.nonce.instance))) {
+    for run in interrupted(found).filter(|run| !run_marker::never_began(run, caller)) {
         let (slot, by, host) = (&run.slot, &run.id, &run.host);
         tracing::warn!(slot, by, host, "A run was interrupted, or never began: {}", story(run));
     }

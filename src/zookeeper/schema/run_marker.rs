@@ -168,9 +168,7 @@ pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
     let started_ms = match marker {
         Marker::Missing | Marker::Readable { run: None, .. } => return Verdict::Go,
         Marker::Readable { run: Some(run), .. } if run.nonce == nonce_text(caller.nonce) => return Verdict::Ours,
-        Marker::Readable { run: Some(run), .. } if caller.is_first && run.is_of(caller.nonce.instance) => {
-            return Verdict::Go;
-        }
+        Marker::Readable { run: Some(run), .. } if never_began(run, &caller) => return Verdict::Go,
         // The record is ours and our wait is over, so the run of this marker has ended.
         Marker::Readable { run: Some(run), .. } if once.retry_failed && run.ok != Some(true) => return Verdict::Go,
         Marker::Readable { run: Some(run), .. } => run.started_ms.unwrap_or(i64::MAX),
@@ -182,6 +180,11 @@ pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
         Per::Period(period) => started_ms > caller.joined_ms.saturating_sub(milliseconds(period / 2)),
     };
     if counts { Verdict::Duplicate } else { Verdict::Go }
+}
+
+/// A run without an end of a caller that has started nothing yet never began.
+pub(crate) fn never_began(run: &Run, caller: &Caller) -> bool {
+    caller.is_first && run.is_of(caller.nonce.instance) && run.is_interrupted()
 }
 
 pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
@@ -232,6 +235,9 @@ pub(crate) struct OpenRun {
     pub slot: Option<(String, i32)>,
     pub last: i32,
     pub earlier: Vec<Run>,
+    /// The run that the slot's marker told of before.
+    #[serde(default)]
+    pub before: Option<Run>,
     /// How it ended, and whether it succeeded.
     pub end: Option<(ChildStatus, bool)>,
     /// It never began, and counts for nobody.
@@ -248,9 +254,8 @@ impl OpenRun {
     pub fn outcome(&self) -> Option<[Vec<u8>; 2]> {
         if self.is_withdrawn {
             // As if it had never been marked.
-            let of_slot = self.earlier.iter().find(|run| run.slot == self.run.slot);
             let (last, earlier) = self.earlier.split_first().unzip();
-            return Some([encode(of_slot, &[]), encode(last, earlier.unwrap_or_default())]);
+            return Some([encode(self.before.as_ref(), &[]), encode(last, earlier.unwrap_or_default())]);
         }
         let (status, ok) = self.end?;
         let run = self.run.ended(self.started_ms, status, ok);

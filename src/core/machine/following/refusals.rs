@@ -32,6 +32,7 @@ impl Machine {
 
     /// The outcome is unknown: read before the next write.
     pub(in crate::core::machine) fn unanswered(&mut self, now: Now, request: Request) {
+        self.is_mark_lost |= request == Request::Mark && self.held_term.is_some();
         match self.phase {
             // Out of the queue there is nothing to look at.
             Phase::Following if self.standing.is_out => {}

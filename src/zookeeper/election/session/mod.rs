@@ -12,10 +12,12 @@ mod time_without_answer;
 pub(crate) mod watches;
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, State, States};
+use futures_util::future::OptionFuture;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{sleep, timeout};
 
@@ -174,7 +176,8 @@ async fn see_through(
     let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
     let session = format!("{:#x}", contact.client.session_id());
     // The first one is what everybody expects.
-    if shared.was_reached() {
+    let was_reached = shared.was_reached();
+    if was_reached {
         tracing::info!(session, negotiated_ms, servers, "Session was opened anew, in place of the one before");
     } else {
         tracing::debug!(session, negotiated_ms, servers, "Session was opened");
@@ -189,7 +192,7 @@ async fn see_through(
     }
     shared.reached();
     let news = vec![Event::Connected { session: number, negotiated }];
-    if let Some(lost) = keep(shared, companion, Arc::new(contact), way, news).await {
+    if let Some(lost) = keep(shared, companion, Arc::new(contact), way, (news, was_reached)).await {
         resume(shared, companion, lost, way).await;
     }
 }
@@ -222,9 +225,8 @@ async fn resume(
         };
         shared.reached();
         tracing::info!("Contact was restored");
-        background::spawn(read::glimpse(Arc::clone(&contact)));
         let begun = clock::now().lease;
-        match keep(shared, companion, contact, way, resume::news(&lost)).await {
+        match keep(shared, companion, contact, way, (resume::news(&lost), true)).await {
             Some(again) => lost = again,
             None => return,
         }
@@ -232,19 +234,20 @@ async fn resume(
     }
 }
 
-/// Serves one connection to its end. Returns it if the session is to be resumed by another.
+/// Serves one connection to its end. Returns it if the session is to be resumed by another. `is_again`: another one was lost before.
 async fn keep(
     shared: &Arc<Shared>,
     companion: &Companion,
     contact: Arc<Contact>,
     way: &watch::Sender<ConnectionState>,
-    news: Vec<Event>,
+    (news, is_again): (Vec<Event>, bool),
 ) -> Option<Arc<Contact>> {
     let session = contact.number;
     let (states, mut service) = (contact.client.states(), contact.service());
     let watched = states.clone();
     service.stand_still_when(move || watched.latest() == State::Lost);
     let (present, beside, silence) = (Arc::downgrade(&contact), companion.join(&contact), contact.client.silence());
+    let glimpse = OptionFuture::from(is_again.then(|| read::glimpse(Arc::clone(&contact))));
     way.send_replace(ConnectionState::Open(contact));
     for event in news {
         shared.tell(event);
@@ -257,6 +260,7 @@ async fn keep(
             lose(shared, session);
             true
         }
+        never = stay_after(glimpse) => match never {},
         () = beside => false,
         // The task reports a state before it ends, unless it ends by a bug.
         () = service.over() => {
@@ -268,6 +272,11 @@ async fn keep(
     let contact = present.upgrade()?;
     contact.ended();
     is_lost.then_some(contact)
+}
+
+async fn stay_after<T>(work: impl Future<Output = T>) -> Infallible {
+    work.await;
+    pending().await
 }
 
 fn lose(shared: &Shared, session: SessionNumber) {

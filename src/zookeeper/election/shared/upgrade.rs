@@ -102,7 +102,17 @@ mod tests {
         let (slot, earlier) = (Some(("/runs/slot-night".into(), 4)), vec![Run::default()]);
         let run = Run::new(&once, NONCE, 40, &settings());
         let end = Some((ChildStatus::Exited(0), true));
-        OpenRun { run, started_ms: 8, term: 5, slot, last: 6, earlier, end, is_withdrawn: false }
+        OpenRun {
+            run,
+            started_ms: 8,
+            term: 5,
+            slot,
+            last: 6,
+            earlier,
+            before: Some(Run::default()),
+            end,
+            is_withdrawn: false,
+        }
     }
 
     /// All that a program may know at that moment, though never all of it at once.
