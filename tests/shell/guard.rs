@@ -366,7 +366,8 @@ impl Hand {
 
     fn arm(&self, policy: &Policy) {
         let left = policy.lethal_in(self.body.process.clock.now().lease);
-        self.body.state().lethal_at = left.map(|left| Instant::now() + left * 100 / self.kernel_rate);
+        let real = |left| self.body.process.clock.real(left) * 100 / self.kernel_rate;
+        self.body.state().lethal_at = left.map(|left| Instant::now() + real(left));
         self.body.armed.notify_one();
     }
 

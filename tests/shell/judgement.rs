@@ -136,7 +136,9 @@ impl World {
         oracle.reaches(time::elapsed() + self.script.heal_limit(), have_leader).await;
         let since = time::elapsed();
         self.wires.note(|| "the servers serve again".to_owned());
-        let limit = self.soon(BACK);
+        // One that was told to stop just before has until the end of its lease.
+        oracle.reaches(since + self.script.session_timeout, || !oracle.is_stopping()).await;
+        let (since, limit) = (time::elapsed(), self.soon(BACK));
         let runs = || oracle.commands().iter().any(|(.., number)| !oracle.run_on(&[*number]).is_empty());
         let is_led = oracle.reaches(since + limit, runs).await;
         // Who has ended meanwhile could not close its session.

@@ -173,6 +173,11 @@ impl Oracle {
         trees.map(|tree| tree.host).collect()
     }
 
+    /// A command was told to stop, or is being killed.
+    pub fn is_stopping(&self) -> bool {
+        self.lock().trees.values().any(|tree| tree.paused == Paused::Ends)
+    }
+
     /// The guard has frozen, continued or stopped a command.
     pub fn paused(&self, key: Key, paused: Paused) {
         self.lock().trees.get_mut(&key).into_iter().for_each(|tree| tree.paused = paused);

@@ -55,7 +55,7 @@ pub struct HostPlan {
     pub restarts_after: Duration,
     /// How much its clock runs fast, in millionths: up to the 1 % of docs/design.md.
     pub drift_ppm: i64,
-    /// The kernel's timer runs at this percentage of the real rate: it may be slewed by a tenth.
+    /// The kernel's timer runs at this percentage of that clock's rate: it may be slewed by a tenth (`adjtimex(2)`).
     pub kernel_rate: u32,
 }
 
