@@ -136,11 +136,14 @@ impl World {
         oracle.reaches(time::elapsed() + self.script.heal_limit(), have_leader).await;
         let since = time::elapsed();
         self.wires.note(|| "the servers serve again".to_owned());
-        // One that was told to stop just before has until the end of its lease.
-        oracle.reaches(since + self.script.session_timeout, || !oracle.is_stopping()).await;
-        let (since, limit) = (time::elapsed(), self.soon(BACK));
+        let limit = self.soon(BACK);
         let runs = || oracle.commands().iter().any(|(.., number)| !oracle.run_on(&[*number]).is_empty());
-        let is_led = oracle.reaches(since + limit, runs).await;
+        let mut is_led = oracle.reaches(since + limit, runs).await;
+        // One that was told to stop before there was contact has until the end of its lease.
+        if !is_led && oracle.is_stopping() {
+            oracle.reaches(since + self.script.session_timeout, || !oracle.is_stopping()).await;
+            is_led = oracle.reaches(time::elapsed() + limit, runs).await;
+        }
         // Who has ended meanwhile could not close its session.
         if !is_led && self.instances() == before {
             oracle.fail(&format!("nobody leads {limit:?} after the servers serve again"));
