@@ -246,6 +246,31 @@ fn a_drain_that_is_given_anew_with_force_counts_and_waits_for_a_command_that_sto
     assert!(!fleet.elections[0].diary.somebody_lives());
 }
 
+/// The leader, drained before it, needs six seconds to stop, and nobody else is there.
+#[test]
+fn a_host_that_leads_next_since_no_other_can_is_not_said_to_lead_none() {
+    let options = &[("--stop-signal", "USR1"), ("--stop-timeout", "6s")];
+    let fleet = Fleet { options, ..Fleet::new(1) };
+    let _first = fleet.boot("one");
+    fleet.until_led_by("one");
+    let _second = fleet.boot("two");
+    fleet.until_all_in_line(2);
+    fleet.until_eligible("two");
+    assert_eq!(fleet.ctl(&["drain", "one"]).code, 0);
+    let (election, path) = (&fleet.elections[0], format!("{}/members/one", fleet.path(&fleet.elections[0])));
+    wait::until("it stops its command", || election.admin.read(&path).contains("stopping"));
+    let said = fleet.ctl(&["drain", "two", "--wait"]);
+    let sentence = format!("two will lead {} next: no other host can", election.name);
+    assert!(said.code == 1 && said.output.contains(&sentence), "{said:?}");
+    assert!(!said.output.contains("leads no election any more"), "{said:?}");
+    let said = fleet.ctl(&["drain", "two", "--force", "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("two leads no election any more\n"), "{said:?}");
+    // Now the other one leads, though drained: two may go.
+    fleet.until_led_by("one");
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    fleet.assert_handed_over();
+}
+
 #[test]
 fn a_drain_that_cannot_be_read_is_none_and_the_log_says_so() {
     let fleet = Fleet::new(1);
@@ -318,7 +343,15 @@ fn a_host_name_is_enough_where_one_participant_is_on_that_host() {
         "{said:?}"
     );
     let said = fleet.ctl(&["drain", "too"]);
-    assert!(said.code == 0 && said.output.ends_with("These hosts take part: one, two\n"), "{said:?}");
+    let sentence =
+        "No host is called too (these take part: one, two). The drain is stored for that name and stops nothing now; ";
+    let sentence = format!("{sentence}zk-leaderctl undrain too --root {} removes it", fleet.root);
+    assert!(said.code == 0 && said.output.ends_with(&format!("{sentence}\n")), "{said:?}");
+    // What comes behind it, a reboot say, must not be done.
+    let said = fleet.ctl(&["drain", "too", "--wait"]);
+    assert!(said.code == 2 && said.error == format!("zk-leaderctl: {sentence}\n"), "{said:?}");
+    typed(&remedy(&said.error, "nothing now; ", " removes it"));
+    assert!(!election.admin.exists(&format!("{}/drains/too", fleet.root)));
     assert_eq!(election.diary.starts().len(), 3);
 }
 

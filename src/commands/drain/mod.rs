@@ -3,6 +3,8 @@
 //! Never: "leads none any more" while the host leads one, or may lead one that we may not read, or before its supervisors
 //! have heard of the drain.
 
+mod next;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -67,6 +69,8 @@ struct Fleet {
     led: Vec<String>,
     /// The lease records of these cannot be read, so that it may lead them.
     unknown: Vec<String>,
+    /// It will lead these next: whoever leads them now gives way, and nobody else could.
+    next: Vec<String>,
     /// It leads these, has heard of the drain, and nobody else could.
     stays: Vec<String>,
     /// We may not read these, so that it may lead them.
@@ -92,24 +96,47 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     if !before.closed.is_empty() {
         progress.tell(&closed(host, &before));
     }
-    if before.shared == 0 && !before.hosts.is_empty() {
-        let hosts: Vec<_> = before.hosts.iter().cloned().collect();
-        progress.tell(&format!("is that its name? These hosts take part: {}", listed(&hosts)));
-    }
     let Some(limit) = wait else {
+        if before.shared == 0 {
+            progress.tell(&nobody_of_that_name(order, &before));
+        }
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
-    let (patience, mut seen) = (Patience::new(limit), Vec::new());
+    until_it_leads_none(order, limit, &mut progress).await
+}
+
+async fn until_it_leads_none(
+    order: &Drained<'_>,
+    limit: Duration,
+    progress: &mut Progress,
+) -> Result<Answer, CommandError> {
+    let (patience, mut seen, mut is_known) = (Patience::new(limit), Vec::new(), false);
     loop {
         let fleet = look(order, &mut seen).await?;
-        if fleet.led.is_empty() && fleet.unknown.is_empty() {
+        // A host that is gone is known by its leases.
+        is_known |= fleet.shared > 0 || !fleet.led.is_empty();
+        if !is_known && fleet.closed.is_empty() {
+            return Err(CommandError::not_known(nobody_of_that_name(order, &fleet)).called("no-such-host"));
+        }
+        if fleet.led.is_empty() && fleet.unknown.is_empty() && fleet.next.is_empty() {
             return Ok(settled(order, &fleet));
         }
-        progress.tell(&waits_for(host, &fleet));
+        progress.tell(&waits_for(order.host, &fleet));
         if !patience.wait().await {
-            return Ok(told(order, &fleet, "leading", NOT_DONE, unfinished(host, &fleet, limit)));
+            return Ok(told(order, &fleet, "leading", NOT_DONE, unfinished(order, &fleet, limit)));
         }
     }
+}
+
+fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String {
+    let hosts: Vec<_> = fleet.hosts.iter().cloned().collect();
+    let hosts =
+        if hosts.is_empty() { "nobody takes part".to_owned() } else { format!("these take part: {}", listed(&hosts)) };
+    let remedy = remedy::about_host("undrain", order.host, order.root);
+    format!(
+        "No host is called {} ({hosts}). The drain is stored for that name and stops nothing now; {remedy} removes it",
+        order.host
+    )
 }
 
 fn waits_for(host: &str, fleet: &Fleet) -> String {
@@ -121,17 +148,18 @@ fn waits_for(host: &str, fleet: &Fleet) -> String {
 }
 
 fn may_lead(host: &str, fleet: &Fleet) -> String {
-    let unknown = || {
+    let part = |names: &[String], text: &dyn Fn(String) -> String| (!names.is_empty()).then(|| text(listed(names)));
+    let is_now = !fleet.led.is_empty();
+    let led = part(&fleet.led, &|names| format!("{host} still leads {names}"));
+    let who = if is_now { "it" } else { host };
+    let next = part(&fleet.next, &|names| format!("{who} will lead {names} next: no other host can"));
+    let who = if is_now || next.is_some() { "it".to_owned() } else { format!("{host} is drained; it") };
+    let unknown = part(&fleet.unknown, &|names| {
         format!(
-            "it may lead {}, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)",
-            listed(&fleet.unknown)
+            "{who} may lead {names}, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)"
         )
-    };
-    match (fleet.led.as_slice(), fleet.unknown.as_slice()) {
-        ([], _) => format!("{host} is drained; {}", unknown()),
-        (led, []) => format!("{host} still leads {}", listed(led)),
-        (led, _) => format!("{host} still leads {}; {}", listed(led), unknown()),
-    }
+    });
+    [led, next, unknown].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// No wait opens them.
@@ -140,8 +168,11 @@ fn closed(host: &str, fleet: &Fleet) -> String {
     format!("{host} may lead {}, which we may not read; {remedy}", listed(&fleet.closed))
 }
 
-fn unfinished(host: &str, fleet: &Fleet, limit: Duration) -> String {
-    let (what, length) = (may_lead(host, fleet), words::length(limit));
+fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
+    let (what, length) = (may_lead(order.host, fleet), words::length(limit));
+    if fleet.led.is_empty() && fleet.unknown.is_empty() {
+        return format!("{what} ({length} have passed); {}\n", remedy_for_the_only_one(order));
+    }
     format!("{what} after {length}; it may be cut off, or run an older version\n")
 }
 
@@ -155,11 +186,15 @@ fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
         };
     }
     let text = format!(
-        "{host} still leads {}, which no other host could lead; start one elsewhere, or {} stops it\n{closed}",
+        "{host} still leads {}, which no other host could lead; {}\n{closed}",
         listed(&fleet.stays),
-        order.drain.forced(host, order.root)
+        remedy_for_the_only_one(order)
     );
     told(order, fleet, "leading", NOT_DONE, text)
+}
+
+fn remedy_for_the_only_one(order: &Drained<'_>) -> String {
+    format!("start one elsewhere, or {} stops it", order.drain.forced(order.host, order.root))
 }
 
 /// At most ten by name.
@@ -191,6 +226,9 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
         }
         let is_over = !leads(&seen, host, clock::now().observer, seen_at);
         if is_over && disable::first_unconfirmed(context, held_by(&seen, host)).await.is_none() {
+            if next::leads_next(&seen, host) {
+                fleet.next.push(name);
+            }
             continue;
         }
         let mut own = members().filter(|member| member.host == *host).peekable();
@@ -264,6 +302,7 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
                 "elections": fleet.elections,
                 "takes_part_in": fleet.shared,
                 "leads": fleet.led,
+                "leads_next": fleet.next,
                 "only_candidate_in": fleet.stays,
                 "lease_unreadable_in": fleet.unknown,
                 "no_permission_in": fleet.closed,
