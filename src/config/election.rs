@@ -9,7 +9,12 @@ use super::source::layers::Layers;
 use super::value::ensemble::{self, Ensemble};
 use super::value::znode::{self, ZnodePath};
 use crate::core::settings::Recipe;
+use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::recipe::RECIPES;
+
+/// Below the same parent as the election itself.
+const RESERVED: &str =
+    "is the name of the znode that holds the drains of all elections beside it; write another one, like nightly";
 
 pub struct ElectionSettings {
     pub ensemble: Ensemble,
@@ -28,10 +33,15 @@ pub fn read(layers: &Layers, program: &OsStr) -> Result<ElectionSettings, Config
         Some(setting) => znode::name(&setting)?,
         None => default_name(program, layers.given("path")?.is_some())?,
     };
-    let base = match layers.given("path")? {
-        Some(setting) => znode::path(&setting)?,
+    let path = layers.given("path")?;
+    let base = match &path {
+        Some(setting) => znode::path(setting)?,
         None => znode::default_root().join(&name),
     };
+    if base.as_str().rsplit('/').next() == Some(DRAINS) {
+        let setting = path.or(layers.given("name")?);
+        return Err(setting.map_or_else(|| ConfigError::usage("--name", RESERVED), |setting| setting.refused(RESERVED)));
+    }
     let id = match layers.given("id")? {
         Some(setting) => znode::name(&setting)?,
         None => default_id(layers)?,

@@ -46,6 +46,8 @@ fn paths_names_and_ids_that_cannot_be_znodes_are_refused() {
         typed(&["--path", "/a\x1b[2Jb", "true"], 64, ["--path:", r"'/a\u{1b}[2Jb'", "leave it out"]),
         typed(&["--name", "a/b", "true"], 64, ["--name:", "'a/b'", "--path takes a whole path"]),
         typed(&["--name", "..", "true"], 64, ["--name:", "'..'", "write"]),
+        typed(&["--name", "drains", "true"], 64, ["--name:", "'drains'", "the drains of all elections"]),
+        typed(&["--path", "/jobs/drains", "true"], 64, ["--path:", "'/jobs/drains'", "the drains of all elections"]),
         typed(&["--id", "a/b", "true"], 64, ["--id:", "'a/b'", "without it"]),
         typed(&["--id", "a\tb", "true"], 64, ["--id:", r"'a\tb'", "leave it out"]),
     ]);
