@@ -17,6 +17,7 @@ pub enum Status {
     Usage = 64,
     Unavailable = 69,
     Software = 70,
+    InputOutput = 74,
     TemporaryFailure = 75,
     Protocol = 76,
     NoPermission = 77,
@@ -53,7 +54,7 @@ const fn row(status: &'static str, name: &'static str, meaning: &'static str) ->
     Meaning { status, name, meaning }
 }
 
-const MEANINGS: [Meaning; 15] = [
+const MEANINGS: [Meaning; 16] = [
     row("0-255", "", "the command ended by itself: its own status, unchanged"),
     row("128+n", "", "the command was killed by signal n"),
     row("0", "", "a requested stop: the command exited 0, died of the stop signal, or was not running"),
@@ -70,6 +71,7 @@ const MEANINGS: [Meaning; 15] = [
         "the ensemble was not reached within --connect-timeout, or else --wait or --start-deadline",
     ),
     row("70", "SOFTWARE", "internal: a guard process died, or a bug"),
+    row("74", "IOERR", "an answer (--help, --dry-run, man) could not be written to the end: the disk is full, say"),
     row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
     row(
@@ -244,6 +246,7 @@ mod tests {
             Usage,
             Unavailable,
             Software,
+            InputOutput,
             TemporaryFailure,
             Protocol,
             NoPermission,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use zk_leader_run::cli::{completion, pages};
+use zk_leader_run::cli::{EarlyExit, Stream, completion, pages};
 use zk_leader_run::config::ctl;
 use zk_leader_run::config::source::process_environment::ProcessEnvironment;
 use zk_leader_run::{commands, wiring};
@@ -33,5 +33,5 @@ fn complete(words: &[String]) {
     let Ok(asked) = ctl::load(question, &ProcessEnvironment::of_this_process()) else { return };
     wiring::keep_secrets(&asked.access);
     let asked = ctl::Asked { limit: commands::completion::LIMIT, ..asked };
-    print!("{}", commands::completion::values(&completion, &asked));
+    EarlyExit { text: commands::completion::values(&completion, &asked), stream: Stream::Stdout, status: 0 }.print();
 }

@@ -1,7 +1,9 @@
 //! A text that ends the program before it begins: help, the version, or an error.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
+
+use crate::exit::Status;
 
 /// A text that ends the program before it begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,14 +26,33 @@ impl EarlyExit {
         Self { text, stream: Stream::Stdout, status: 0 }
     }
 
-    /// Prints the text. A closed output is no failure.
+    /// Prints the text. A reader that is gone is no failure; an answer that cannot be written is one.
     pub fn print(&self) -> ExitCode {
         let text = self.text.as_bytes();
-        match self.stream {
-            Stream::Stdout => std::io::stdout().write_all(text),
-            Stream::Stderr => std::io::stderr().write_all(text),
+        let written = match self.stream {
+            Stream::Stdout => written_to(std::io::stdout(), text),
+            Stream::Stderr => written_to(std::io::stderr(), text),
+        };
+        if let Err(error) = written.or_else(unless_reader_is_gone) {
+            // Where this cannot be written either, the status says it.
+            written_to(std::io::stderr(), format!("{}\n", unwritten(&error)).as_bytes()).ok();
+            return ExitCode::from(if self.status == 0 { Status::InputOutput.code() } else { self.status });
         }
-        .ok();
         ExitCode::from(self.status)
     }
+}
+
+fn written_to(mut output: impl Write, text: &[u8]) -> io::Result<()> {
+    output.write_all(text)?;
+    output.flush()
+}
+
+/// `Ok` where the reader has read enough.
+pub fn unless_reader_is_gone(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+}
+
+/// What is said of it.
+pub fn unwritten(error: &io::Error) -> String {
+    format!("the answer could not be written to standard output: {error}")
 }

@@ -13,7 +13,7 @@ pub mod reference;
 
 use clap::{Arg, CommandFactory};
 
-pub use self::early_exit::{EarlyExit, Stream};
+pub use self::early_exit::{EarlyExit, Stream, unless_reader_is_gone, unwritten};
 pub use self::environment::{ENVIRONMENT_PREFIX, environment_variable};
 use self::options::Options;
 

@@ -38,13 +38,24 @@ pub const CTL: Pages = Pages {
 impl Pages {
     /// The answer if these arguments, without the program's name, are one of the two questions.
     pub fn asked_for(&self, arguments: impl IntoIterator<Item = OsString>) -> Option<EarlyExit> {
-        let words: Vec<_> = arguments.into_iter().take(3).collect();
+        let words: Vec<_> = arguments.into_iter().take(4).collect();
+        let is_help = |word: &OsString| word == "--help" || word == "-h";
         match words.as_slice() {
+            [word, help] if word == "man" && is_help(help) => Some(self.help("man", "prints the manual page")),
+            [word, help] | [word, _, help] if word == "completions" && is_help(help) => Some(self.help(
+                "completions SHELL",
+                "prints what that shell needs to complete the options; SHELL is bash, fish or zsh",
+            )),
             [word] if word == "man" => Some(EarlyExit::answer(self.man)),
             [word] if word == "completions" => Some(self.no_such_shell("no shell")),
             [word, shell] if word == "completions" => Some(self.completions_of(&shell.to_string_lossy())),
             _ => None,
         }
+    }
+
+    /// No command is called so unless it stands behind `--`.
+    fn help(&self, what: &str, does: &str) -> EarlyExit {
+        EarlyExit::answer(format!("{} {what} {does}. It contacts no server.", self.program))
     }
 
     fn completions_of(&self, shell: &str) -> EarlyExit {

@@ -76,6 +76,54 @@ fn man_and_completions_print_what_a_package_places() {
 }
 
 #[test]
+fn the_help_of_man_and_completions_is_a_line_and_connects_to_nothing() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    for program in [env!("CARGO_BIN_EXE_zk-leader-run"), env!("CARGO_BIN_EXE_zk-leaderctl")] {
+        for (words, part) in [
+            (&["man", "--help"][..], " man prints the manual page"),
+            (&["man", "-h"], " man prints the manual page"),
+            (&["completions", "--help"], " completions SHELL prints what that shell needs"),
+            (&["completions", "bash", "-h"], "SHELL is bash, fish or zsh"),
+        ] {
+            let variables = [("ZK_LEADER_RUN_CONNECT", address.as_str()), ("ZK_LEADER_RUN_CONNECT_TIMEOUT", "1s")];
+            let mut asked = Command::new(program);
+            let output = asked.args(words).env_clear().envs(variables).stdin(Stdio::null()).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {said}");
+            assert!(said.contains(part) && said.lines().count() == 1, "{words:?}: {said}");
+        }
+    }
+    assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+/// A script that keeps the answer in a file must not go on without it.
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let (run, ctl) = (env!("CARGO_BIN_EXE_zk-leader-run"), env!("CARGO_BIN_EXE_zk-leaderctl"));
+    for (program, words) in [
+        (run, &["--help"][..]),
+        (run, &["man"]),
+        (run, &["--dry-run", "true"]),
+        (ctl, &["--version"]),
+        (ctl, &["completions", "fish"]),
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(program).args(words).env_clear().env("PATH", "/usr/bin:/bin").stdout(full).output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let is_said = said.starts_with("the answer could not be written to standard output: No space left on device");
+        assert!(output.status.code() == Some(74) && is_said, "{words:?}: {:?} {said}", output.status);
+    }
+    // Who closes a pipe has read enough.
+    let mut asked = Command::new(run);
+    let mut asked = asked.arg("man").env_clear().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(asked.stdout.take());
+    assert_eq!(asked.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
 fn a_command_called_man_is_run_if_more_is_said() {
     for typed in [&["--dry-run", "--", "man"][..], &["--dry-run", "man"], &["--dry-run", "completions", "bash"]] {
         let said = String::from_utf8(run(typed, &[("PATH", "/nowhere")]).stderr).unwrap();
