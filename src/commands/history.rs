@@ -68,6 +68,7 @@ impl View for Watch {
     type Seen = Terms;
 
     const VERB: &'static str = "history";
+    const NEWEST_LAST: bool = true;
 
     async fn look(&self, context: &CommandContext<'_>) -> Result<Terms, CommandError> {
         look(context, self.lines).await

@@ -135,3 +135,33 @@ fn the_live_history_shows_a_term_as_soon_as_it_has_begun() {
     let screen = terminal.until_shown("  b  ");
     assert!(!screen.contains("  a  "), "one line was asked for:\n{screen}");
 }
+
+/// A screen of 24 lines, and 30 terms.
+#[test]
+fn a_history_that_is_too_long_for_the_screen_shows_its_end() {
+    let election = election();
+    election.prepare();
+    let term = |number: i64| {
+        format!(
+            r#"{{"slot":0,"term":{number},"token":{},"id":"a","host":"h","since":{},"until":{},"takeover":"free","ended":"exited"}}"#,
+            900 + number,
+            number * 1000,
+            number * 1000 + 500
+        )
+    };
+    let terms: Vec<_> = (1..=30).map(term).collect();
+    election.admin.set(&election.path("history"), &format!(r#"{{"v":1,"terms":[{}]}}"#, terms.join(",")));
+    let screen = shows(&["history", &election.name, "--watch"]).until_shown("too small");
+    let has = |token: &str| screen.split_whitespace().any(|word| word == token);
+    assert!(has("930") && has("TOKEN") && !has("901"), "{screen}");
+}
+
+#[test]
+fn the_live_list_shows_all_of_what_is_wrong_with_the_servers() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let program = env!("CARGO_BIN_EXE_zk-leaderctl");
+    let servers = format!("{gone},{gone},{gone}");
+    let terminal = Terminal::of(24, &["sh", "-c", &format!("{program} -z {servers} list --watch; read -r line")]);
+    let screen = terminal.until_shown("check --connect");
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+}

@@ -84,6 +84,38 @@ fn a_list_in_a_pipe_has_a_line_for_each_change_and_none_without() {
     assert_eq!(watch.child.wait().unwrap().signal(), Some(Signal::SIGINT as i32), "130 in a shell");
 }
 
+/// Nothing changes in the meantime that it could write.
+#[test]
+fn a_watch_ends_when_its_reader_is_gone() {
+    let election = election();
+    election.prepare();
+    let name = election.name.as_str();
+    for words in [&["list", "--watch"][..], &["status", name, "--watch", "-o", "json"], &["history", name, "--watch"]] {
+        let mut command = process(&server().connect_string(), words, &[]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let found = wait::held_within(wait::LIMIT, || child.try_wait().unwrap().is_some());
+        child.kill().ok();
+        assert!(found, "{words:?}");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{words:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let election = election();
+    election.prepare();
+    for words in [&["list"][..], &["-o", "json", "list"], &["list", "--watch"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = process(&server().connect_string(), words, &[]);
+        let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(74), "{words:?}: {said}");
+        assert!(said.contains("could not be written to standard output: No space left"), "{words:?}: {said}");
+    }
+}
+
 /// The lease is renewed several times meanwhile, and ages grow.
 #[test]
 fn a_status_in_a_pipe_is_written_when_something_else_than_a_renewal_has_changed() {
