@@ -262,7 +262,7 @@ pub enum Verb {
     },
     /// Look for what is wrong, or could be better, with the ensemble and an election
     ///
-    /// Exit status: 0 nothing is wrong, 1 something is, 2 the ensemble could not be asked.
+    /// Exit status: 0 nothing is wrong, 1 something is, 2 the ensemble could not be asked, or has no such election.
     Doctor {
         #[command(flatten)]
         which: Which,

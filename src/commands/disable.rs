@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError, overdue};
@@ -17,7 +18,7 @@ use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
-use crate::zookeeper::schema::control::Disabled;
+use crate::zookeeper::schema::control::{Disabled, remedy};
 use crate::zookeeper::schema::lease::Lease;
 
 pub(super) const DONE: u8 = 0;
@@ -40,10 +41,10 @@ pub(super) async fn answer(
     change(context, &election, |orders| orders.disabled = Some(order.clone())).await?;
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} is disabled {}", election.base, end(context, &order).await));
-    match wait {
-        Some(limit) => until_nobody_runs(context, limit, &mut progress).await,
-        None => Ok(told(context, "disabled", DONE, String::new())),
-    }
+    let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, String::new())) };
+    let remedy = remedy::about_election("enable", &election.base);
+    context.stands(format!("the election stays disabled; {remedy} takes it back"));
+    until_nobody_runs(context, limit, &mut progress).await
 }
 
 /// When the order ends, by `ZooKeeper`'s clock. It was given whether or not that can be read.
@@ -61,9 +62,8 @@ async fn until_nobody_runs(
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let patience = Patience::new(limit);
     let mut seen: Vec<(i64, Sighting)> = Vec::new();
-    loop {
+    following::until(context, &Patience::new(limit), progress, async |context, progress| {
         let election = context.election().await?;
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
@@ -72,14 +72,13 @@ async fn until_nobody_runs(
             Some(slot) => why_not_idle(slot, &election),
             None => match first_unconfirmed(context, &election.slots).await {
                 Some(slot) => why_not_confirmed(slot),
-                None => return Ok(told(context, "idle", DONE, "no command runs\n".to_owned())),
+                None => return Ok(Step::Done(told(context, "idle", DONE, "no command runs\n".to_owned()))),
             },
         };
         progress.tell(&doing);
-        if !patience.wait().await {
-            return Ok(told(context, "running", NOT_DONE, format!("{}\n", may_be.after(&doing, limit))));
-        }
-    }
+        Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", may_be.after(&doing, limit)))))
+    })
+    .await
 }
 
 /// Who may still run the command in the end; `None`: nobody knows.

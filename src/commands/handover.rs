@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, Contender, SlotState};
 use super::{Answer, CommandContext, CommandError};
@@ -87,11 +88,37 @@ pub(super) async fn answer(
         since: None,
     };
     change(context, &election, |orders| orders.handover = Some(order.clone())).await?;
+    context.stands(stands(&election.base, within));
     let answer = follow(context, &leader, &order, wait || to.is_some(), within).await;
     if is_to_be_taken_back(&answer) {
-        change(context, &election, |orders| take_back(orders, &order)).await?;
+        let patience = Patience::new(context.asked.limit);
+        changed(context, &patience, &mut Progress::new(context.output.format), |orders| take_back(orders, &order))
+            .await?;
+        context.standing.take();
     }
     answer.map(|(answer, _)| answer)
+}
+
+fn stands(base: &str, within: Duration) -> String {
+    let (length, status) = (words::length(within), remedy::about_election("status", base));
+    format!(
+        "the handover stands, and lapses {length} after it was given; another handover takes its place, and {status} tells \
+         what becomes of it"
+    )
+}
+
+/// Changes the orders over whatever session there is: done twice, it is the same.
+async fn changed(
+    context: &CommandContext<'_>,
+    patience: &Patience,
+    progress: &mut Progress,
+    what: impl Fn(&mut Orders),
+) -> Result<(), CommandError> {
+    following::until(context, patience, progress, async |context, _| {
+        let election = context.election().await?;
+        change(context, &election, &what).await.map(Step::Done)
+    })
+    .await
 }
 
 /// The order stays for a leader that has not begun yet, unless nobody can tell whether it has.
@@ -110,49 +137,65 @@ fn begin(orders: &mut Orders, ours: &Handover) {
 }
 
 /// The answer, and whether the order has done its work.
+type End = (Answer, bool);
+
 async fn follow(
     context: &CommandContext<'_>,
     leader: &Leader,
     order: &Handover,
     wait: bool,
     within: Duration,
-) -> Result<(Answer, bool), CommandError> {
+) -> Result<End, CommandError> {
     let (patience, mut progress) = (Patience::new(within), Progress::new(context.output.format));
     let old = &leader.holder.id;
     if let Some(to) = &order.to {
         progress.tell(&format!("{old} leads; the others make room for {to}"));
-        if let Err(why) = make_room(context, leader, to, within).await? {
+        if let Err(why) = make_room(context, leader, to, within, &mut progress).await? {
             return Ok((told(context, Some((old, leader.token)), NOT_DONE, &format!("{why}; {old} leads on")), true));
         }
-        let election = context.election().await?;
-        change(context, &election, |orders| begin(orders, order)).await?;
+        changed(context, &patience, &mut progress, |orders| begin(orders, order)).await?;
     }
     progress.tell(&format!("{old} is told to stop its command"));
-    loop {
-        let election = context.election().await?;
-        match handover_state(&election, leader) {
-            HandoverState::Led { id, token } => {
-                return Ok((led(context, (old, order), (&id, token), patience.passed()), true));
-            }
-            HandoverState::Leading { phase } if slot_state::runs(Some(&phase)) => {}
-            HandoverState::Preparing { id, token, phase } if !wait => {
-                return Ok((elected(context, old, (&id, token), phase.as_deref()), true));
-            }
-            HandoverState::Preparing { id, phase, .. } => tell_elected(&mut progress, &id, phase.as_deref()),
-            HandoverState::Leading { phase } if !wait && is_stopping(&phase) => {
-                return Ok((told(context, None, DONE, &format!("{old} is stopping its command")), false));
-            }
-            HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
-            HandoverState::NotKnown { why } => progress.tell(&why),
-            HandoverState::Nobody if !wait => {
-                return Ok((told(context, None, DONE, &format!("{old} has released")), false));
-            }
-            HandoverState::Nobody => progress.tell(&format!("{old} has released")),
+    following::until(context, &patience, &mut progress, async |context, progress| {
+        let state = handover_state(&context.election().await?, leader);
+        if let Some(end) = end(context, &state, (old, order), wait, patience.passed()) {
+            return Ok(Step::Done(end));
         }
-        if !patience.wait().await {
-            let what = unfinished(&handover_state(&election, leader), old, within);
-            return Ok((told(context, None, NOT_DONE, &what), true));
+        tell(&state, old, progress);
+        Ok(Step::NotYet((told(context, None, NOT_DONE, &unfinished(&state, old, within)), true)))
+    })
+    .await
+}
+
+/// Whether this state is the end; without `--wait`, a beginning is enough.
+fn end(
+    context: &CommandContext<'_>,
+    state: &HandoverState,
+    (old, order): (&str, &Handover),
+    wait: bool,
+    passed: Duration,
+) -> Option<End> {
+    match state {
+        HandoverState::Led { id, token } => Some((led(context, (old, order), (id, *token), passed), true)),
+        HandoverState::Preparing { id, token, phase } if !wait => {
+            Some((elected(context, old, (id, *token), phase.as_deref()), true))
         }
+        HandoverState::Leading { phase } if !wait && is_stopping(phase) => {
+            Some((told(context, None, DONE, &format!("{old} is stopping its command")), false))
+        }
+        HandoverState::Nobody if !wait => Some((told(context, None, DONE, &format!("{old} has released")), false)),
+        _ => None,
+    }
+}
+
+fn tell(state: &HandoverState, old: &str, progress: &mut Progress) {
+    match state {
+        HandoverState::Led { .. } => {}
+        HandoverState::Leading { phase } if slot_state::runs(Some(phase)) => {}
+        HandoverState::Preparing { id, phase, .. } => tell_elected(progress, id, phase.as_deref()),
+        HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
+        HandoverState::NotKnown { why } => progress.tell(why),
+        HandoverState::Nobody => progress.tell(&format!("{old} has released")),
     }
 }
 
@@ -248,25 +291,27 @@ async fn make_room(
     leader: &Leader,
     to: &str,
     within: Duration,
+    progress: &mut Progress,
 ) -> Result<Result<(), String>, CommandError> {
-    let patience = Patience::new(within.min(ROOM));
-    loop {
-        match room(&context.election().await?, leader, to) {
-            Room::Made => return Ok(Ok(())),
-            Room::Never { why } => return Ok(Err(why)),
-            Room::NotYet { id } if !patience.wait().await => {
-                return Ok(Err(format!(
-                    "{id} does not make room for {to}; it may be cut off, or run an older version"
-                )));
-            }
-            Room::NotYet { .. } => {}
-        }
-    }
+    following::until(context, &Patience::new(within.min(ROOM)), progress, async |context, _| {
+        Ok(match room(&context.election().await?, leader, to) {
+            Room::Made => Step::Done(Ok(())),
+            Room::Never { why } => Step::Done(Err(why)),
+            Room::NotYet { id } => Step::NotYet(Err(format!(
+                "{id} does not make room for {to}; it may be cut off, or run an older version"
+            ))),
+        })
+    })
+    .await
 }
 
 fn leader(election: &ElectionView) -> Result<Leader, String> {
     let [slot] = election.slots.as_slice() else {
-        return Err("several may lead at once here; stop the leader that is to go by a signal".to_owned());
+        let count = election.slots.len();
+        return Err(format!(
+            "This election has {count} leaders, and handover works only with one. To move one, stop zk-leader-run on its \
+             host, or: zk-leaderctl drain HOST"
+        ));
     };
     let token = slot.term.map_or(0, |term| term.mzxid);
     match slot_state::of(slot, election) {

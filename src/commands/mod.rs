@@ -27,6 +27,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
+use self::orders::following::Standing;
+use self::orders::interrupt::Interrupt;
 use crate::cli::ctl::PROGRAM;
 use crate::cli::{EarlyExit, Stream};
 use crate::clock;
@@ -35,10 +37,13 @@ use crate::config::error::quoted;
 use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
-use crate::zookeeper::admin::{AdminClient, AdminError, Destination};
+use crate::zookeeper::admin::{AdminClient, AdminError, Destination, Tries};
 
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
+
+/// As a shell tells a program that SIGINT has ended.
+const INTERRUPTED: u8 = 130;
 
 /// The word of an error where no server could be used.
 const UNREACHABLE: &str = "unreachable";
@@ -113,12 +118,18 @@ struct CommandContext<'a> {
     client: AdminClient,
     output: output::Output,
     watched: overdue::Watched,
+    standing: Standing,
 }
 
 impl<'a> CommandContext<'a> {
-    async fn connect(asked: &'a Asked) -> Result<Self, CommandError> {
-        let (client, output) = (open(asked, session_timeout(asked)).await?, output_for(asked.format));
-        Ok(Self { asked, client, output, watched: overdue::Watched::default() })
+    async fn connect(asked: &'a Asked, tries: Tries) -> Result<Self, CommandError> {
+        let (client, output) = (open(asked, session_timeout(asked), tries).await?, output_for(asked.format));
+        Ok(Self { asked, client, output, watched: overdue::Watched::default(), standing: Standing::default() })
+    }
+
+    /// An order was given: what must be told of it if we end before its end.
+    fn stands(&self, order: impl Into<String>) {
+        self.standing.replace(Some(order.into()));
     }
 
     /// The base of the election that was meant.
@@ -174,18 +185,20 @@ impl<'a> CommandContext<'a> {
 
 /// Asks the ensemble, prints the answer.
 pub fn run(asked: &Asked) -> ExitCode {
+    let interrupt = waits(&asked.question).then(Interrupt::held_back).flatten();
     let runtime = Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(answer(asked)).map_err(|error| error.for_question(&asked.question));
+            let outcome = runtime.block_on(answer(asked, interrupt.as_ref()));
             // A name that is still being resolved does not hold up our exit.
             runtime.shutdown_background();
-            outcome
+            outcome.map_err(|error| error.for_question(&asked.question))
         }
         Err(error) => Err(CommandError::not_known(error.to_string())),
     };
     let stop = match outcome {
         Ok(Answer { text, status }) => EarlyExit { text, stream: Stream::Stdout, status },
+        Err(error) if error.sentence.is_empty() => return by_interrupt(),
         Err(error) => {
             if asked.format.is_object() {
                 let text = match asked.format {
@@ -198,25 +211,60 @@ pub fn run(asked: &Asked) -> ExitCode {
             EarlyExit { text, stream: Stream::Stderr, status: error.status }
         }
     };
-    stop.print()
+    let status = stop.print();
+    if stop.status == INTERRUPTED { by_interrupt() } else { status }
+}
+
+/// A shell must see by what we end.
+fn by_interrupt() -> ExitCode {
+    Interrupt::die();
+    ExitCode::from(INTERRUPTED)
+}
+
+/// Whether it waits for what becomes of an order.
+const fn waits(question: &Question) -> bool {
+    matches!(
+        question,
+        Question::Handover { .. } | Question::Disable { wait: Some(_), .. } | Question::Drain { wait: Some(_), .. }
+    )
 }
 
 /// The exit status, and the text for standard output or, if there is no answer, for standard error.
 pub async fn ask(asked: &Asked) -> (u8, String) {
-    match answer(asked).await.map_err(|error| error.for_question(&asked.question)) {
+    match answer(asked, None).await.map_err(|error| error.for_question(&asked.question)) {
         Ok(Answer { text, status }) => (status, text),
         Err(CommandError { sentence, status, .. }) => (status, sentence),
     }
 }
 
-async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
-    if let Question::Lease(question) = &asked.question {
-        return lease::answer(question, output_for(asked.format));
-    }
-    if asked.question == Question::Doctor {
-        return doctor::answer(asked, output_for(asked.format)).await;
-    }
+/// If it ends before what it waits for, it says what stands.
+async fn answer(asked: &Asked, interrupt: Option<&Interrupt>) -> Result<Answer, CommandError> {
+    let standing = Standing::default();
+    let interrupted = async {
+        match interrupt {
+            Some(interrupt) => interrupt.came().await,
+            None => std::future::pending().await,
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = answered(asked, &standing) => outcome,
+        () = interrupted => {
+            let sentence = standing.take().map_or_else(String::new, |order| format!("the waiting ended; {order}"));
+            return Err(CommandError { sentence, status: INTERRUPTED, word: "interrupted" });
+        }
+    };
+    outcome.map_err(|failure| match standing.take() {
+        Some(order) => {
+            CommandError { sentence: format!("{}; only the waiting ended: {order}", failure.sentence), ..failure }
+        }
+        None => failure,
+    })
+}
+
+async fn answered(asked: &Asked, standing: &Standing) -> Result<Answer, CommandError> {
     match asked.question {
+        Question::Lease(ref question) => return lease::answer(question, output_for(asked.format)),
+        Question::Doctor => return doctor::answer(asked, output_for(asked.format)).await,
         Question::Watch => return watch::for_ever(asked, status::Watch).await,
         Question::List { watch: true } => return watch::for_ever(asked, list::Watch::default()).await,
         Question::History { watch: true, lines } => {
@@ -225,7 +273,8 @@ async fn answer(asked: &Asked) -> Result<Answer, CommandError> {
         _ => {}
     }
     let value = put::value(&asked.question)?;
-    let context = CommandContext::connect(asked).await?;
+    let context = CommandContext::connect(asked, Tries::UntilLimit).await?;
+    let context = CommandContext { standing: Standing::clone(standing), ..context };
     let answer = match &asked.question {
         Question::Status => status::answer(&context).await,
         Question::List { .. } => list::answer(&context).await,
@@ -247,24 +296,30 @@ fn session_timeout(asked: &Asked) -> Duration {
     SESSION_TIMEOUT.max(asked.limit * 5 / 3)
 }
 
-async fn open(asked: &Asked, session_timeout: Duration) -> Result<AdminClient, CommandError> {
+async fn open(asked: &Asked, session_timeout: Duration, tries: Tries) -> Result<AdminClient, CommandError> {
     let destination = Destination {
         servers: asked.servers.clone(),
         chroot: asked.chroot.as_ref().map(|chroot| chroot.as_str().to_owned()).unwrap_or_default(),
         access: asked.access.clone(),
         limit: asked.limit,
         session_timeout,
+        tries,
     };
     let began = clock::now().lease;
     AdminClient::open(&destination).await.map_err(|failure| match failure {
         AdminError::Unreachable(why) => {
-            // A server that refuses at once did not use up the time.
+            // More time would change nothing where it was not used up.
             let is_late = began.until(clock::now().lease) >= asked.limit;
-            let within = if is_late { format!(" within {}", words::length(asked.limit)) } else { String::new() };
+            let (within, more) = if is_late {
+                (format!(" within {}", words::length(asked.limit)), ", or raise --connect-timeout")
+            } else {
+                (String::new(), "")
+            };
             let remedy = if asked.is_connect_given {
-                "check --connect and the network, or raise --connect-timeout"
+                format!("check --connect and the network{more}")
             } else {
                 "that is the default; name the servers by --connect, ZK_LEADER_RUN_CONNECT or the configuration file"
+                    .to_owned()
             };
             CommandError::not_known(format!("cannot reach ZooKeeper{within}: {why}; {remedy}")).called(UNREACHABLE)
         }

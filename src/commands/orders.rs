@@ -2,6 +2,9 @@
 //!
 //! Never: another operator's order lost; a znode under a base that is not an election's.
 
+pub(super) mod following;
+pub(super) mod interrupt;
+
 use std::io::Write as _;
 use std::time::Duration;
 

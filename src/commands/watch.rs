@@ -18,6 +18,7 @@ use crate::cli::{unless_reader_is_gone, unwritten};
 use crate::config::ctl::Asked;
 use crate::exit::Status;
 use crate::observe::words::printable;
+use crate::zookeeper::admin::Tries;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -63,7 +64,7 @@ pub(super) async fn for_ever<V: View>(asked: &Asked, mut view: V) -> Result<Answ
     loop {
         let present = match context.take() {
             Some(context) => Ok(context),
-            None => CommandContext::connect(asked).await,
+            None => CommandContext::connect(asked, Tries::Twice).await,
         };
         let (seen, kept) = match present {
             Ok(present) => (view.look(&present).await, Some(present)),

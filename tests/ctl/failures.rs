@@ -4,8 +4,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use super::operator::{ctl, ctl_at};
-use super::{election, link};
-use crate::support::wait;
+use super::{election, link, server};
+use crate::support::{Election, wait};
 
 const ASKING: [&[&str]; 4] = [&["status"], &["list"], &["history"], &["token-check", "5"]];
 
@@ -21,11 +21,52 @@ fn an_ensemble_that_cannot_be_reached_is_status_2_with_a_remedy() {
 }
 
 #[test]
-fn a_server_that_refuses_is_named_with_its_reason_and_no_time_is_claimed() {
+fn a_server_that_refuses_is_named_with_its_reason_when_the_time_is_over() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let said = ctl_at(&gone, &["status"], &[]);
-    assert!(said.error.contains(&format!("cannot reach ZooKeeper: {gone}: connection refused")), "{said:?}");
-    assert!(!said.error.contains("within 5s"), "{said:?}");
+    let sentence = format!(
+        "cannot reach ZooKeeper within 5s: {gone}: connection refused; check --connect and the network, or raise"
+    );
+    assert!(said.error.contains(&sentence), "{said:?}");
+}
+
+/// As while the servers elect their leader: two tries, each with a question why, are far less.
+#[test]
+fn servers_that_take_nobody_for_a_while_are_tried_again_until_the_time_is_over() {
+    let election = election();
+    election.prepare();
+    let address = relay(&election, 15);
+    let said = ctl_at(&address, &["status", &election.name, "--connect-timeout", "1m"], &[]);
+    assert!(said.code == 1 && said.output.contains("nobody"), "{said:?}");
+}
+
+/// Whatever the limit, it ends in the time of the test, and no longer limit is advised.
+#[test]
+fn what_waiting_does_not_change_is_told_at_once() {
+    let mut said = None;
+    let ended = wait::held_within(wait::LIMIT, || {
+        said = Some(ctl_at("zk.invalid:2181", &["status", "--connect-timeout", "10m"], &[]));
+        true
+    });
+    let said = said.unwrap();
+    assert!(ended && said.code == 2 && !said.error.contains("--connect-timeout"), "{said:?}");
+}
+
+#[test]
+fn the_doctor_knows_no_election_that_is_not_there_and_names_those_that_are() {
+    let election = election();
+    election.prepare();
+    let chroot = format!("/doctor-{}", election.name);
+    for below in ["lease", "term"] {
+        election.admin.create_all(&format!("{chroot}/zk-leader-run/nightly/{below}"));
+    }
+    let servers = format!("{}{chroot}", server().connect_string());
+    let said = ctl_at(&servers, &["doctor", "nope"], &[]);
+    let sentence = format!(
+        "there is no election at /zk-leader-run/nope in the chroot {chroot}; zk-leaderctl list shows those that there"
+    );
+    assert!(said.code == 2 && said.output.contains(&sentence), "{said:?}");
+    assert!(said.output.contains("'nightly'") && said.output.contains("a read takes "), "{said:?}");
 }
 
 /// One refuses, one takes the connection and says nothing, one has no address.
@@ -77,17 +118,25 @@ fn a_server_that_never_answers_holds_nobody_up() {
 fn a_server_that_closes_the_first_connection_is_asked_again() {
     let election = election();
     election.prepare();
+    let address = relay(&election, 1);
+    let said = ctl_at(&address, &["status", &election.name], &[]);
+    assert!(said.code == 1 && said.output.contains("nobody"), "{said:?}");
+}
+
+/// Closes so many connections, and takes the later ones to the server.
+fn relay(election: &Election, closed: usize) -> String {
     let (listener, server) = (TcpListener::bind("127.0.0.1:0").unwrap(), election.servers().to_owned());
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
-        drop(listener.accept());
-        let (client, server) = (listener.accept().unwrap().0, TcpStream::connect(server).unwrap());
-        for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)] {
-            thread::spawn(move || std::io::copy(&mut from, &mut to));
+        (0..closed).for_each(|_| drop(listener.accept()));
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(&server) else { return };
+            for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)] {
+                thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
         }
     });
-    let said = ctl_at(&address, &["status", &election.name], &[]);
-    assert!(said.code == 1 && said.output.contains("nobody"), "{said:?}");
+    address
 }
 
 #[test]
@@ -144,7 +193,7 @@ fn without_a_name_the_only_election_is_meant_and_several_are_listed() {
     // Other tests have elections below the usual root.
     let chroot = format!("/alone-{}", election.name);
     election.admin.create_all(&format!("{chroot}/zk-leader-run"));
-    let servers = format!("{}{chroot}", super::server().connect_string());
+    let servers = format!("{}{chroot}", server().connect_string());
     let none = ctl_at(&servers, &["status"], &[]);
     assert!(
         none.code == 2 && none.error.contains("there is no election below") && none.error.contains(&chroot),

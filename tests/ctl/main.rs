@@ -14,6 +14,7 @@ mod doctor;
 mod failures;
 mod fencing;
 mod fleet;
+mod interruptions;
 mod members;
 mod night;
 mod operator;

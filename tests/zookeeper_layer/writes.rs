@@ -6,7 +6,7 @@ use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
 use zk_leader_run::core::guard_messages::Slot;
-use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Written};
+use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Tries, Written};
 use zk_leader_run::zookeeper::client::connect::Access;
 
 use crate::chroot::Chroot;
@@ -65,6 +65,7 @@ async fn what_is_fenced_is_written_under_the_term_that_was_read_and_no_other() {
         access: Access::default(),
         limit: LIMIT,
         session_timeout: SESSION_TIMEOUT,
+        tries: Tries::Twice,
     };
     let client = AdminClient::open(&destination).await.unwrap();
     for (data, exists) in [("made", false), ("changed", true)] {

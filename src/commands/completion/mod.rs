@@ -10,6 +10,7 @@ use tokio::runtime::Builder;
 use super::CommandContext;
 use crate::cli::completion::{Completion, Wanted};
 use crate::config::ctl::{Asked, Selector};
+use crate::zookeeper::admin::Tries;
 use crate::zookeeper::admin::view::{self, ElectionView};
 
 /// Somebody waits at a keyboard.
@@ -32,7 +33,7 @@ pub fn values(completion: &Completion, asked: &Asked) -> String {
 }
 
 async fn found(wanted: Wanted, asked: &Asked) -> Option<BTreeSet<String>> {
-    let context = CommandContext::connect(asked).await.ok()?;
+    let context = CommandContext::connect(asked, Tries::Twice).await.ok()?;
     let found = match wanted {
         Wanted::Participant => participants(&view::election(&context.client, &context.base().await.ok()?).await.ok()??),
         Wanted::Election => elections(&context).await?.into_iter().collect(),

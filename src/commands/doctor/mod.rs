@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::orders::following::Standing;
 use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN, UNREACHABLE, open, session_timeout};
 use crate::clock;
 use crate::config::ctl::Asked;
+use crate::config::error::quoted;
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
-use crate::zookeeper::admin::AdminClient;
 use crate::zookeeper::admin::view::{self, ElectionView, Unreadable};
+use crate::zookeeper::admin::{AdminClient, Tries};
 use crate::zookeeper::client::four_letter::{self, Said};
 use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::control::remedy;
@@ -66,18 +68,22 @@ fn wrong(what: &'static str, said: impl Into<String>) -> Finding {
 }
 
 pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, CommandError> {
-    let client = match open(asked, session_timeout(asked)).await {
+    let client = match open(asked, session_timeout(asked), Tries::Twice).await {
         Err(error) if error.word == UNREACHABLE => return Ok(about_servers_only(asked, &error, &output).await),
         opened => opened?,
     };
     let mut findings = servers(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await;
-    let context = CommandContext { asked, client, output, watched: overdue::Watched::default() };
+    let (watched, standing) = (overdue::Watched::default(), Standing::default());
+    let context = CommandContext { asked, client, output, watched, standing };
     let found = examine(&context, limits, &mut findings).await;
     context.client.close().await;
-    found?;
-    let status = if findings.iter().any(|finding| finding.grade == Grade::Wrong) { FINDINGS } else { HEALTHY };
+    let status = match found? {
+        Found::NoElection => NOT_KNOWN,
+        Found::Examined if findings.iter().any(|finding| finding.grade == Grade::Wrong) => FINDINGS,
+        Found::Examined => HEALTHY,
+    };
     Ok(Answer { text: written(&findings, &output), status })
 }
 
@@ -96,11 +102,19 @@ async fn about_servers_only(asked: &Asked, error: &CommandError, output: &Output
     Answer { text, status: NOT_KNOWN }
 }
 
+/// Whether there was an election to examine.
+enum Found {
+    /// Of none by name, or of the one that was named.
+    Examined,
+    /// The one that was named does not exist.
+    NoElection,
+}
+
 async fn examine(
     context: &CommandContext<'_>,
     limits: Result<Limits, CommandError>,
     findings: &mut Vec<Finding>,
-) -> Result<(), CommandError> {
+) -> Result<Found, CommandError> {
     let base = context.base().await;
     let election = match &base {
         Ok(base) => view::election(&context.client, base).await?,
@@ -124,10 +138,23 @@ async fn examine(
                     .push(wrong("history", format!("cannot be read: {complaint}; delete it, it is only for people")));
             }
         }
-        (Ok(base), None) => findings.push(advice("election", context.no_election(&base).sentence)),
+        (Ok(base), None) => {
+            let sentence = context.no_election(&base).sentence;
+            findings.push(wrong("election", format!("{sentence}{}", others(context, &base).await)));
+            return Ok(Found::NoElection);
+        }
         (Err(error), _) => findings.push(advice("election", error.sentence)),
     }
-    Ok(())
+    Ok(Found::Examined)
+}
+
+/// Those that are there: the end of a sentence.
+async fn others(context: &CommandContext<'_>, base: &str) -> String {
+    const MOST: usize = 10;
+    let root = base.rsplit_once('/').map_or("", |(root, _)| root);
+    let below = if root.is_empty() { None } else { view::elections(&context.client, root).await.ok().flatten() };
+    let names: Vec<_> = below.unwrap_or_default().names.iter().take(MOST).map(|name| quoted(name)).collect();
+    if names.is_empty() { String::new() } else { format!(", such as {}", names.join(", ")) }
 }
 
 /// Asks every server for its version and role.
@@ -207,7 +234,7 @@ async fn limits(asked: &Asked) -> Result<Limits, CommandError> {
 async fn granted(asked: &Asked, wanted: &[Duration]) -> Result<Duration, CommandError> {
     let mut outcome = Err(CommandError::not_known("nothing was asked for"));
     for wanted in wanted {
-        outcome = open(asked, *wanted).await;
+        outcome = open(asked, *wanted, Tries::Twice).await;
         if outcome.is_ok() {
             break;
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress};
 use super::{Answer, CommandContext, CommandError};
 use super::{disable, slot_state};
@@ -102,6 +103,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         }
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
+    context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
     until_it_leads_none(order, limit, &mut progress).await
 }
 
@@ -110,22 +112,22 @@ async fn until_it_leads_none(
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let (patience, mut seen, mut is_known) = (Patience::new(limit), Vec::new(), false);
-    loop {
-        let fleet = look(order, &mut seen).await?;
+    let (mut seen, mut is_known) = (Vec::new(), false);
+    following::until(order.context, &Patience::new(limit), progress, async |context, progress| {
+        let fleet = look(&Drained { context, ..*order }, &mut seen).await?;
         // A host that is gone is known by its leases.
         is_known |= fleet.shared > 0 || !fleet.led.is_empty();
         if !is_known && fleet.closed.is_empty() {
+            order.context.standing.take();
             return Err(CommandError::not_known(nobody_of_that_name(order, &fleet)).called("no-such-host"));
         }
         if fleet.led.is_empty() && fleet.unknown.is_empty() && fleet.next.is_empty() {
-            return Ok(settled(order, &fleet));
+            return Ok(Step::Done(settled(order, &fleet)));
         }
         progress.tell(&waits_for(order.host, &fleet));
-        if !patience.wait().await {
-            return Ok(told(order, &fleet, "leading", NOT_DONE, unfinished(order, &fleet, limit)));
-        }
-    }
+        Ok(Step::NotYet(told(order, &fleet, "leading", NOT_DONE, unfinished(order, &fleet, limit))))
+    })
+    .await
 }
 
 fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Connection, Error, Multi, MultiError, Stat};
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
 use crate::zookeeper::client::acl::{Acl, Entry};
@@ -18,6 +19,7 @@ use crate::zookeeper::client::connect::{Access, Pace};
 use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right};
+use crate::zookeeper::client::four_letter;
 
 /// The ensemble, and how long to try.
 #[derive(Clone, Debug)]
@@ -31,6 +33,16 @@ pub struct Destination {
     pub limit: Duration,
     /// T as requested; the session ends with the client.
     pub session_timeout: Duration,
+    pub tries: Tries,
+}
+
+/// How often each server is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tries {
+    /// For those who come again by themselves.
+    Twice,
+    /// Until the limit: the servers may elect their leader, or are started anew.
+    UntilLimit,
 }
 
 /// Why there is no answer.
@@ -110,8 +122,62 @@ fn silence(servers: &str) -> &'static str {
     if has_names { "no answer in time, from a server or a name server" } else { "no answer in time" }
 }
 
-/// The pause before each server is tried once more.
+/// The pauses before each server is tried once more.
 const SECOND_TRY_AFTER: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A name server that says so has answered.
+const NAME_SERVER_LIMIT: Duration = Duration::from_secs(1);
+
+/// Why the last try has failed.
+enum Failure {
+    /// None has failed.
+    None,
+    /// No server was asked yet.
+    NotAsked,
+    Known(String),
+}
+
+/// Tries until there is a session, or no try is left.
+async fn opened(destination: &Destination, last: &mut Failure) -> Result<Connection, AdminError> {
+    let Destination { servers, access, limit, session_timeout, tries, .. } = destination;
+    let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
+    let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
+    let (mut pause, mut is_first) = (SECOND_TRY_AFTER, true);
+    loop {
+        let error = match AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind().await {
+            Ok(Ok(client)) => return Ok(client),
+            Ok(Err(Error::NoAuth | Error::AuthFailed)) => {
+                return Err(AdminError::Forbidden(Refusal::Credentials.to_string()));
+            }
+            Ok(Err(error)) => error,
+            Err(_) => return Err(AdminError::Unreachable("the server's answer made no sense".to_owned())),
+        };
+        if matches!(last, Failure::None) {
+            *last = Failure::NotAsked;
+        }
+        // A busy server may close a connection while it is made: nobody is asked why.
+        if !(is_first && matches!(error, Error::NoHosts)) {
+            let diagnosis = diagnose::of(servers, access).await;
+            let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
+            let why = diagnosis.map_or_else(|| error::no_session(&error), |diagnosis| diagnosis.text);
+            if *tries == Tries::Twice || is_final || !has_addresses(servers).await {
+                return Err(AdminError::Unreachable(why));
+            }
+            *last = Failure::Known(why);
+        }
+        is_first = false;
+        sleep(pause).await;
+        pause = LONGEST_PAUSE.min(pause * 2);
+    }
+}
+
+/// Whether a server's name is known, or may be.
+async fn has_addresses(servers: &str) -> bool {
+    let hosts = servers.split(',').map(|server| Address::of(server).host);
+    let unresolved = join_all(hosts.map(|host| four_letter::unresolved(host, NAME_SERVER_LIMIT))).await;
+    unresolved.iter().any(|why| !why.as_ref().is_some_and(|why| why.starts_with(four_letter::UNKNOWN_NAME)))
+}
 
 /// An open session.
 #[derive(Debug)]
@@ -122,39 +188,24 @@ pub struct AdminClient {
 }
 
 impl AdminClient {
-    /// Opens a session, trying each server once, or twice if none takes us.
+    /// Opens a session. Whatever waiting does not change ends the tries.
     ///
     /// # Errors
     ///
     /// No server answered within the limit, or the ensemble refuses us.
     pub async fn open(destination: &Destination) -> Result<Self, AdminError> {
-        let Destination { servers, chroot, access, limit, session_timeout } = destination;
-        let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
-        let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
-        let opening = async {
-            match access.open(servers, pace, None).await {
-                // A busy server may close a connection while it is made.
-                Err(Error::NoHosts) => {
-                    sleep(SECOND_TRY_AFTER).await;
-                    access.open(servers, pace, None).await
-                }
-                opened => opened,
-            }
-        };
-        let opened = AssertUnwindSafe(opening).catch_unwind();
-        let client = match timeout(*limit, opened).await {
-            Ok(Ok(opened)) => opened,
-            Ok(Err(_)) => return Err(AdminError::Unreachable("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(AdminError::Unreachable(format!("{servers}: {}", silence(servers)))),
-        };
-        let client = match client {
-            Ok(client) => client,
-            Err(Error::NoAuth | Error::AuthFailed) => {
-                return Err(AdminError::Forbidden(Refusal::Credentials.to_string()));
-            }
-            Err(error) => {
+        let Destination { servers, chroot, access, limit, .. } = destination;
+        let mut last = Failure::None;
+        let opened = timeout(*limit, opened(destination, &mut last)).await;
+        let client = match (opened, last) {
+            (Ok(opened), _) => opened?,
+            (Err(_), Failure::Known(why)) => return Err(AdminError::Unreachable(why)),
+            (Err(_), Failure::NotAsked) => {
                 let why = diagnose::of(servers, access).await.map(|diagnosis| diagnosis.text);
-                return Err(AdminError::Unreachable(why.unwrap_or_else(|| error::no_session(&error))));
+                return Err(AdminError::Unreachable(why.unwrap_or_else(|| error::no_session(&Error::NoHosts))));
+            }
+            (Err(_), Failure::None) => {
+                return Err(AdminError::Unreachable(format!("{servers}: {}", silence(servers))));
             }
         };
         Ok(Self { client, chroot: chroot.clone(), limit: *limit })

@@ -65,11 +65,14 @@ pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
     }
 }
 
+/// So it begins where a name server has answered.
+pub(crate) const UNKNOWN_NAME: &str = "the name is not known";
+
 /// Why this name stands for no address.
 pub(crate) async fn unresolved(host: &str, limit: Duration) -> Option<String> {
     match timeout(limit, lookup_host((host, 0))).await {
         Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(format!("the name is not known ({error})")),
+        Ok(Err(error)) => Some(format!("{UNKNOWN_NAME} ({error})")),
         Err(_) => Some("no name server answers in time".to_owned()),
     }
 }

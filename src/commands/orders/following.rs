@@ -1,0 +1,67 @@
+//! What becomes of an order that was given: it stands, whatever becomes of our session, and is followed over another one.
+//!
+//! Never: an order that is given a second time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Patience, Progress};
+use crate::commands::{CommandContext, CommandError, NOT_KNOWN, UNREACHABLE};
+use crate::config::ctl::Asked;
+use crate::zookeeper::admin::Tries;
+
+/// The order that was given, and how to take it back: the end of a sentence.
+pub(in crate::commands) type Standing = Rc<RefCell<Option<String>>>;
+
+/// What one look has found.
+pub(in crate::commands) enum Step<T> {
+    Done(T),
+    /// The answer if the time is over.
+    NotYet(T),
+}
+
+/// Looks again and again. A server that goes away is replaced by another one, as long as there is time.
+pub(in crate::commands) async fn until<T>(
+    context: &CommandContext<'_>,
+    patience: &Patience,
+    progress: &mut Progress,
+    mut look: impl AsyncFnMut(&CommandContext<'_>, &mut Progress) -> Result<Step<T>, CommandError>,
+) -> Result<T, CommandError> {
+    let mut later: Option<CommandContext<'_>> = None;
+    loop {
+        match look(later.as_ref().unwrap_or(context), progress).await {
+            Ok(Step::Done(answer)) => return Ok(answer),
+            Ok(Step::NotYet(answer)) => {
+                if !patience.wait().await {
+                    return Ok(answer);
+                }
+            }
+            Err(failure) if may_pass(&failure) => {
+                progress
+                    .tell(&format!("{}: another server is asked", failure.sentence.trim_end_matches("; try again")));
+                later = Some(connected(context.asked, patience, failure).await?);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+async fn connected<'a>(
+    asked: &'a Asked,
+    patience: &Patience,
+    mut failure: CommandError,
+) -> Result<CommandContext<'a>, CommandError> {
+    while patience.wait().await {
+        match CommandContext::connect(asked, Tries::Twice).await {
+            Ok(context) => return Ok(context),
+            Err(error) if may_pass(&error) => failure = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failure)
+}
+
+/// No answer came; a refusal, or an election that is not there, is one.
+fn may_pass(failure: &CommandError) -> bool {
+    failure.status == NOT_KNOWN && matches!(failure.word, UNREACHABLE | "not-known")
+}

@@ -1,0 +1,124 @@
+//! An operator waits for what becomes of his order, and the server goes away, or he presses Ctrl-C.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::operator::{Said, process};
+use super::{election, link, server};
+use crate::support::{Election, Running, wait};
+
+/// `a` leads, needs three seconds to stop, and `b` is next.
+fn two(election: &Election) -> Vec<Running> {
+    let mut hosts = Vec::new();
+    for id in ["a", "b"] {
+        let host = election.host(id).option("--stop-signal", "USR1").option("--stop-timeout", "3s");
+        hosts.push(host.session_timeout("10s").spawn());
+        election.until_candidates(hosts.len());
+        wait::until("it has said who it is", || election.admin.exists(&election.path(&format!("members/{id}"))));
+    }
+    election.diary.until_started(1);
+    hosts
+}
+
+fn until_stopping(election: &Election) {
+    wait::until("it stops", || election.admin.read(&election.path("members/a")).contains("stopping"));
+}
+
+fn orders(servers: &str, words: &[&str]) -> Child {
+    let mut order = process(servers, words, &[]);
+    order.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn said(order: Child) -> Said {
+    let output = order.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code().unwrap_or(-1), output: text(output.stdout), error: text(output.stderr) }
+}
+
+#[test]
+fn an_order_is_followed_over_another_session_where_the_server_goes_away() {
+    let (election, link) = (election(), link());
+    let _hosts = two(&election);
+    let order = orders(&link.connect_string(), &["handover", &election.name, "--wait"]);
+    until_stopping(&election);
+    link.drop_next_reply();
+    let said = said(order);
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+    assert!(said.output.contains("another server is asked"), "{said:?}");
+    assert_eq!(election.diary.until_started(2).id, "b");
+
+    let order = orders(&link.connect_string(), &["disable", &election.name, "--wait"]);
+    wait::until("it stops", || election.admin.read(&election.path("members/b")).contains("stopping"));
+    link.drop_next_reply();
+    let said = self::said(order);
+    assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
+    assert_eq!(election.diary.starts().len(), 2);
+}
+
+/// The room is made, and nobody knows whether the leader was told to go.
+#[test]
+fn a_handover_to_one_host_is_ordered_once_though_the_server_goes_away_in_between() {
+    let (election, link) = (election(), link());
+    let _hosts = two(&election);
+    let order = orders(&link.connect_string(), &["handover", &election.name, "--to", "b"]);
+    let control = election.path("control");
+    wait::until("it is ordered", || election.admin.find(&control).is_some_and(|(text, _)| text.contains("handover")));
+    link.drop_next_reply();
+    let said = said(order);
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+    assert_eq!(election.diary.until_started(2).id, "b");
+    wait::until("the order is gone", || !election.admin.read(&control).contains("handover"));
+}
+
+#[test]
+fn where_no_server_answers_any_more_it_is_said_that_the_order_stands() {
+    let (election, link) = (election(), link());
+    let _hosts = two(&election);
+    let order = orders(&link.connect_string(), &["disable", &election.name, "--wait", "--timeout", "2s"]);
+    until_stopping(&election);
+    link.cut();
+    let said = said(order);
+    let stands = format!("only the waiting ended: {}", stays_disabled(&election));
+    assert!(said.code == 2 && said.error.contains(&stands), "{said:?}");
+}
+
+fn stays_disabled(election: &Election) -> String {
+    format!("the election stays disabled; zk-leaderctl enable {} takes it back", election.name)
+}
+
+#[test]
+fn ctrl_c_ends_the_waiting_and_says_that_the_order_stands() {
+    let (held, moved) = (election(), election());
+    let _hosts = [two(&held), two(&moved)];
+    let ended_by = |words: &[&str], last: &str| {
+        let mut order = orders(&server().connect_string(), words);
+        let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains(last)), "{words:?}: never {last}");
+        kill(Pid::from_raw(order.id().cast_signed()), Signal::SIGINT).unwrap();
+        let output = order.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(Signal::SIGINT as i32), "130 in a shell: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = ended_by(&["disable", &held.name, "--wait"], "a is stopping");
+    assert_eq!(said, format!("zk-leaderctl: the waiting ended; {}\n", stays_disabled(&held)));
+    held.diary.until_nobody_lives();
+
+    let said = ended_by(&["handover", &moved.name, "--wait"], "a is told to stop");
+    let status = format!("zk-leaderctl status {} tells what becomes of it", moved.name);
+    assert!(said.contains("the handover stands, and lapses 1m after it was given") && said.contains(&status), "{said}");
+    assert_eq!(moved.diary.until_started(2).id, "b");
+}
+
+#[test]
+fn ctrl_c_before_an_order_was_given_ends_at_once_and_says_nothing() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let order = orders(&silent.local_addr().unwrap().to_string(), &["handover", "e", "--connect-timeout", "60s"]);
+    let _connection = silent.accept().unwrap();
+    kill(Pid::from_raw(order.id().cast_signed()), Signal::SIGINT).unwrap();
+    let output = order.wait_with_output().unwrap();
+    assert_eq!((output.status.signal(), output.stderr.as_slice()), (Some(Signal::SIGINT as i32), &b""[..]));
+}
