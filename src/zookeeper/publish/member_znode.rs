@@ -35,8 +35,17 @@ pub(crate) struct OwnMember {
     is_ours: bool,
     /// The czxid of another participant's znode in our place, and when we first saw it.
     other: Option<(i64, Timestamp)>,
+    /// When it has stayed for too long.
+    until: Option<Timestamp>,
     /// That a living participant has our id was reported.
     told: bool,
+}
+
+impl OwnMember {
+    /// How long until another one must be gone: then it is looked for again, whatever was said before.
+    pub fn look_again_in(&self, now: Timestamp) -> Option<Duration> {
+        self.until.filter(|_| self.other.is_some() && !self.told).map(|until| now.until(until))
+    }
 }
 
 /// Writes the znode, or finds out whose it is.
@@ -123,6 +132,7 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) 
         }
     };
     own.other = Some((stat.czxid, since));
+    own.until = Some(since.after(limit));
     if now >= since.after(limit) && !std::mem::replace(&mut own.told, true) {
         tracing::error!(id, host, pid, "Another live participant has our id; give each its own with --id");
         contact.shared.tell(Event::IdTaken);
@@ -220,6 +230,17 @@ mod tests {
         }
         let unknown = Settings { pid_namespace: String::new(), ..settings };
         assert!(!has_died(&Member { pid_namespace: String::new(), ..dead }, &unknown));
+    }
+
+    /// It was said when.
+    #[test]
+    fn another_participant_with_our_id_is_looked_for_when_it_must_be_gone() {
+        let at = |seconds| Timestamp::ZERO.after(Duration::from_secs(seconds));
+        let seen = || OwnMember { other: Some((5, at(0))), until: Some(at(11)), ..OwnMember::default() };
+        assert_eq!(seen().look_again_in(at(4)), Some(Duration::from_secs(7)));
+        assert_eq!(seen().look_again_in(at(12)), Some(Duration::ZERO));
+        assert_eq!(OwnMember { told: true, ..seen() }.look_again_in(at(12)), None);
+        assert_eq!(OwnMember::default().look_again_in(at(4)), None);
     }
 
     #[test]

@@ -260,7 +260,9 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
             Err(_) => {}
         }
         // A change is written at once.
-        drop(timeout(pause(&mut backoff), changes.changed()).await);
+        let pause = pause(&mut backoff);
+        let pause = own.look_again_in(clock::now().lease).map_or(pause, |rest| pause.min(rest));
+        drop(timeout(pause, changes.changed()).await);
     }
 }
 
