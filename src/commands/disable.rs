@@ -40,7 +40,8 @@ pub(super) async fn answer(
     };
     change(context, &election, |orders| orders.disabled = Some(order.clone())).await?;
     let mut progress = Progress::new(context.output.format);
-    progress.tell(&format!("{} is disabled {}", election.base, end(context, &order).await));
+    let end = end(context, &order, &election.base).await;
+    progress.tell(&format!("{} is disabled {end}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, String::new())) };
     let remedy = remedy::about_election("enable", &election.base);
     context.stands(format!("the election stays disabled; {remedy} takes it back"));
@@ -48,8 +49,10 @@ pub(super) async fn answer(
 }
 
 /// When the order ends, by `ZooKeeper`'s clock. It was given whether or not that can be read.
-async fn end(context: &CommandContext<'_>, order: &Disabled) -> String {
-    let Some(lasts) = order.lasts() else { return "until enable".to_owned() };
+async fn end(context: &CommandContext<'_>, order: &Disabled, base: &str) -> String {
+    let Some(lasts) = order.lasts() else {
+        return format!("until somebody runs: {}", remedy::about_election("enable", base));
+    };
     let seen = context.election().await.ok().and_then(|election| election.orders.disabled);
     let known = seen.filter(|seen| seen.order == order.order);
     known.map_or_else(|| format!("for {}", words::length(lasts)), |order| order.end())

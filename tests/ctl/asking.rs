@@ -231,7 +231,7 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     let handover = ctl(&["handover", &election.name]);
     assert!(handover.code == 1 && handover.output.contains("hears no orders"), "{handover:?}");
     let doctor = ctl(&["doctor", &election.name]);
-    assert!(doctor.code == 0 && doctor.output.contains("best effort"), "{doctor:?}");
+    assert!(doctor.code == 0 && doctor.output.contains("one leader at a time is best effort; 3 in line"), "{doctor:?}");
     election.admin.delete(&stranger);
     election.admin.delete(&nameless);
     election.diary.until_started(1);

@@ -72,7 +72,9 @@ fn while_the_record_cannot_be_read_nobody_says_that_no_command_runs() {
 fn a_reason_is_not_needed() {
     let election = election();
     election.prepare();
-    assert_eq!(ctl(&["disable", &election.name]).code, 0);
+    let said = ctl(&["disable", &election.name]);
+    let until = format!(" is disabled until somebody runs: zk-leaderctl enable {}\n", election.name);
+    assert!(said.code == 0 && said.output.ends_with(&until), "{said:?}");
     let status = ctl(&["status", &election.name]).output;
     assert!(status.contains(" until further notice: maintenance; "), "{status}");
 }
@@ -330,6 +332,16 @@ fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
     refused(&[], &["nobody can take over", "b (unhealthy)"]);
     refused(&["--to", "b"], &["b cannot take over", "unhealthy"]);
     assert_eq!(election.diary.starts().len(), 1);
+}
+
+#[test]
+fn a_handover_between_several_leaders_is_refused_with_what_moves_one() {
+    let election = election();
+    let _host = election.host("a").option("--leaders", "3").spawn();
+    election.diary.until_started(1);
+    let said = ctl(&["handover", &election.name]);
+    let parts = ["This election has 3 leaders, and handover works only with one", "zk-leaderctl drain HOST"];
+    assert!(said.code == 1 && parts.iter().all(|part| said.output.contains(part)), "{said:?}");
 }
 
 #[test]

@@ -35,6 +35,20 @@ fn leader_and_standby_are_told_apart_and_change_places_with_the_leadership() {
     assert_eq!(http::code(second_at, "/standby"), 503);
 }
 
+#[test]
+fn before_its_command_runs_a_leader_says_that_it_is_elected() {
+    let election = election();
+    let goes_on = election.diary.directory().join("goes-on");
+    let step = format!("until test -e {}; do sleep 0.05; done", goes_on.display());
+    let host = election.host("a").option("--before-start", &step).served().spawn();
+    let at = http::address_of(&host);
+    let said = || http::get(at, "/leader").unwrap();
+    wait::until("it is elected", || said().body.starts_with("not yet: elected (token "));
+    assert_eq!(said().code, 503);
+    std::fs::write(goes_on, "").unwrap();
+    wait::until("it is told to lead", || said().code == 200);
+}
+
 /// T28
 #[test]
 fn in_a_partition_leader_is_503_by_the_deadline_and_not_later() {

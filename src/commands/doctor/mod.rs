@@ -355,7 +355,11 @@ fn contents(election: &ElectionView) -> Vec<Finding> {
         }
     }
     if election.is_shared {
-        let text = format!("other libraries contend in {}: one leader at a time is best effort", election.directory);
+        let (directory, count) = (&election.directory, election.line.len());
+        let text = format!(
+            "this election is shared with other libraries by --election-path ({directory}), so one leader at a time is best effort; \
+             {count} in line"
+        );
         findings.push(advice("election", text));
     }
     if election.members.is_empty() && !election.line.is_empty() && !election.is_shared {

@@ -27,6 +27,9 @@ use crate::zookeeper::schema::control::remedy;
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;
 
+/// Who has just handed over is in no election for a moment.
+const LINES_UP_WITHIN: Duration = Duration::from_secs(5);
+
 /// Another operator may write at the same time.
 const TRIES: usize = 10;
 
@@ -89,6 +92,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     let written_at = write(order).await?;
     let mut progress = Progress::new(context.output.format);
     let end = match (written_at, drain.lasts()) {
+        (_, None) => format!("until somebody runs: {}", remedy::about_host("undrain", host, root)),
         (None, Some(length)) => format!("for {}", words::length(length)),
         (written_at, _) => drain.end(written_at.unwrap_or_default()),
     };
@@ -104,30 +108,35 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
     context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
-    until_it_leads_none(order, limit, &mut progress).await
+    until_it_leads_none(order, limit, before.shared > 0, &mut progress).await
 }
 
 async fn until_it_leads_none(
     order: &Drained<'_>,
     limit: Duration,
+    mut is_known: bool,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let (mut seen, mut is_known) = (Vec::new(), false);
-    following::until(order.context, &Patience::new(limit), progress, async |context, progress| {
+    let (patience, mut seen) = (Patience::new(limit), Vec::new());
+    following::until(order.context, &patience, progress, async |context, progress| {
         let fleet = look(&Drained { context, ..*order }, &mut seen).await?;
         // A host that is gone is known by its leases.
-        is_known |= fleet.shared > 0 || !fleet.led.is_empty();
-        if !is_known && fleet.closed.is_empty() {
+        is_known |= fleet.shared > 0 || !fleet.led.is_empty() || !fleet.closed.is_empty();
+        if !is_known {
+            let unknown = CommandError::not_known(nobody_of_that_name(order, &fleet)).called("no-such-host");
+            if patience.passed() < LINES_UP_WITHIN.min(limit / 2) {
+                return Ok(Step::NotYet(Err(unknown)));
+            }
             order.context.standing.take();
-            return Err(CommandError::not_known(nobody_of_that_name(order, &fleet)).called("no-such-host"));
+            return Err(unknown);
         }
         if fleet.led.is_empty() && fleet.unknown.is_empty() && fleet.next.is_empty() {
-            return Ok(Step::Done(settled(order, &fleet)));
+            return Ok(Step::Done(Ok(settled(order, &fleet))));
         }
         progress.tell(&waits_for(order.host, &fleet));
-        Ok(Step::NotYet(told(order, &fleet, "leading", NOT_DONE, unfinished(order, &fleet, limit))))
+        Ok(Step::NotYet(Ok(told(order, &fleet, "leading", NOT_DONE, unfinished(order, &fleet, limit)))))
     })
-    .await
+    .await?
 }
 
 fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String {

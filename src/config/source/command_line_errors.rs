@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
 
+use crate::cli::ctl;
 use crate::config::error::{ConfigError, quoted};
 
 /// The error, unless it is a request for help.
@@ -50,6 +51,7 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
     let is_word = !argument.starts_with('-');
     let foreign = FOREIGN.iter().find(|(name, _)| *name == argument && program == RUN).map(|(_, ours)| *ours);
     match (foreign, text(error, ContextKind::SuggestedArg)) {
+        _ if is_option_of_verb(argument, program) => format!("belongs behind the command: {program} {argument}"),
         (Some(ours), _) => format!("no such option; write {ours}"),
         (None, Some(suggested)) => format!("no such option; did you mean {suggested}?"),
         (None, None) if is_word => format!("unexpected argument; {program} --help lists its arguments"),
@@ -58,6 +60,13 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
         }
         (None, None) => format!("no such option; {program} --help lists all options"),
     }
+}
+
+/// Whether `zk-leaderctl VERB` has this option, which was not known before the verb.
+fn is_option_of_verb(argument: &str, program: &str) -> bool {
+    let (grammar, name) = (ctl::command(), argument.strip_prefix("--"));
+    let verb = program.strip_prefix(ctl::PROGRAM).and_then(|verb| grammar.find_subcommand(verb.trim_start()));
+    verb.is_some_and(|verb| verb.get_arguments().any(|own| own.get_long().is_some() && own.get_long() == name))
 }
 
 const RUN: &str = "zk-leader-run";

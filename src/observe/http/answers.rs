@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::core::action::PhaseName;
 use crate::core::time::Now;
 use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
@@ -79,8 +80,17 @@ pub fn leader(status: &Status, now: Now) -> Answer {
             let left = words::length(status.time_left(now));
             Answer::text(200, format!("leader: token {token}, for {left} more unless renewed\n"))
         }
+        (_, Some(token)) if is_about_to_start(status) => {
+            Answer::text(UNAVAILABLE, format!("not yet: elected (token {token}), but the command does not run yet\n"))
+        }
         _ => Answer::text(UNAVAILABLE, format!("not the leader: {}\n", status.sentence())),
     }
+}
+
+/// Before its first run, or between two.
+fn is_about_to_start(status: &Status) -> bool {
+    let is_elected = matches!(status.snapshot.phase, PhaseName::Preparing | PhaseName::Leading);
+    is_elected && status.in_contact && status.command.is_none()
 }
 
 pub fn standby(status: &Status, now: Now) -> Answer {
