@@ -89,11 +89,21 @@ pub(super) async fn answer(
     };
     change(context, &election, |orders| orders.handover = Some(order.clone())).await?;
     context.stands(stands(&election.base, within));
-    let answer = follow(context, &leader, &order, wait || to.is_some(), within).await;
+    followed(context, &leader, &order, wait || to.is_some(), within).await
+}
+
+/// To its end, with nothing left behind.
+async fn followed(
+    context: &CommandContext<'_>,
+    leader: &Leader,
+    order: &Handover,
+    wait: bool,
+    within: Duration,
+) -> Result<Answer, CommandError> {
+    let answer = follow(context, leader, order, wait, within).await;
     if is_to_be_taken_back(&answer) {
-        let patience = Patience::new(context.asked.limit);
-        changed(context, &patience, &mut Progress::new(context.output.format), |orders| take_back(orders, &order))
-            .await?;
+        let (patience, mut progress) = (Patience::new(context.asked.limit), Progress::new(context.output.format));
+        changed(context, &patience, &mut progress, |orders| take_back(orders, order)).await?;
         context.standing.take();
     }
     answer.map(|(answer, _)| answer)

@@ -152,12 +152,10 @@ fn fitted(head: &str, body: &str, rows: usize, is_newest_last: bool) -> Vec<Stri
     let fit = rows.saturating_sub(1);
     let (count, headings) = (lines.len() - fit, head.lines().count() + 1);
     let small = "for which this terminal is too small";
-    if is_newest_last && headings < fit {
-        let more = format!("and {count} lines before these, {small}");
-        let newest = &lines[headings + count..];
-        return [&lines[..headings], &[more], newest].concat();
-    }
-    [&lines[..fit], &[format!("and {count} lines more, {small}")]].concat()
+    let (before, kept) = if is_newest_last && headings < fit { ("before these", headings) } else { ("more", fit) };
+    let more = format!("and {count} lines {before}, {small}");
+    let newest = lines.iter().skip(kept + count).cloned();
+    lines.iter().take(kept).cloned().chain([more]).chain(newest).collect()
 }
 
 /// Broken at blanks, so that nothing of it is cut off.

@@ -28,6 +28,7 @@ impl Interrupt {
 
     /// Until it has come.
     pub async fn came(&self) {
+        #[expect(deprecated, reason = "its successor is unsafe; a SignalFd owns its descriptor and never changes it")]
         let Ok(ready) = AsyncFd::with_interest(self.descriptor.as_fd(), Interest::READABLE) else {
             return std::future::pending().await;
         };
