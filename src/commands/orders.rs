@@ -18,6 +18,7 @@ use crate::observe::words::printable;
 use crate::zookeeper::admin::Written;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::{CONTROL, Orders};
+use crate::zookeeper::schema::json::SchemaError;
 
 /// Another operator may write at the same time.
 const TRIES: usize = 10;
@@ -38,6 +39,11 @@ pub(super) async fn change(
     for _ in 0..TRIES {
         let found = context.client.read(&path).await?;
         let read = found.as_ref().map(|znode| Orders::read(&znode.data));
+        if let Some(Err(SchemaError::Version(version))) = read {
+            return Err(CommandError::not_known(format!(
+                "{path} has format {version}, of a newer zk-leaderctl: use that one"
+            )));
+        }
         let is_unreadable = matches!(read, Some(Err(_)));
         let mut orders = read.and_then(Result::ok).unwrap_or_default();
         // This write must not prolong what was ordered before.

@@ -360,6 +360,11 @@ fn orders_that_make_no_sense_are_reported_and_ignored() {
     assert_eq!(election.diary.starts().len(), 1, "that order is for another term");
     assert_eq!(ctl(&["enable", &election.name]).code, 0);
     assert_eq!(ctl(&["handover", &election.name, "--wait"]).code, 0, "good orders are heard again");
+    // Who may know what is ordered there?
+    election.admin.set(&election.path("control"), r#"{"v":2,"frozen":true}"#);
+    let said = ctl(&["enable", &election.name]);
+    assert!(said.code == 2 && said.error.contains("newer zk-leaderctl"), "{said:?}");
+    assert_eq!(election.admin.read(&election.path("control")), r#"{"v":2,"frozen":true}"#);
 }
 
 #[test]

@@ -90,7 +90,10 @@ fn a_supervisor_that_was_stopped_past_its_deadline_never_says_that_it_leads() {
     asked.write_all(http::request("GET", "/leader").as_bytes()).unwrap();
     election.diary.until_nobody_lives();
     host.signal(Signal::SIGCONT);
-    assert_eq!(http::read(&mut asked).unwrap().code, 503);
+    let answer = http::read(&mut asked).unwrap();
+    // On a busy machine it may lead anew by then.
+    let first = format!("token {},", election.diary.starts()[0].token);
+    assert!(answer.code == 503 || !answer.body.contains(&first), "{answer:?}");
     wait::until("it is told to lead again", || http::code(at, "/leader") == 200);
 }
 

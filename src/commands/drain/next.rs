@@ -6,30 +6,29 @@ use crate::zookeeper::schema::member::Member;
 
 const LEADER: &str = "leader";
 
-/// Whether the next leader is this host: it is the next in line, and whoever leads now gives way.
+/// Whether the next leader is this host: it is the next in line for a slot whose leader gives way, and nobody else could lead.
 pub(super) fn leads_next(election: &ElectionView, host: &str) -> bool {
     let is_disabled = election.orders.disabled.is_some();
-    !is_disabled
-        && is_next_in_line(election, host)
-        && !members(election).any(|other| stays_before(election, other, host))
+    let leaders = members(election).filter(|member| leads_on(election, member)).count();
+    let free = election.slots.len().max(1).saturating_sub(leaders);
+    let could_lead = |other: &Member| other.can_replace(host) && !is_drained(election, &other.host);
+    !is_disabled && is_next_in_line(election, host, free) && !members(election).any(could_lead)
 }
 
 fn members(election: &ElectionView) -> impl Iterator<Item = &Member> {
     election.members.values().map(|(member, _)| member)
 }
 
-/// Leaders that give way are about to leave the line.
-fn is_next_in_line(election: &ElectionView, host: &str) -> bool {
+/// For so many slots. Leaders that give way are about to leave the line, and the others stay where they are.
+fn is_next_in_line(election: &ElectionView, host: &str, slots: usize) -> bool {
     let member = |id: &str| election.members.get(id).map(|(member, _)| member);
-    let goes = |id: &str| member(id).is_some_and(|member| gives_way(election, member));
-    let next = election.line.iter().find(|candidate| !goes(&candidate.id));
-    next.and_then(|candidate| member(&candidate.id)).is_some_and(|member| member.host == host)
+    let is_leader = |id: &str| member(id).is_some_and(|member| member.role == LEADER);
+    let next = election.line.iter().filter(|candidate| !is_leader(&candidate.id)).take(slots);
+    next.filter_map(|candidate| member(&candidate.id)).any(|member| member.host == host)
 }
 
-/// Whether another host leads, or would rather than this one.
-fn stays_before(election: &ElectionView, other: &Member, host: &str) -> bool {
-    let leads_on = other.role == LEADER && other.host != host && !gives_way(election, other);
-    leads_on || other.can_replace(host) && !is_drained(election, &other.host)
+fn leads_on(election: &ElectionView, member: &Member) -> bool {
+    member.role == LEADER && !gives_way(election, member)
 }
 
 /// A leader that stops, or has not heard yet that its host is drained: nobody knows whether it stays.
@@ -47,7 +46,7 @@ fn is_drained(election: &ElectionView, host: &str) -> bool {
 mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::admin::view::{Candidate, DrainView};
+    use crate::zookeeper::admin::view::{Candidate, DrainView, SlotView};
     use crate::zookeeper::schema::control::Disabled;
     use crate::zookeeper::schema::control::drain::Drain;
 
@@ -92,6 +91,18 @@ mod tests {
         assert!(!leads_next(&with_drains(election(true), &["a", "b"]), "b"));
         assert!(!leads_next(&with_drains(election(false), &["b"]), "b"), "it leads on");
         assert!(leads_next(&with_drains(election(false), &["a", "b"]), "b"), "it may stop, or stay");
+    }
+
+    #[test]
+    fn of_two_leaders_one_that_gives_way_makes_room() {
+        let hosts = [("a", "leading", true, true), ("b", "stopping", false, true), ("c", "following", true, true)];
+        let mut election = with_drains(election(&hosts), &["a", "b", "c"]);
+        if let Some((member, _)) = election.members.get_mut("b:1") {
+            member.role = LEADER.to_owned();
+        }
+        assert!(!leads_next(&election, "c"), "there is one slot only");
+        election.slots = vec![SlotView::default(), SlotView::default()];
+        assert!(leads_next(&election, "c"));
     }
 
     #[test]
