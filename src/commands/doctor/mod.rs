@@ -3,6 +3,7 @@
 //! Never: a znode written; a finding without a remedy.
 
 mod access;
+mod contents;
 mod leadership;
 mod vouching;
 
@@ -19,11 +20,9 @@ use crate::config::ctl::Asked;
 use crate::config::error::quoted;
 use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
-use crate::zookeeper::admin::view::{self, ElectionView, Unreadable};
+use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminClient, Tries};
 use crate::zookeeper::client::four_letter::{self, Said};
-use crate::zookeeper::schema::control::drain::DRAINS;
-use crate::zookeeper::schema::control::remedy;
 
 const HEALTHY: u8 = 0;
 const FINDINGS: u8 = 1;
@@ -128,7 +127,7 @@ async fn examine(
     findings.extend(timings(&trips, limits.unwrap_or(Limits::UNKNOWN), election.as_ref()));
     match (base, election) {
         (Ok(_), Some(election)) => {
-            findings.extend(contents(&election));
+            findings.extend(contents::findings(&election));
             findings.extend(leadership::programs(&election));
             findings.extend(vouching::findings(&election));
             findings.extend(leadership::findings(context, &election).await?);
@@ -305,106 +304,6 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) 
         }
     }
     findings
-}
-
-fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
-    let Unreadable { path, why, is_forbidden } = znode;
-    if *is_forbidden {
-        // What we may not read may be in good order.
-        return advice("record", format!("which hosts are drained is not known: {why}"));
-    }
-    let root = election.base.rsplit_once('/').map_or("", |(root, _)| root);
-    let remedy = match (path.rsplit('/').next(), drained_host(path, root)) {
-        (_, Some(host)) => {
-            let undrain = remedy::about_host("undrain", host, root);
-            format!("it orders nothing, so {host} is not drained; {undrain} deletes it")
-        }
-        (Some("lease"), _) => "the holder or its successor writes it anew".to_owned(),
-        (Some("control"), _) => {
-            let enable = remedy::about_election("enable", &election.base);
-            format!("it orders nothing; {enable} writes it anew")
-        }
-        _ => "it is only for people; delete it".to_owned(),
-    };
-    wrong("record", format!("{path} cannot be read: {why}; {remedy}"))
-}
-
-/// The host, if the path is that of a drain below this root.
-fn drained_host<'a>(path: &'a str, root: &str) -> Option<&'a str> {
-    path.strip_prefix(root)?.strip_prefix('/')?.strip_prefix(DRAINS)?.strip_prefix('/')
-}
-
-/// Checks the znodes of the election.
-fn contents(election: &ElectionView) -> Vec<Finding> {
-    let mut findings: Vec<_> = election.unreadable.iter().map(|znode| unreadable(znode, election)).collect();
-    if let [first, ..] = election.foreign.as_slice() {
-        let count = election.foreign.len();
-        let remedy = if election.is_shared {
-            "Curator counts them as contenders, other libraries fail; keep other znodes out of the election directory"
-        } else {
-            "they are ignored; keep other znodes out of the election directory"
-        };
-        findings.push(wrong("election", format!("{count} foreign znodes, such as {first}: {remedy}")));
-    }
-    findings.extend(queue(&election.line));
-    for slot in &election.slots {
-        if slot.term.is_none() || slot.lease.is_none() && !election.is_unreadable(&slot.lease_path()) {
-            let text =
-                format!("{} or its record is missing; the next contender makes it again, and waits", slot.term_path);
-            findings.push(wrong("record", text));
-        }
-    }
-    if election.is_shared {
-        let (directory, count) = (&election.directory, election.line.len());
-        let text = format!(
-            "this election is shared with other libraries by --election-path ({directory}), so one leader at a time is best effort; \
-             {count} in line"
-        );
-        findings.push(advice("election", text));
-    }
-    if election.members.is_empty() && !election.line.is_empty() && !election.is_shared {
-        findings.push(advice("members", "no candidate in line has a member znode: all run an older version"));
-    }
-    if findings.is_empty() {
-        findings.push(nothing_wrong(election));
-    }
-    findings
-}
-
-fn nothing_wrong(election: &ElectionView) -> Finding {
-    let (base, line) = (&election.base, election.line.len());
-    match (line, election.members.len()) {
-        (0, 0) if !election.is_shared => {
-            let nobody =
-                "nobody takes part (as between two runs of a cron job); start zk-leader-run on two hosts or more";
-            advice("election", format!("{base}: {nobody}"))
-        }
-        (_, 1) => good("election", format!("{base}: {line} in line, 1 member")),
-        (_, members) => good("election", format!("{base}: {line} in line, {members} members")),
-    }
-}
-
-/// Checks the candidates in line.
-fn queue(line: &[view::Candidate]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for candidate in line {
-        if candidate.facts.owner == 0 {
-            let remedy = "no candidate behind it will ever lead; delete it";
-            findings.push(wrong("line", format!("{} is persistent and has no owner: {remedy}", candidate.name)));
-        }
-    }
-    for (index, candidate) in line.iter().enumerate() {
-        let same = |other: &&_| is_double(candidate, other);
-        if let Some(other) = line.iter().take(index).find(same) {
-            let remedy = "it goes with its session; if it stays, delete it";
-            findings.push(wrong("line", format!("{} has two candidates, {} too: {remedy}", candidate.id, other.name)));
-        }
-    }
-    findings
-}
-
-fn is_double(one: &view::Candidate, other: &view::Candidate) -> bool {
-    one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
 }
 
 fn objects(findings: &[Finding]) -> Value {
