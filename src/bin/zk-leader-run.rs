@@ -16,7 +16,7 @@ use zk_leader_run::supervisor::upgrade::Plan;
 use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::{Observers, SupervisorConfig};
 use zk_leader_run::vouching::{Network, Socket};
-use zk_leader_run::wiring::Start;
+use zk_leader_run::wiring::{Hindrance, Start};
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::{after_upgrade, dry_run, supervisor, wiring, zookeeper};
 
@@ -72,7 +72,8 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
     };
     let network = match wiring::network(config, before.as_deref()) {
         Ok(network) => network,
-        Err(refusal) => return EarlyExit::from(refusal).print(),
+        Err(Hindrance::Refused(refusal)) => return EarlyExit::from(refusal).print(),
+        Err(Hindrance::Ended(reason)) => return end(config, &reason),
     };
     tell_settings(config, &guards);
     let upgrade = Plan::new(wiring::upgrade(config), before);
@@ -83,19 +84,21 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
             tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path));
             ExitCode::from(Status::Software.code())
         }
-        Ok(reason) => {
-            if exit::wants_a_remedy(&reason) {
-                tracing::error!("{}", exit::sentence(&reason));
-            } else {
-                tracing::debug!("{}", exit::sentence(&reason));
-            }
-            ExitCode::from(exit::status(&reason, config.exit_choices()))
-        }
+        Ok(reason) => end(config, &reason),
         Err(error) => {
             tracing::error!("The supervisor could not be started: {error}");
             ExitCode::from(Status::Software.code())
         }
     }
+}
+
+fn end(config: &Config, reason: &ExitReason) -> ExitCode {
+    if exit::wants_a_remedy(reason) {
+        tracing::error!("{}", exit::sentence(reason));
+    } else {
+        tracing::debug!("{}", exit::sentence(reason));
+    }
+    ExitCode::from(exit::status(reason, config.exit_choices()))
 }
 
 /// What is as everybody expects is at debug.

@@ -6,25 +6,47 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// The address from which this host reaches the first of these servers, `host:port,…`, that is another host; if there is
-/// none, one from which it reaches a server of its own (127.0.0.1, for example). Nothing is sent. It takes at most `limit`;
-/// a name resolution that hangs is left behind in a thread, because `getaddrinfo(3)` cannot be cancelled.
-///
-/// # Errors
-/// If no server's name can be resolved in time, or no network leads to any server.
-pub fn towards(servers: &str, limit: Duration) -> io::Result<IpAddr> {
-    let servers: Vec<String> = servers.split(',').map(str::to_owned).collect();
-    within(limit, move || find(&servers))
-}
+/// A search, in a thread of its own: a name resolution that hangs is left behind there, because `getaddrinfo(3)` cannot be
+/// cancelled.
+#[derive(Debug)]
+pub struct Search(mpsc::Receiver<io::Result<IpAddr>>);
 
-/// What `find` gives within this time, in a thread of its own.
-fn within(limit: Duration, find: impl FnOnce() -> io::Result<IpAddr> + Send + 'static) -> io::Result<IpAddr> {
-    let (sender, answer) = mpsc::channel();
-    thread::Builder::new().name("resolve".to_owned()).spawn(move || drop(sender.send(find())))?;
-    answer.recv_timeout(limit).unwrap_or_else(|_| {
-        let complaint = format!("the names of the servers were not resolved within {limit:?}");
-        Err(io::Error::new(io::ErrorKind::TimedOut, complaint))
-    })
+impl Search {
+    /// For the address from which this host reaches the first of these servers, `host:port,…`, that is another host; if there
+    /// is none, one from which it reaches a server of its own (127.0.0.1, for example). Nothing is sent.
+    pub fn begin(servers: &str) -> Self {
+        let servers: Vec<String> = servers.split(',').map(str::to_owned).collect();
+        Self::of(move || find(&servers))
+    }
+
+    fn of(find: impl FnOnce() -> io::Result<IpAddr> + Send + 'static) -> Self {
+        let (sender, answer) = mpsc::channel();
+        let for_failure = sender.clone();
+        let started = thread::Builder::new().name("resolve".to_owned()).spawn(move || drop(sender.send(find())));
+        if let Err(error) = started {
+            drop(for_failure.send(Err(error)));
+        }
+        Self(answer)
+    }
+
+    /// What was found, once.
+    ///
+    /// # Errors
+    /// If no server's name can be resolved, or no network leads to any server.
+    pub fn found(&self) -> Option<io::Result<IpAddr>> {
+        self.0.try_recv().ok()
+    }
+
+    /// What is found within this time.
+    ///
+    /// # Errors
+    /// As above, or if it takes longer.
+    pub fn within(self, limit: Duration) -> io::Result<IpAddr> {
+        self.0.recv_timeout(limit).unwrap_or_else(|_| {
+            let complaint = format!("the names of the servers were not resolved within {limit:?}");
+            Err(io::Error::new(io::ErrorKind::TimedOut, complaint))
+        })
+    }
 }
 
 /// The first one that others may know, else the last one.
@@ -83,14 +105,14 @@ mod tests {
         for servers in
             ["127.0.0.1:2181", "tcp+tls://127.0.0.1:2281", "name.invalid:1,127.0.0.1:1", "127.0.0.1:1,name.invalid:1"]
         {
-            assert_eq!(towards(servers, LIMIT).unwrap(), loopback(), "{servers}");
+            assert_eq!(Search::begin(servers).within(LIMIT).unwrap(), loopback(), "{servers}");
         }
     }
 
     #[test]
     fn what_cannot_be_reached_is_an_error() {
         for servers in ["", "name.invalid:1", "127.0.0.1"] {
-            assert!(towards(servers, LIMIT).is_err(), "{servers:?}");
+            assert!(Search::begin(servers).within(LIMIT).is_err(), "{servers:?}");
         }
     }
 
@@ -101,7 +123,7 @@ mod tests {
             resolution.recv().ok();
             Ok(loopback())
         };
-        let found = within(Duration::from_millis(20), hangs);
+        let found = Search::of(hangs).within(Duration::from_millis(20));
         assert_eq!(found.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
         drop(end);
     }

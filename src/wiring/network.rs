@@ -1,61 +1,100 @@
 //! The socket at which other hosts ask this one for promises.
 
-use std::net::SocketAddr;
+mod search;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::error::{ConfigError, quoted};
 use crate::config::{Config, Vouch};
+use crate::core::action::ExitReason;
 use crate::core::lease::RENEWALS_PER_LEASE;
+use crate::exit::Status;
 use crate::guard::handle::upgrade::take_descriptor;
 use crate::supervisor::upgrade::document::Document;
 use crate::vouching::{Socket, place};
+use crate::wiring;
 
-/// For the names of the servers, when the address towards one of them is looked for.
-const RESOLUTION_LIMIT: Duration = Duration::from_secs(20);
+/// Why there is no socket, and the program ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Hindrance {
+    Refused(ConfigError),
+    /// We were asked to stop, or the time limit is over, while the servers' names could not be resolved.
+    Ended(ExitReason),
+}
 
-/// How long the names may take. With an earlier program a command runs already, and nobody renews its lease meanwhile.
-fn patience(lease: Option<Duration>) -> Duration {
-    lease.map_or(RESOLUTION_LIMIT, |lease| lease / RENEWALS_PER_LEASE)
+/// How long the names may take if a command runs already, with an earlier program: nobody renews its lease meanwhile.
+fn patience(lease: Duration) -> Duration {
+    lease / RENEWALS_PER_LEASE
 }
 
 /// Opens the socket at which other hosts ask this one for promises, or takes up that of the program before; after the fork of
-/// the guard, which must not inherit it, and before we contend. With an earlier program a command runs already, for whose
-/// sake we do without what is refused.
+/// the guard, which must not inherit it, and before we contend. While no address leads to the servers we wait, as without
+/// `--vouch`. With an earlier program a command runs already, for whose sake we do without what is refused.
 ///
 /// # Errors
 ///
-/// There is no such address on this host, it is taken, or no address leads to the servers.
-pub fn network(config: &Config, before: Option<&Document>) -> Result<Option<Arc<Socket>>, ConfigError> {
+/// There is no such address on this host, it is taken, or the wait for an address that leads to the servers is over.
+pub fn network(config: &Config, before: Option<&Document>) -> Result<Option<Arc<Socket>>, Hindrance> {
     let Some(vouch) = config.vouch else { return Ok(None) };
-    let taken_up = before.and_then(|document| document.socket).map(|number| Socket::take_up(take_descriptor(number)?));
+    let Some(before) = before else {
+        let place = place(config, vouch).map_err(Hindrance::Ended)?;
+        return bind(place).map(|socket| Some(Arc::new(socket))).map_err(Hindrance::Refused);
+    };
+    let taken_up = before.socket.map(|number| Socket::take_up(take_descriptor(number)?));
     let opened = match taken_up {
         Some(Ok(socket)) => Ok(socket),
-        Some(Err(_)) | None => open(config, vouch, patience(before.map(|document| document.machine.lease()))),
+        Some(Err(_)) | None => open_at_once(config, vouch, patience(before.machine.lease())),
     };
     match opened {
-        Err(refusal) if before.is_some() => {
+        Err(refusal) => {
             tracing::error!("{}; nobody can vouch for the command", refusal.sentence);
             Ok(None)
         }
-        opened => opened.map(|socket| Some(Arc::new(socket))),
+        Ok(socket) => Ok(Some(Arc::new(socket))),
     }
 }
 
-fn open(config: &Config, vouch: Vouch, patience: Duration) -> Result<Socket, ConfigError> {
-    let refused = |complaint: String| ConfigError::configuration("--vouch-address", complaint);
-    let found = || place::towards(&config.servers, patience).map(|found| SocketAddr::new(found, 0));
-    let address = vouch.address.map_or_else(found, Ok).map_err(|error| {
-        let complaint =
-            format!("no address of this host leads to a server: {error}; write the one that other hosts reach");
-        refused(complaint)
+fn place(config: &Config, vouch: Vouch) -> Result<SocketAddr, ExitReason> {
+    vouch.address.map_or_else(|| search::towards(&config.servers, limit(config)).map(any_port), Ok)
+}
+
+fn any_port(address: IpAddr) -> SocketAddr {
+    SocketAddr::new(address, 0)
+}
+
+/// For the first contact with the ensemble. It limits only the first election.
+fn limit(config: &Config) -> Option<Duration> {
+    let limits = [config.connect_timeout, config.service.start_deadline];
+    limits.into_iter().flatten().min().filter(|_| !wiring::has_rejoined())
+}
+
+fn open_at_once(config: &Config, vouch: Vouch, patience: Duration) -> Result<Socket, ConfigError> {
+    let found = || place::Search::begin(&config.servers).within(patience).map(any_port);
+    let place = vouch.address.map_or_else(found, Ok).map_err(|error| {
+        let complaint = format!("no address of this host leads to a server: {error}");
+        ConfigError::new(Status::Unavailable, "--vouch-address", complaint)
     })?;
+    bind(place)
+}
+
+fn bind(address: SocketAddr) -> Result<Socket, ConfigError> {
     Socket::bind(address).map_err(|error| {
-        let address = quoted(&address.to_string());
-        refused(format!(
-            "{address} cannot be listened at: {error}; write another address of this host, or another port"
-        ))
+        let shown = quoted(&address.to_string());
+        let complaint =
+            format!("{shown} cannot be listened at: {error}; write another address of this host, or another port");
+        ConfigError::new(of_address(&error), "--vouch-address", complaint)
     })
+}
+
+/// The status for an address that cannot be listened at. Another process may give it up, and a network may come up.
+pub(super) fn of_address(error: &io::Error) -> Status {
+    match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Status::Unavailable,
+        _ => Status::Configuration,
+    }
 }
 
 #[cfg(test)]
@@ -65,10 +104,9 @@ mod tests {
     /// Its lease was renewed before the exchange, and must be again.
     #[test]
     fn names_that_are_not_resolved_cost_a_command_that_runs_no_lease() {
-        assert_eq!(patience(None), RESOLUTION_LIMIT);
         for seconds in [2, 15, 120] {
             let lease = Duration::from_secs(seconds);
-            assert!(patience(Some(lease)) <= lease / 4, "{seconds} s");
+            assert!(patience(lease) <= lease / 4, "{seconds} s");
         }
     }
 }

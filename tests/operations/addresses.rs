@@ -1,11 +1,11 @@
 //! Where the servers are: by IPv6, and several behind one name.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 
 use nix::sys::signal::Signal;
 
 use super::{election, server};
-use crate::support::addresses::{asked, pass_on, silent_name_server, two_silent_and};
+use crate::support::addresses::{NameServer, asked, pass_on, silent_name_server, two_silent_and};
 use crate::support::wait::AT_ONCE;
 use crate::support::{Running, Subject, diary};
 
@@ -59,6 +59,36 @@ fn a_name_server_that_never_answers_holds_up_no_operator() {
         let took = diary::now().saturating_sub(asked_at);
         assert!(took < AT_ONCE, "{words:?}: {took:?}");
     }
+}
+
+fn named() -> String {
+    format!("ensemble.test:{}", server().server(0).address().port())
+}
+
+/// A wrong setting (78) would end the unit for good.
+#[test]
+fn a_host_that_vouches_waits_until_the_name_servers_answer() {
+    let election = election();
+    let name_server = NameServer::start(None);
+    let host = || election.host_at(&named(), "a").flag("--vouch");
+    let mut limited = host().option("--connect-timeout", "1s").spawn_inside(name_server.wrapper(&[], &election));
+    assert_eq!(limited.code(), 69, "{}", limited.log());
+    let mut stopped = host().spawn_inside(name_server.wrapper(&[], &election));
+    stopped.until_logged("no address of this host leads to a server");
+    ends_at_once(&mut stopped);
+    let mut host = host().command(&["true"]).spawn_inside(name_server.wrapper(&[], &election));
+    host.until_logged("Cannot reach ZooKeeper: no address of this host leads to a server");
+    name_server.tell(Ipv4Addr::LOCALHOST);
+    assert_eq!(host.code(), 0, "{}", host.log());
+}
+
+#[test]
+fn a_host_that_vouches_and_whose_name_server_never_answers_ends_at_once() {
+    let election = election();
+    let (silent, wrapper) = silent_name_server(&election);
+    let mut host = election.host_at("ensemble.test:2181", "a").flag("--vouch").spawn_inside(wrapper);
+    asked(&silent);
+    ends_at_once(&mut host);
 }
 
 /// By SIGTERM.
