@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use nix::sys::signal::Signal;
 
-use super::{election, server};
-use crate::support::addresses::{NameServer, asked, pass_on, silent_name_server, two_silent_and};
+use super::{election, link, server};
+use crate::support::addresses::{NameServer, asked, name_server, pass_on, silent_name_server, two_silent_and};
 use crate::support::wait::AT_ONCE;
 use crate::support::{Running, Subject, diary};
 
@@ -80,6 +80,24 @@ fn a_host_that_vouches_waits_until_the_name_servers_answer() {
     host.until_logged("Cannot reach ZooKeeper: no address of this host leads to a server");
     name_server.tell(Ipv4Addr::LOCALHOST);
     assert_eq!(host.code(), 0, "{}", host.log());
+}
+
+/// `getaddrinfo(3)` needs five seconds to pass over it; a connection may take three.
+#[test]
+fn a_first_name_server_that_is_silent_costs_neither_a_place_in_line_nor_the_leadership() {
+    let (election, link) = (election(), link());
+    let (_silent, silent) = name_server();
+    let wrapper = NameServer::start(Some(Ipv4Addr::LOCALHOST)).wrapper(&[silent], &election);
+    let servers = format!("ensemble.test:{}", link.address().port());
+    let host = election.host_at(&servers, "a").session_timeout("15s").spawn_inside(wrapper);
+    election.diary.until_started(1);
+    let token = election.term().mzxid;
+    for times in 1..=2 {
+        link.reset();
+        host.until_logged_times("Contact was restored", times);
+    }
+    assert_eq!(election.term().mzxid, token);
+    assert_eq!(election.diary.starts().len(), 1, "the command ran on");
 }
 
 #[test]

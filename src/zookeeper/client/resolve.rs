@@ -4,31 +4,102 @@
 //! therefore stays with a server that accepts and is silent, and does not get past one that drops packets.
 //!
 //! With TLS the name itself is connected to: the server's certificate is for it, and the client library checks no
-//! other. The name also stays in the list without TLS, because its addresses may change.
+//! other. Otherwise the addresses replace the name, or it would be looked up again with every connection.
+//!
+//! `getaddrinfo(3)` needs five seconds to pass over a name server that is silent, more than a connection may take. So a lookup
+//! goes on in the background when nobody waits for it any longer, and the last addresses of each name are remembered.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::net::lookup_host;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::background;
+use crate::clock;
+use crate::core::time::Timestamp;
 use crate::zookeeper::client::address::Address;
 
-/// `host:port,…`, with the addresses of each name that has several in front of it. With TLS only the name stays. A name
-/// that cannot be resolved within the limit stays as it is.
-pub(crate) async fn spread(servers: &str, limit: Duration) -> String {
-    let mut spread = Vec::new();
-    for server in servers.split(',') {
-        if !Address::of(server).is_tls && server.parse::<SocketAddr>().is_err() {
-            if let Ok(Ok(addresses)) = timeout(limit, lookup_host(server)).await {
-                spread.extend(several(addresses));
-            }
-        }
-        spread.push(server.to_owned());
+/// After so long another lookup begins beside one that goes on: `/etc/resolv.conf` may have changed.
+const OVERDUE: Duration = Duration::from_secs(20);
+
+/// Every name that was looked up in this process.
+static NAMES: Mutex<BTreeMap<String, Name>> = Mutex::new(BTreeMap::new());
+
+#[derive(Default)]
+struct Name {
+    /// The last ones that were found; replaced by the next ones that are.
+    addresses: Vec<SocketAddr>,
+    lookup: Option<Lookup>,
+}
+
+struct Lookup {
+    began: Timestamp,
+    /// Closed when it has ended.
+    ending: watch::Receiver<()>,
+}
+
+impl Lookup {
+    fn goes_on(&self, now: Timestamp) -> bool {
+        self.ending.has_changed().is_ok() && self.began.until(now) < OVERDUE
     }
-    spread.join(",")
+}
+
+/// `host:port,…`, with the addresses of each name in place of it. All names are looked up at once. For a name that is not
+/// resolved in time the last known addresses stand in; a name that never was stays as it is. With TLS only the name stays.
+pub(crate) async fn spread(servers: &str, limit: Duration) -> String {
+    let spread = join_all(servers.split(',').map(|server| places(server, limit))).await;
+    spread.concat().join(",")
+}
+
+async fn places(server: &str, limit: Duration) -> Vec<String> {
+    if Address::of(server).is_tls || server.parse::<SocketAddr>().is_ok() {
+        return vec![server.to_owned()];
+    }
+    let (mut ending, is_known) = look_up(server);
+    // Somebody's lease may depend on the next connection.
+    let patience = if is_known { limit / 4 } else { limit };
+    // It never changes: an error says that the lookup has ended.
+    timeout(patience, ending.changed()).await.ok();
+    instead_of(server, names().get(server).map_or(&[], |name| &name.addresses))
+}
+
+/// Begins a lookup, unless one goes on. Its end, and whether there are addresses of before.
+fn look_up(server: &str) -> (watch::Receiver<()>, bool) {
+    let now = clock::now().lease;
+    let mut names = names();
+    let name = names.entry(server.to_owned()).or_default();
+    let is_known = !name.addresses.is_empty();
+    if let Some(lookup) = name.lookup.as_ref().filter(|lookup| lookup.goes_on(now)) {
+        return (lookup.ending.clone(), is_known);
+    }
+    let (end, ending) = watch::channel(());
+    name.lookup = Some(Lookup { began: now, ending: ending.clone() });
+    let server = server.to_owned();
+    background::spawn(async move {
+        match lookup_host(&server).await {
+            Ok(addresses) => remember(&server, addresses.collect()),
+            Err(error) => tracing::debug!(server, %error, "Name was not resolved"),
+        }
+        drop(end);
+    });
+    (ending, is_known)
+}
+
+fn remember(server: &str, addresses: Vec<SocketAddr>) {
+    if !addresses.is_empty() {
+        names().entry(server.to_owned()).or_default().addresses = addresses;
+    }
+}
+
+fn names() -> MutexGuard<'static, BTreeMap<String, Name>> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The servers in a random order, so that the sessions of many processes spread over them.
@@ -38,15 +109,15 @@ pub(crate) fn shuffled(servers: &str) -> Vec<&str> {
     servers
 }
 
-/// Each once; none if there is only one.
-fn several(addresses: impl Iterator<Item = SocketAddr>) -> Vec<String> {
-    let mut several = Vec::new();
-    for address in addresses.map(|address| address.to_string()) {
-        if !several.contains(&address) {
-            several.push(address);
+/// Each address once; the name itself if there is none.
+fn instead_of(server: &str, addresses: &[SocketAddr]) -> Vec<String> {
+    let mut places = Vec::new();
+    for address in addresses.iter().map(ToString::to_string) {
+        if !places.contains(&address) {
+            places.push(address);
         }
     }
-    if several.len() > 1 { several } else { Vec::new() }
+    if places.is_empty() { vec![server.to_owned()] } else { places }
 }
 
 #[cfg(test)]
@@ -54,10 +125,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_name_with_several_addresses_stands_for_several_servers() {
-        let of = |texts: &[&str]| several(texts.iter().map(|text| text.parse().unwrap()));
+    fn a_name_with_addresses_stands_for_each_of_them() {
+        let of = |texts: &[&str]| {
+            let addresses: Vec<_> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            instead_of("name:1", &addresses)
+        };
         assert_eq!(of(&["10.0.0.1:1", "[::1]:1", "10.0.0.1:1"]), ["10.0.0.1:1", "[::1]:1"]);
-        assert_eq!(of(&["10.0.0.1:1", "10.0.0.1:1"]), [""; 0]);
+        assert_eq!(of(&["10.0.0.1:1", "10.0.0.1:1"]), ["10.0.0.1:1"]);
+        assert_eq!(of(&[]), ["name:1"]);
+    }
+
+    /// `.invalid` has no addresses (RFC 6761).
+    #[tokio::test]
+    async fn a_name_that_is_not_resolved_has_its_last_addresses_until_it_is() {
+        let (server, limit) = ("moved.invalid:1", Duration::from_secs(5));
+        for last in ["10.0.0.1:1", "10.0.0.2:1"] {
+            remember(server, vec![last.parse().unwrap()]);
+            assert_eq!(spread(server, limit).await, last);
+        }
+        remember("localhost:1", vec!["10.0.0.1:1".parse().unwrap()]);
+        let found = spread("localhost:1", limit * 4).await;
+        assert!(found.contains(":1") && !found.contains("10.0.0.1"), "{found}");
     }
 
     #[tokio::test]
