@@ -80,6 +80,25 @@ fn metrics_in(text: &str) -> BTreeSet<String> {
     starts.map(|at| text[at..].chars().take_while(|letter| is_of_name(*letter)).collect()).collect()
 }
 
+/// The labels of each `by (…)`.
+fn groupings_in(text: &str) -> Vec<Vec<&str>> {
+    let lists = text.split(" by (").skip(1).filter_map(|rest| rest.split_once(')'));
+    lists.map(|(labels, _)| labels.split(", ").collect()).collect()
+}
+
+/// One host may take part in several elections, and two clusters may have elections of one name.
+#[test]
+fn no_sum_is_over_several_elections() {
+    for file in ["grafana/zk-leader-run.json", "prometheus/zk-leader-run.rules.yml"] {
+        let text = std::fs::read_to_string(packaging(file)).unwrap();
+        let groupings = groupings_in(&text);
+        let is_apart = |labels: &Vec<&str>| ["cluster", "election"].iter().all(|label| labels.contains(label));
+        assert!(groupings.len() > 5 && groupings.iter().all(is_apart), "{file}: {groupings:?}");
+        // Shorter than two scrapes if the panel shows few hours.
+        assert!(!text.contains("[$__interval]"), "{file}");
+    }
+}
+
 #[test]
 fn the_alerts_fire_when_they_should_and_not_before() {
     for words in [["check", "rules", "zk-leader-run.rules.yml"], ["test", "rules", "zk-leader-run.test.yml"]] {
