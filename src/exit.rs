@@ -68,7 +68,7 @@ const MEANINGS: [Meaning; 16] = [
     row(
         "69",
         "UNAVAILABLE",
-        "the ensemble was not reached within --connect-timeout, or else --wait or --start-deadline",
+        "the ensemble was not reached within --connect-timeout, or else --wait or --start-deadline; or an address to listen at is in use or not there, or the certificate in --tls-cert is not valid today",
     ),
     row("70", "SOFTWARE", "internal: a guard process died, or a bug"),
     row("74", "IOERR", "an answer (--help, --dry-run, man) could not be written to the end: the disk is full, say"),
@@ -82,7 +82,7 @@ const MEANINGS: [Meaning; 16] = [
     row(
         "78",
         "CONFIG",
-        "the configuration file, timings, --contain, --http, journald or /proc cannot work, or contenders disagree",
+        "the configuration file, timings, --contain, --http, --vouch-address, a file of --auth-file, --tls-ca, --tls-cert or --tls-key, journald or /proc cannot work, or contenders disagree",
     ),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),

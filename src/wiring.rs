@@ -266,7 +266,7 @@ pub fn observers(config: &Config, about: About, leads_on: bool) -> Result<Observ
                 "{} cannot be listened at: {error}; write another address, or 127.0.0.1:0 for any free port",
                 quoted(&address.to_string())
             );
-            ConfigError::configuration("--http", complaint)
+            ConfigError::new(network::of_address(&error), "--http", complaint)
         })
     });
     let http = match http.transpose() {

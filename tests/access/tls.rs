@@ -228,7 +228,9 @@ fn files_that_cannot_work_are_refused_before_anything_is_connected() {
         let host =
             options.iter().fold(site.host(&election, "a"), |host, (option, path)| host.option(option, text(path)));
         let mut host = host.command(&["true"]).spawn();
-        assert_eq!(host.code(), 78, "{reason}: {}", host.log());
+        // A wrong date may pass: the certificate is renewed, or the clock is set.
+        let code = if reason == "has expired" { 69 } else { 78 };
+        assert_eq!(host.code(), code, "{reason}: {}", host.log());
         assert!(host.log().contains(reason) && host.log().lines().count() == 1, "{reason}: {}", host.log());
     }
     fs::set_permissions(&other.key, Permissions::from_mode(0o644)).unwrap();

@@ -7,6 +7,7 @@ use super::secret_file;
 use crate::config::error::{ConfigError, quoted};
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
+use crate::exit::Status;
 use crate::zookeeper::client::tls::{Certificates, Files, Flaw, Identity, Part};
 
 /// The options as given.
@@ -64,12 +65,13 @@ impl Options {
         Files { ca: path(&self.ca), identity, any_name: self.any_name }
     }
 
-    fn error_of(&self, Flaw { part, complaint }: Flaw) -> ConfigError {
+    fn error_of(&self, Flaw { part, complaint, may_pass }: Flaw) -> ConfigError {
         let setting = match (part, &self.identity) {
             (Part::Certificate, Some((certificate, _))) => certificate,
             (Part::Key, Some((_, key))) => key,
             _ => &self.ca,
         };
-        ConfigError::configuration(&setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
+        let status = if may_pass { Status::Unavailable } else { Status::Configuration };
+        ConfigError::new(status, &setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
     }
 }

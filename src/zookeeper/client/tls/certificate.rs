@@ -33,4 +33,6 @@ pub enum Part {
 pub struct Flaw {
     pub part: Part,
     pub complaint: String,
+    /// Only the dates are wrong: the certificate is about to be renewed, or the clock to be set.
+    pub may_pass: bool,
 }

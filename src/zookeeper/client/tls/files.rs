@@ -67,7 +67,11 @@ pub fn read(files: &Files) -> Result<Read, Flaw> {
 }
 
 fn flaw(part: Part, complaint: impl Into<String>) -> Flaw {
-    Flaw { part, complaint: complaint.into() }
+    Flaw { part, complaint: complaint.into(), may_pass: false }
+}
+
+fn of_dates(complaint: &str) -> Flaw {
+    Flaw { may_pass: true, ..flaw(Part::Certificate, complaint) }
 }
 
 fn text(part: Part, path: &Path) -> Result<String, Flaw> {
@@ -104,10 +108,10 @@ fn chain(pem: &str, verifier: &WebPkiServerVerifier) -> Result<Vec<CertificateDe
     let anybody = ServerName::from(std::net::Ipv4Addr::LOCALHOST);
     match verifier.verify_server_cert(own, &[], &anybody, &[], UnixTime::now()) {
         Err(Error::InvalidCertificate(error)) if verifier::has_expired(&error) => {
-            Err(flaw(Part::Certificate, "has expired; renew it, or set this host's clock"))
+            Err(of_dates("has expired; renew it, or set this host's clock"))
         }
         Err(Error::InvalidCertificate(error)) if verifier::is_too_early(&error) => {
-            Err(flaw(Part::Certificate, "is not valid yet; set this host's clock, or have it issued anew"))
+            Err(of_dates("is not valid yet; set this host's clock, or have it issued anew"))
         }
         Err(Error::InvalidCertificate(CertificateError::BadEncoding)) => {
             Err(flaw(Part::Certificate, "holds no certificate that can be understood"))

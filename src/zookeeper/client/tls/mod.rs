@@ -59,7 +59,7 @@ impl Certificates {
                 state.config = config;
                 tracing::info!("TLS certificates have changed, and were read again");
             }
-            Err(Flaw { part, complaint }) => {
+            Err(Flaw { part, complaint, .. }) => {
                 let path = self.files.path(part).map(|path| path.display().to_string()).unwrap_or_default();
                 tracing::warn!("TLS certificates have changed, and cannot be used: {path} {complaint}");
             }

@@ -143,7 +143,7 @@ fn reason(error: &Error, certificates: &Certificates) -> String {
 
 /// The present error in our certificate.
 fn own_flaw(certificates: &Certificates) -> Option<String> {
-    let Flaw { part, complaint } = certificates.flaw()?;
+    let Flaw { part, complaint, .. } = certificates.flaw()?;
     (part == Part::Certificate).then_some(complaint)
 }
 
