@@ -9,10 +9,10 @@ use super::http::Identity;
 use super::liveness::{Feed, Liveness};
 use super::metrics::Metrics;
 use super::status::{Role, Status, Upgrade};
-use crate::core::action::Action;
+use crate::core::action::{Action, PhaseName};
 use crate::core::event::Event;
 use crate::core::machine::Snapshot;
-use crate::core::time::Now;
+use crate::core::time::{Now, Timestamp};
 
 /// See the module's page.
 #[derive(Debug)]
@@ -31,9 +31,15 @@ impl StatusPublisher {
         Self { status, statuses, liveness: Liveness::default(), metrics }
     }
 
-    /// An earlier program of this process has handed over: the command that it has started, if any, and whether it has
-    /// led. That upgrade is over at this time of `CLOCK_MONOTONIC`.
-    pub fn resume(&mut self, command: Option<i32>, has_led: bool, at: Duration) {
+    /// An earlier program of this process has handed over: when the phase began, the command that it has started, if any, and
+    /// whether it has led. That upgrade is over at this time of `CLOCK_MONOTONIC`.
+    pub fn resume(&mut self, since: Timestamp, command: Option<i32>, has_led: bool, at: Duration) {
+        self.status.since = since;
+        let Snapshot { phase, held_term, .. } = self.status.snapshot;
+        // Who leads has started the command of this term.
+        if let Some(held) = held_term.filter(|_| phase == PhaseName::Leading) {
+            self.metrics.resume(held.grant.token);
+        }
         self.status.command = command;
         self.status.reached = if has_led { Role::Leader } else { Role::Standby };
         self.status.upgrade = Upgrade { requests: 1, requested_at: at, is_under_way: false };

@@ -44,6 +44,13 @@ pub struct HandedOver {
     term: Option<Term>,
 }
 
+impl HandedOver {
+    /// How long the phase has lasted, by the time of day; zero if that was set back.
+    pub fn age(&self, now: i64) -> Duration {
+        Duration::from_millis(u64::try_from(now.saturating_sub(self.since)).unwrap_or_default())
+    }
+}
+
 /// What to publish now.
 #[derive(Debug, Default)]
 pub(super) struct News {

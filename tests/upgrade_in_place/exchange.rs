@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::SocketAddr;
 
 use crate::election;
+use crate::guard::end_command;
 use crate::package::{Package, UPGRADED, ask, descriptors, processes};
 use crate::support::subject::{children_of, example};
-use crate::support::{Election, Running, wait};
+use crate::support::{Election, Running, http, wait};
 
 /// What the servers know of a queue: the candidates with the sessions that own them, and the term.
 fn znodes(election: &Election) -> (Vec<(String, i64)>, i64) {
@@ -92,6 +94,36 @@ fn a_host_without_an_id_of_its_own_is_upgraded() {
     package.upgrade(&host);
     election.diary.until_alive();
     assert_eq!(election.diary.starts(), [start]);
+}
+
+#[test]
+fn what_is_shown_of_a_phase_and_of_the_starts_goes_on() {
+    let (election, package) = (election(), Package::new());
+    let host = package.on(election.host("a").served().option("--on-exit", "restart").option("--restart-delay", "10ms"));
+    let host = host.option("--restart", "on-failure").spawn();
+    election.diary.until_started(1);
+    let at = http::address_of(&host);
+    let age = |at| http::status(at)["seconds_in_phase"].as_f64().unwrap();
+    wait::until("it has led for a while", || age(at) > 3.0);
+    package.upgrade(&host);
+    let at = last_address_of(&host);
+    assert!(age(at) > 3.0, "{}", http::status(at));
+    end_command(&host);
+    election.diary.until_started(2);
+    for name in ["starts", "restarts"] {
+        let metrics = http::get(at, "/metrics").unwrap().body;
+        let counted = metrics
+            .lines()
+            .any(|line| line.starts_with(&format!("zk_leader_run_command_{name}_total{{")) && line.ends_with(" 1"));
+        assert!(counted, "{name}: {metrics}");
+    }
+}
+
+/// Of HTTP: the next program has another port.
+fn last_address_of(host: &Running) -> SocketAddr {
+    wait::for_some("the next program serves HTTP", || {
+        host.log().split("HTTP is served at ").nth(2)?.split_whitespace().next()?.parse().ok()
+    })
 }
 
 /// Its standbys have no candidate of their own.

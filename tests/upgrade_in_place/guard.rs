@@ -22,7 +22,7 @@ fn sigkill(pid: i32) {
 }
 
 /// SIGKILL to the command. In a namespace it has another id than the diary says, and an init as its parent.
-fn end_command(host: &Running) {
+pub fn end_command(host: &Running) {
     let child = |parent| wait::for_some("it has a child", || children_of(parent).first().copied());
     let started = child(host.guard_pid());
     let name = fs::read_to_string(format!("/proc/{started}/comm")).unwrap();

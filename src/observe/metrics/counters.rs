@@ -105,6 +105,11 @@ impl Counters {
         count(&self.auxiliary.get_or_create(&[("command", command), ("outcome", outcome)]));
     }
 
+    /// The next start with this token is a restart.
+    pub fn resume(&self, token: i64) {
+        self.last_token.store(token, Ordering::Relaxed);
+    }
+
     pub fn on_event(&self, now: Now, event: &Event) {
         match *event {
             Event::Connected { .. } => count(&self.sessions_opened),

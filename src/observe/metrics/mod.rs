@@ -48,6 +48,11 @@ impl Metrics {
         self.counters.on_event(now, event);
     }
 
+    /// An earlier program of this process has started the command under this token.
+    pub fn resume(&self, token: i64) {
+        self.counters.resume(token);
+    }
+
     /// Counts an action of the machine.
     pub fn on_action(&self, action: &Action) {
         self.counters.on_action(action);

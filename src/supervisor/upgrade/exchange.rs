@@ -90,7 +90,8 @@ impl Supervisor {
         if snapshot.held_term.is_none() {
             self.effects.guard.replace();
         }
-        self.publisher.resume(before.command, before.has_led, clock::monotonic());
+        let since = now.lease.before(before.reporter.age(clock::time_of_day()));
+        self.publisher.resume(since, before.command, before.has_led, clock::monotonic());
         self.reporter = Reporter::take_up(before.reporter, &snapshot);
         self.orders = before.orders;
         self.store_orders();
