@@ -11,7 +11,7 @@ use crate::chroot::Chroot;
 use crate::host::{BASE, FIRST, Host, LEASE, settings};
 use crate::support::ensemble::Build;
 use crate::support::standalone::link;
-use crate::support::{Admin, Ensemble, Proxy};
+use crate::support::{Admin, Ensemble, Proxy, wait};
 
 const ONE: SessionNumber = SessionNumber(1);
 
@@ -96,6 +96,7 @@ async fn the_record_is_read_with_every_new_connection_though_no_look_is_answered
                 }
             }
         };
-        assert_eq!(hint.await.mzxid, admin.stat(LEASE).unwrap().mzxid);
+        let record = tokio::time::timeout(wait::LIMIT, hint).await.expect("the record is read");
+        assert_eq!(record.mzxid, admin.stat(LEASE).unwrap().mzxid);
     }
 }
