@@ -151,7 +151,10 @@ fn a_history_that_is_too_long_for_the_screen_shows_its_end() {
     };
     let terms: Vec<_> = (1..=30).map(term).collect();
     election.admin.set(&election.path("history"), &format!(r#"{{"v":1,"terms":[{}]}}"#, terms.join(",")));
-    let screen = shows(&["history", &election.name, "--watch"]).until_shown("too small");
+    let terminal = shows(&["history", &election.name, "--watch"]);
+    terminal.until_shown("too small");
+    // The last line of it.
+    let screen = terminal.until_shown(" 930 ");
     let has = |token: &str| screen.split_whitespace().any(|word| word == token);
     assert!(has("930") && has("TOKEN") && !has("901"), "{screen}");
 }

@@ -81,7 +81,7 @@ fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_com
     until_foot(&terminal, "Command started");
     terminal.types("abc");
     terminal.types("Enter");
-    until_foot(&terminal, "status ");
+    wait::until("the shell tells the status", || terminal.foot().starts_with("status "));
     screens.push(terminal.screen());
     let screens = screens.iter().map(|screen| normalised(screen)).collect::<Vec<_>>();
     golden("tests/golden/screen-waiting.txt", &screens.join("----\n"));
