@@ -77,7 +77,7 @@ pub fn take_over(
         document.socket = socket.map(IntoRawFd::into_raw_fd);
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
         // Whoever held it open would keep the port from the process that is started after a killed one.
-        let command = command.keeping_from_guards(document.socket);
+        let command = command.withholding(document.socket);
         let guards = auxiliary::fork_beside(command, wiring::guard(config), &wiring::auxiliary_commands(config));
         Ok((document, guards.map_err(|error| error.to_string())?))
     });

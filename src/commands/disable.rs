@@ -71,7 +71,7 @@ async fn until_nobody_runs(
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
-        let (doing, may_be) = match running.first() {
+        let (doing, holder) = match running.first() {
             Some(slot) => why_not_idle(slot, &election),
             None => match first_unconfirmed(context, &election.slots).await {
                 Some(slot) => why_not_confirmed(slot),
@@ -79,30 +79,26 @@ async fn until_nobody_runs(
             },
         };
         progress.tell(&doing);
-        Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", may_be.after(&doing, limit)))))
+        Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", unfinished(doing, holder, limit)))))
     })
     .await
 }
 
-/// Who may still run the command in the end; `None`: nobody knows.
-struct MayBe(Option<String>);
-
-impl MayBe {
-    fn after(&self, doing: &str, limit: Duration) -> String {
-        let Some(id) = &self.0 else { return doing.to_owned() };
-        let length = words::length(limit);
-        format!("{id} may still run the command after {length}; it may be cut off, or run an older version")
-    }
+/// When the time is over.
+fn unfinished(doing: String, holder: Option<String>, limit: Duration) -> String {
+    let Some(id) = holder else { return doing };
+    let length = words::length(limit);
+    format!("{id} may still run the command after {length}; it may be cut off, or run an older version")
 }
 
-/// What goes on in a slot in which a command may run.
-fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, MayBe) {
+/// What goes on in a slot in which a command may run, and who holds it, if that is known.
+fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<String>) {
     let Some((lease, _)) = &slot.lease else {
         let path = slot.lease_path();
         let sentence = format!(
             "the lease record {path} is missing or cannot be read, so a command may still run (zk-leaderctl doctor says why)"
         );
-        return (sentence, MayBe(None));
+        return (sentence, None);
     };
     let id = holder_of(lease);
     let gone = election
@@ -114,14 +110,14 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, MayBe) {
     } else {
         format!("{id} is stopping its command")
     };
-    (sentence, MayBe(Some(id)))
+    (sentence, Some(id))
 }
 
 /// One server says that the lease is over.
-fn why_not_confirmed(slot: &SlotView) -> (String, MayBe) {
+fn why_not_confirmed(slot: &SlotView) -> (String, Option<String>) {
     let id = slot.lease.as_ref().map_or_else(String::new, |(lease, _)| holder_of(lease));
     let sentence = format!("one server says that the lease of {id} is over, and the others have not confirmed it");
-    (sentence, MayBe(Some(id)))
+    (sentence, Some(id))
 }
 
 fn holder_of(lease: &Lease) -> String {

@@ -189,7 +189,7 @@ pub fn run(asked: &Asked) -> ExitCode {
     let runtime = Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(answer(asked, interrupt.as_ref()));
+            let outcome = runtime.block_on(answer(asked, interrupt));
             // A name that is still being resolved does not hold up our exit.
             runtime.shutdown_background();
             outcome.map_err(|error| error.for_question(&asked.question))
@@ -238,7 +238,7 @@ pub async fn ask(asked: &Asked) -> (u8, String) {
 }
 
 /// If it ends before what it waits for, it says what stands.
-async fn answer(asked: &Asked, interrupt: Option<&Interrupt>) -> Result<Answer, CommandError> {
+async fn answer(asked: &Asked, interrupt: Option<Interrupt>) -> Result<Answer, CommandError> {
     let standing = Standing::default();
     let interrupted = async {
         match interrupt {

@@ -193,7 +193,7 @@ pub enum Event {
     Seen { candidacy: Candidacy, view: View },
     /// Answer to `Observe`; the term was read before the record.
     Observed { candidacy: Candidacy, record: Record, term_version: i32 },
-    /// This record was read beside all requests: it exists, and was not renewed since. Nothing else follows from it.
+    /// This version of a record was read beside all requests. Nothing follows from it but that this version exists.
     Glimpsed { record: Record },
     /// A watch fired on our candidate or on one of those before it.
     LineChanged { candidacy: Candidacy },

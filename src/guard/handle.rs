@@ -92,7 +92,7 @@ pub struct Spawned {
     /// Children that this process inherited (a shell replaced itself by us).
     born_with: Vec<i32>,
     /// An open descriptor that the guards which are forked beside this one must not have.
-    kept: Option<i32>,
+    withheld: Option<i32>,
 }
 
 /// Makes this process a subreaper and forks the guard. Call it first in `main`, while there is one thread.
@@ -171,8 +171,8 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
             drop(tells);
             let lease_file = lease_file.map(Box::new);
             let processes = Processes::told(child.as_raw(), &told).inspect_err(|_| containment.remove())?;
-            let (socket, kept) = (ours, None);
-            Ok(Spawned { processes, socket, containment, lease_file, lease_file_lack, terminal, born_with, kept })
+            let (socket, withheld) = (ours, None);
+            Ok(Spawned { processes, socket, containment, lease_file, lease_file_lack, terminal, born_with, withheld })
         }
         Err(errno) => {
             containment.remove();
@@ -183,8 +183,8 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
 
 /// In the new process.
 fn forget(earlier: &mut [Option<Spawned>]) {
-    let kept = earlier.iter().flatten().filter_map(|guard| guard.kept);
-    kept.for_each(|number| drop(sys::take_descriptor(number)));
+    let withheld = earlier.iter().flatten().filter_map(|guard| guard.withheld);
+    withheld.for_each(|number| drop(sys::take_descriptor(number)));
     // If this guard held another guard's socket open, that one could not be dismissed.
     earlier.fill_with(|| None);
 }

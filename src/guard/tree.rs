@@ -109,8 +109,8 @@ impl Tree {
         };
         self.rehearse(command.pid);
         self.command = Some(command);
-        self.is_frozen = false;
-        self.owe_nothing(false);
+        (self.is_frozen, self.is_killing) = (false, false);
+        self.give_up_signals();
         Ok(())
     }
 
@@ -365,14 +365,16 @@ impl Tree {
         self.unsent.drain(..sent);
     }
 
-    fn owe_nothing(&mut self, is_killing: bool) {
-        (self.is_killing, self.rest, self.half_done) = (is_killing, Rest::Ignored, None);
+    /// Whatever a stop, a freeze or a thaw has still to send.
+    fn give_up_signals(&mut self) {
+        (self.rest, self.half_done) = (Rest::Ignored, None);
         self.unsent.clear();
     }
 
     /// Starts the kill. Call [`Tree::sweep`] until the tree is empty.
     pub fn kill(&mut self) {
-        self.owe_nothing(true);
+        self.is_killing = true;
+        self.give_up_signals();
         self.strike();
     }
 
@@ -404,7 +406,8 @@ impl Tree {
     }
 
     fn emptied(&mut self) -> Input {
-        self.owe_nothing(false);
+        self.is_killing = false;
+        self.give_up_signals();
         self.take_terminal_back();
         Input::TreeEmpty
     }

@@ -7,7 +7,7 @@ mod effects;
 pub mod guard_interface;
 mod memory_limit;
 mod reporter;
-mod signals;
+pub mod signals;
 pub mod upgrade;
 mod zombies;
 

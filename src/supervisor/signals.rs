@@ -13,7 +13,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
+/// They ask this process to end.
+pub const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
 
 /// Job control (TSTP, TTIN, TTOU) keeps its default: a stopped supervisor loses its lease, and the guard ends the
 /// command. Real-time signals are forwarded, too, except [`upgrade`].
@@ -92,8 +93,7 @@ impl SignalStream {
         let taken = taken(ignored);
         let signals = SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         taken.thread_set_mask()?;
-        #[expect(deprecated, reason = "its successor is unsafe; a SignalFd owns its descriptor and never changes it")]
-        let signals = AsyncFd::with_interest(signals, Interest::READABLE)?;
+        let signals = watched(signals)?;
         let signals = stream::unfold(signals, |signals| async { Some((read(&signals).await, signals)) });
         // A signal that is blocked is queued even if it is ignored.
         let is_wanted = move |signal: &i32| *signal == Signal::SIGTERM as i32 || !is_in(ignored, *signal);
@@ -116,8 +116,15 @@ impl SignalStream {
     }
 }
 
-/// Takes one pending signal, and no more: the others stay pending.
-async fn read(signals: &AsyncFd<SignalFd>) -> i32 {
+/// # Errors
+/// Outside of a tokio runtime with I/O.
+pub fn watched(signals: SignalFd) -> io::Result<AsyncFd<SignalFd>> {
+    #[expect(deprecated, reason = "its successor is unsafe; a SignalFd owns its descriptor and never changes it")]
+    AsyncFd::with_interest(signals, Interest::READABLE)
+}
+
+/// Takes one pending signal, and no more: the others stay pending. Cancel-safe.
+pub async fn read(signals: &AsyncFd<SignalFd>) -> i32 {
     loop {
         let Ok(mut ready) = signals.readable().await else { return std::future::pending().await };
         match ready.get_inner().read_signal() {
@@ -127,13 +134,34 @@ async fn read(signals: &AsyncFd<SignalFd>) -> i32 {
     }
 }
 
-/// The `SigIgn` mask of `proc_pid_status(5)`; empty if it cannot be read.
+/// Whether whoever started us wants this signal to be ignored, and nothing has changed that since.
+pub fn is_ignored(signal: Signal) -> bool {
+    is_in(ignored_at_start(), signal as i32)
+}
+
+/// The signals that are ignored; none if that cannot be read.
 fn ignored_at_start() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// The `SigIgn` mask of `proc_pid_status(5)`.
+fn ignored_in(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn is_in(mask: u64, signal: i32) -> bool {
     u32::try_from(signal - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_in_the_background_ignores_the_interrupt() {
+        let is_ignored = |status: &str| is_in(ignored_in(status), Signal::SIGINT as i32);
+        assert!(is_ignored("Name:\tx\nSigIgn:\t0000000000001006\n"));
+        assert!(!is_ignored("Name:\tx\nSigIgn:\t0000000000001004\n") && !is_ignored(""));
+    }
 }

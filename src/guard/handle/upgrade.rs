@@ -88,13 +88,13 @@ impl Spawned {
             lease_file_lack: None,
             terminal: has_terminal.then(Terminal::of_this_group).flatten(),
             born_with,
-            kept: None,
+            withheld: None,
         })
     }
 
     /// The guards that are forked beside this one close this open descriptor; they execute no program, which would do that.
     #[must_use]
-    pub fn keeping_from_guards(self, descriptor: Option<i32>) -> Self {
-        Self { kept: descriptor, ..self }
+    pub fn withholding(self, descriptor: Option<i32>) -> Self {
+        Self { withheld: descriptor, ..self }
     }
 }

@@ -7,11 +7,12 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::clock;
 use crate::core::action::ExitReason;
+use crate::supervisor::signals;
 use crate::vouching::place::Search;
 use crate::zookeeper::client::outage::Outage;
 
@@ -66,7 +67,7 @@ fn complaint(error: &io::Error) -> String {
 
 /// Whether a signal to stop comes within this time. It was held back since the start, and stays pending.
 fn asked_to_stop(within: Duration) -> bool {
-    let stopping: SigSet = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT].into_iter().collect();
+    let stopping: SigSet = signals::STOPPING.into_iter().collect();
     // Whatever fails, the next look comes: only the wait before it is shorter.
     let Ok(signals) = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC) else { return false };
     let mut watched = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];

@@ -96,7 +96,7 @@ impl SlotView {
         format!("{}/lease", self.term_path.trim_end_matches("/term"))
     }
 
-    /// Who holds it, in which term, and whether he waits. A renewal changes nothing of it.
+    /// Who holds it, in which term, and whether the holder waits. A renewal changes nothing of it.
     fn hold(&self) -> impl PartialEq + use<'_> {
         let lease = self.lease.as_ref().map(|(lease, _)| (lease.state, lease.waiting_on, &lease.holder));
         (&self.term_path, self.term, lease)
