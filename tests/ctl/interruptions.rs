@@ -1,8 +1,8 @@
-//! An operator waits for what becomes of his order, and the server goes away, or he presses Ctrl-C.
+//! An operator waits for what becomes of an order, and the server goes away, or Ctrl-C is pressed.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -111,6 +111,23 @@ fn ctrl_c_ends_the_waiting_and_says_that_the_order_stands() {
     let status = format!("zk-leaderctl status {} tells what becomes of it", moved.name);
     assert!(said.contains("the handover stands, and lapses 1m after it was given") && said.contains(&status), "{said}");
     assert_eq!(moved.diary.until_started(2).id, "b");
+}
+
+/// A shell script starts it with `&`: then Ctrl-C is for what stands in the foreground.
+#[test]
+fn ctrl_c_does_not_end_who_was_started_to_ignore_it() {
+    let election = election();
+    let _hosts = two(&election);
+    let servers = server().connect_string();
+    let order = process(&servers, &["disable", &election.name, "--wait"], &[]);
+    let mut ignores = Command::new("env");
+    ignores.env_clear().env("ZK_LEADER_RUN_CONNECT", &servers);
+    ignores.arg("--ignore-signal=INT").arg(order.get_program()).args(order.get_args());
+    let ignores = ignores.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until_stopping(&election);
+    kill(Pid::from_raw(ignores.id().cast_signed()), Signal::SIGINT).unwrap();
+    let said = said(ignores);
+    assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
 }
 
 #[test]
