@@ -134,11 +134,19 @@ async fn a_closed_desk_leaves_no_candidate() {
 #[tokio::test]
 async fn a_desk_closed_in_the_middle_of_requests_answers_them_and_leaves_no_candidate() {
     let chroot = Chroot::new();
+    let proxy = link();
     let admin = Admin::to(&chroot.connect_string());
-    let mut host = Host::connected(settings(&chroot.connect_string(), 1)).await;
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    // What was requested before the close reaches the server after it.
+    proxy.stall_requests();
     host.election.enter(FIRST);
     tokio::task::yield_now().await;
-    assert!(host.election.close(SOON).await);
+    let heal = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        proxy.heal();
+    };
+    let (closed, ()) = tokio::join!(host.election.close(SOON), heal);
+    assert!(closed);
     assert_eq!(host.answer(FIRST, Request::Enter).await, Err(No::Unanswered));
     assert_eq!(admin.children(ELECTION), [""; 0]);
 }
