@@ -158,7 +158,10 @@ pub fn what_is_left_behind_by_a_process_that_was_told_to_stop_is_told_as_well(co
 pub fn a_kill_needs_no_memory_that_the_guard_has_not_touched_before(contain: Contain) {
     let mut subject = Subject::script(contain, FAMILY);
     for _ in 0..2 {
-        let run = subject.start_ready(LONG);
+        let run = subject.start(LONG);
+        // The guard forks, touches what it will need, and then reports the start.
+        subject.started();
+        subject.says("ready");
         let before = subject.guard.anonymous_memory();
         subject.order(Order::Kill { run });
         subject.ends();
