@@ -107,7 +107,7 @@ fn what_servers_have_against_us_is_said_before_the_command_must_end() {
     host.until_logged("does not accept the certificate in --tls-cert");
     election.diary.until_alive();
     worn.renew();
-    host.until_logged("Contact was restored");
+    host.until_logged("Contact with ZooKeeper was restored");
     assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
 }
 
@@ -138,7 +138,7 @@ fn an_expired_certificate_in_the_place_of_a_good_one_is_not_taken_and_the_comman
     election.diary.until_started(1);
     worn.publish(&worn.renewal.site.authority.issue_expired("late", "DNS:client"));
     worn.link.reset();
-    host.until_logged("Contact was restored");
+    host.until_logged("Contact with ZooKeeper was restored");
     host.until_logged("TLS certificates have changed, and cannot be used");
     assert!(host.log().contains("has expired; renew it"), "{}", host.log());
     election.diary.until_alive();

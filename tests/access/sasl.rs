@@ -198,10 +198,10 @@ fn a_waiter_that_was_cut_off_while_its_predecessor_went_away_is_woken_after_its_
         election.until_candidates(2);
         let places = election.candidates();
         link.cut();
-        second.until_logged("Contact was lost");
+        second.until_logged("Contact with ZooKeeper was lost");
         if !meanwhile {
             link.heal();
-            second.until_logged("Contact was restored");
+            second.until_logged("Contact with ZooKeeper was restored");
         }
         first.signal(Signal::SIGTERM);
         assert_eq!(first.code(), 0);

@@ -308,7 +308,7 @@ fn renewed_certificates_count_for_the_next_connection_of_an_open_session() {
     let next = Authority::new();
     renewal.publish(&next, &next.issue("ours", "DNS:client"));
     renewal.restart_server(&next);
-    host.until_logged("Contact was restored");
+    host.until_logged("Contact with ZooKeeper was restored");
     wait::until("the session goes on with what is new", || {
         host.log().contains("certificates have changed, and were read again")
     });

@@ -262,7 +262,7 @@ fn a_lost_connection_is_ridden_out_though_the_key_distribution_centre_is_away() 
     let session = election.term();
     realm.kdc.pause();
     link.reset();
-    host.until_logged("Contact was restored");
+    host.until_logged("Contact with ZooKeeper was restored");
     host.until_logged("paused -> leading");
     assert_eq!((election.diary.starts().len(), election.term()), (1, session));
     host.signal(Signal::SIGTERM);

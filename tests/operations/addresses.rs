@@ -94,7 +94,7 @@ fn a_first_name_server_that_is_silent_costs_neither_a_place_in_line_nor_the_lead
     let token = election.term().mzxid;
     for times in 1..=2 {
         link.reset();
-        host.until_logged_times("Contact was restored", times);
+        host.until_logged_times("Contact with ZooKeeper was restored", times);
     }
     assert_eq!(election.term().mzxid, token);
     assert_eq!(election.diary.starts().len(), 1, "the command ran on");

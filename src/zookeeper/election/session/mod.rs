@@ -224,7 +224,7 @@ async fn resume(
             }
         };
         shared.reached();
-        tracing::info!("Contact was restored");
+        tracing::info!("Contact with ZooKeeper was restored");
         let begun = clock::now().lease;
         match keep(shared, companion, contact, way, (resume::news(&lost), true)).await {
             Some(again) => lost = again,
@@ -281,7 +281,7 @@ async fn stay_after<T>(work: impl Future<Output = T>) -> Infallible {
 
 fn lose(shared: &Shared, session: SessionNumber) {
     shared.settings.access.refresh();
-    tracing::info!("Contact was lost");
+    tracing::info!("Contact with ZooKeeper was lost");
     shared.tell(Event::ContactLost { session });
 }
 
