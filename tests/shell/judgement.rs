@@ -190,9 +190,10 @@ impl World {
     }
 
     /// The lease outlasts four answers of such a server: to a take-over, to the sync after its connection was lost, to a renewal on the
-    /// version before the one whose answer was lost, and to the next one, which must come within L(1 - ρ) - 2G - L / 4.
+    /// version before the one whose answer was lost, and to the next one, which must come within L(1 - ρ) - 2G - L / 4. Each is two
+    /// ways long besides, as are the new connection and two reads.
     fn lag(&self) -> Duration {
-        self.script.session_timeout / 8
+        self.script.session_timeout / 8 - 2 * self.script.latency[1]
     }
 
     /// All hosts are restarted while one server lags behind. Whoever leads first loses its connection at once, and leads on,
@@ -213,7 +214,7 @@ impl World {
         let Some((host, token)) = first() else { return };
         self.network(|network, now| (0..self.script.servers).for_each(|server| network.reset(host, server, now)));
         let (status, text) = self.ask(Question::TokenCheck { token }).await;
-        oracle.watches(time::elapsed() + self.lag() * 3).await;
+        oracle.watches(time::elapsed() + self.script.session_timeout * 3 / 8).await;
         if !oracle.leaders().contains(&(host, token)) {
             oracle.fail(&format!("host {host} has lost its connection for a moment, and its term {token}"));
         } else if status == 1 {
