@@ -193,7 +193,7 @@ impl World {
     /// version before the one whose answer was lost, and to the next one, which must come within L(1 - ρ) - 2G - L / 4. Each is two
     /// ways long besides, as are the new connection and two reads.
     fn lag(&self) -> Duration {
-        self.script.session_timeout / 8 - 2 * self.script.latency[1]
+        (self.script.session_timeout / 8).saturating_sub(2 * self.script.latency[1])
     }
 
     /// All hosts are restarted while one server lags behind. Whoever leads first loses its connection at once, and leads on,
