@@ -37,7 +37,7 @@ const LEFT_OUT: [&str; 10] = [
     "Command started",
     "HTTP is served",
     "Waiting:",
-    "Contact was",
+    "Contact with ZooKeeper was",
     "Without ZooKeeper for",
     "A request found no answer",
 ];
