@@ -44,8 +44,8 @@ pub struct Onlooker {
     shown: Slot,
     /// The record that was seen last, and since when nobody has run under a newer one.
     sighting: Option<(Record, Sighting)>,
-    /// A wait may count from a glimpse; how long it is then, the simulators judge.
-    glimpses: u32,
+    /// The newest run that was seen or glimpsed, by its zxid, and since when.
+    newest: Option<(i64, Sighting)>,
     /// The wait that goes with the last take-over.
     not_before: Sighting,
     /// A record of ours that is as good as free.
@@ -69,7 +69,7 @@ impl Onlooker {
             done: false,
             shown: Slot::default(),
             sighting: None,
-            glimpses: 0,
+            newest: None,
             not_before: Sighting::ZERO,
             finished: None,
         }
@@ -102,7 +102,7 @@ impl Onlooker {
                 self.shown = view.record.slot;
                 self.sees_record(now, view.record);
             }
-            Event::Glimpsed { .. } => self.glimpses += 1,
+            Event::Glimpsed { record } => self.glimpses(now, record),
             Event::Observed { record, .. } if self.is_answer(event) => {
                 self.sees_record(now, record);
             }
@@ -168,8 +168,18 @@ impl Onlooker {
     }
 
     fn sees_record(&mut self, now: Now, record: Record) {
-        let since = self.sighting.filter(|(seen, _)| seen.last_run_under() == record.last_run_under());
-        self.sighting = Some((record, since.map_or(now.observer, |(_, since)| since)));
+        let zxid = record.last_run_under();
+        let since = self.newest.filter(|(seen, _)| *seen == zxid).map_or(now.observer, |(_, since)| since);
+        self.newest = Some((zxid, since));
+        self.sighting = Some((record, since));
+    }
+
+    /// It may have been read before what was seen since.
+    fn glimpses(&mut self, now: Now, record: Record) {
+        let zxid = record.last_run_under();
+        if self.newest.is_none_or(|(seen, _)| seen < zxid) {
+            self.newest = Some((zxid, now.observer));
+        }
     }
 
     pub fn sees_actions(&mut self, now: Now, actions: &[Action]) {
@@ -293,7 +303,7 @@ impl Onlooker {
         let waits = self.guarantee == Guarantee::AtMostOne && now.observer < self.not_before;
         let theirs = self.sighting.map(|(record, _)| (record.lease, record.last_run()));
         let said = entry.waiting_on.map(|last_run| (entry.lease, last_run));
-        if self.glimpses == 0 && said != theirs.filter(|_| waits) {
+        if said != theirs.filter(|_| waits) {
             self.breach("waits", format!("{entry:?} is written, and the wait is over at {:?}", self.not_before));
         }
     }
