@@ -84,6 +84,9 @@ impl Reporter {
             let late = deadline.map_or(Duration::ZERO, |deadline| deadline.until(clock.lease));
             self.dead_since = Some(now.saturating_sub(i64::try_from(late.as_millis()).unwrap_or(i64::MAX)));
         }
+        if *event == Event::OrphansEnded {
+            self.dead_since = Some(now);
+        }
         self.kill_at =
             snapshot.held_term.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
         match event {
@@ -146,6 +149,10 @@ impl Reporter {
         );
         if led && matches!(to, PhaseName::Stopping | PhaseName::Releasing) {
             self.ending = Some(why);
+        }
+        if matches!(to, PhaseName::Preparing | PhaseName::Leading) {
+            // An earlier run of this term has ended.
+            (self.ending, self.dead_since) = (None, None);
         }
         if !matches!(to, PhaseName::Following | PhaseName::Done) {
             return None;
@@ -219,6 +226,36 @@ mod tests {
         reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
         let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
+    }
+
+    /// Its first run took too long; the second one was drained an hour later.
+    #[test]
+    fn a_term_ends_with_its_last_run_and_for_the_reason_of_that() {
+        let begun = at(Duration::ZERO);
+        let leads = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let passes = |from, to, why| {
+            let (token, grant) = (Some(9), None);
+            Action::Announce(Transition { from, to, why, token, grant, lease_left: None, next_in: None })
+        };
+        let mut reporter = Reporter::default();
+        let mut update = |now, event: &Event, snapshot: Snapshot, passed: &[Action]| {
+            reporter.update((begun, now), event, &snapshot, Ineligibilities::default(), passed)
+        };
+        let ended = |run| {
+            let (run, status) = (RunId(run), ChildStatus::Signaled(15));
+            Event::Guard(Report::TreeEnded { run, status, cause: Cause::Ordered })
+        };
+        update(1_000, &Event::Ticked, leads, &[]);
+        update(2_000, &Event::Ticked, leads, &[passes(PhaseName::Leading, PhaseName::Stopping, Why::TimedOut)]);
+        update(3_000, &ended(1), leads, &[passes(PhaseName::Stopping, PhaseName::Preparing, Why::Restarting)]);
+        update(4_000, &Event::Ticked, leads, &[passes(PhaseName::Preparing, PhaseName::Leading, Why::Restarted)]);
+        // Its session ended while it waited for the start: no process of the command was there to end.
+        let over = passes(PhaseName::Preparing, PhaseName::Following, Why::SessionOver);
+        let told = update(9_000, &Event::Ticked, Snapshot { held_term: None, ..leads }, &[over]);
+        assert_eq!(
+            (told.terms[0].until, told.terms[0].ended.as_deref()),
+            (Some(9_000), Some("session-over, not released"))
+        );
     }
 
     /// It has waited for another one's lease, which that one has released.
