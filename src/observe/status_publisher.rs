@@ -84,6 +84,14 @@ impl StatusPublisher {
         &self.liveness
     }
 
+    /// The loop has ended, and the last hooks still run: answers whoever asks for a turn.
+    pub async fn outlast_loop(&self) {
+        loop {
+            self.liveness.asked().await;
+            self.statuses.send_replace(self.status);
+        }
+    }
+
     /// The machine has handled an event; it asked for these actions, and is in this state now.
     pub fn publish(&mut self, now: Now, event: &Event, actions: &[Action], snapshot: Snapshot) {
         if self.status.is_current(event) {

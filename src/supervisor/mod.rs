@@ -305,6 +305,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = auxiliary.finish() => false,
+                () = self.publisher.outlast_loop() => false,
                 () = stop => {
                     tracing::info!("Stop requested: skipping the remaining hooks");
                     true

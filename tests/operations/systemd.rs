@@ -86,6 +86,23 @@ fn the_watchdog_is_fed_while_both_the_loop_and_the_guard_answer() {
 }
 
 #[test]
+fn the_watchdog_is_fed_while_the_last_hooks_run_and_nobody_complains() {
+    let election = election();
+    let notified = Notified::listening();
+    let begun = election.diary.directory().join("last");
+    let hook = format!("if test $ZK_LEADER_EVENT = released; then touch {}; sleep 4; fi", begun.display());
+    let leader = election.host("a").option("--hook", &hook);
+    let mut leader = notifying(leader, &notified).env("WATCHDOG_USEC", "600000").spawn();
+    election.diary.until_started(1);
+    leader.signal(Signal::SIGTERM);
+    wait::until("the last hook runs", || begun.exists());
+    let before = notified.count("WATCHDOG=1");
+    wait::until("the watchdog is fed", || notified.count("WATCHDOG=1") >= before + 4);
+    assert_eq!(leader.code(), 0, "{}", leader.log());
+    assert!(!leader.log().contains("does not answer"), "{}", leader.log());
+}
+
+#[test]
 fn a_watchdog_of_another_process_and_no_socket_are_none_of_ours() {
     let election = election();
     let notified = Notified::listening();
