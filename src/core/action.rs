@@ -178,7 +178,7 @@ pub enum Why {
     Stuck,
     /// The guard process died.
     GuardGone,
-    /// The guard of a health, eligibility or fence command died.
+    /// The guard of a health, eligibility or fence command died, or that of a step between two runs.
     CheckGone,
     /// The same, because this host stood still.
     CheckLate,

@@ -222,7 +222,7 @@ pub enum Event {
     Fenced { token: i64, is_fenced: bool },
     /// A step of the term with this token has ended, and the last process of its tree is gone.
     StepEnded { step: StepKind, token: i64, outcome: StepOutcome },
-    /// The guard of a check is gone: `--health-cmd`, `--eligible-cmd` or `--fence-cmd` cannot be run again. `stood_still`:
+    /// The guard of a check or of an idle step is gone: `--health-cmd`, say, or `--after-stop` cannot be run again. `stood_still`:
     /// the kernel killed it, because this host stood still until the time of the check was over.
     CheckGone { stood_still: bool },
     /// This reason for ineligibility begins, or (`on` false) ends.

@@ -134,7 +134,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::TreeEmpty => "every process of the command has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
-        Why::CheckGone => "the guard process of a check of this host died",
+        Why::CheckGone => "the guard process of a check or step of this host died",
         Why::CheckLate => {
             "this host stood still during a check, until the kernel killed the guard process of that check"
         }

@@ -111,6 +111,24 @@ fn a_host_whose_step_lost_its_guard_ends_with_70_when_the_steps_tree_is_gone() {
     assert_eq!(election.state(), "free");
 }
 
+/// Decision 25: a host without its steps must not lead.
+#[test]
+fn a_host_whose_idle_step_lost_its_guard_ends_with_70_whether_it_leads_or_waits() {
+    let election = election();
+    let mut leader = election.host("a").option("--after-stop", "true").spawn();
+    election.diary.until_started(1);
+    let mut standby = election.host("b").option("--after-stop", "true").spawn();
+    election.until_candidates(2);
+    for host in [&mut standby, &mut leader] {
+        let guard = guards_of(host.pid())[1];
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+        assert_eq!(host.code(), 70, "{}", host.log());
+        assert!(host.log().contains("the guard process of a check or step of this host died"), "{}", host.log());
+    }
+    assert!(!election.diary.somebody_lives());
+    assert_eq!((election.state().as_str(), election.diary.starts().len()), ("free", 1));
+}
+
 /// The record is neither freed nor renewed for a step that survives SIGKILL.
 #[test]
 fn a_step_that_survives_sigkill_costs_its_host_the_lease_and_the_next_one_its_wait() {

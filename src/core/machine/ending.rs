@@ -313,7 +313,7 @@ impl Machine {
         };
         match self.settings.on_exit {
             OnExit::Exit => Next::Leave(After::Exit(reason), why),
-            _ if self.gone.command || self.gone.check => Next::Leave(After::Exit(ExitReason::GuardGone), why),
+            _ if self.gone.command || self.gone.check => Next::Leave(self.after_gone(), why),
             OnExit::Rejoin => Next::Leave(After::Rejoin, why),
             OnExit::Restart => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
                 Verdict::Over => Next::Leave(After::Exit(reason), why),
@@ -323,6 +323,14 @@ impl Machine {
                 }
                 Verdict::Again { at } => self.after_failure(now, at, ending.timed_out),
             },
+        }
+    }
+
+    /// No guard could start the command again. An end that was chosen before keeps its reason.
+    fn after_gone(&self) -> After {
+        match self.phase {
+            Phase::Stopping { after: after @ After::Exit(_), .. } => after,
+            _ => After::Exit(ExitReason::GuardGone),
         }
     }
 

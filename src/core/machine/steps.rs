@@ -215,6 +215,7 @@ impl Machine {
             }
             // How this process ends is known already.
             Phase::Stopping { .. } | Phase::Releasing { .. } => {}
+            Phase::Following => self.depart(now, ExitReason::GuardGone, Why::GuardGone),
             _ => self.begin_release(now, gone, Why::GuardGone),
         }
     }

@@ -118,7 +118,7 @@ impl Machine {
         let waits = self.standing.stale || self.standing.retry_at.is_some() || self.standing.sending.is_some();
         let kill_at_is_the_only_limit = self.dead_by == Timestamp::NEVER;
         let contact = self.held_term.is_none_or(|term| now.lease < timing.contact_lost_at(term.acked_sent_at));
-        if !leads && !follows || ends || self.step.is_some() || !kill_at_is_the_only_limit || !self.actions.is_empty() {
+        if !leads && !follows || ends || !kill_at_is_the_only_limit || !self.actions.is_empty() {
             Err(NotNow::Busy)
         } else if self.ineligibilities.is_any() || self.standing.is_out {
             Err(NotNow::Barred)

@@ -47,7 +47,7 @@ impl Step {
         self.runner.stop_by(by);
     }
 
-    /// The answer to the machine: the whole tree of the run is gone. Cancel-safe.
+    /// The answer to the machine: the whole tree of the run is gone; or the guard is, between two runs. Cancel-safe.
     pub(super) async fn ended(&mut self) -> Event {
         loop {
             let outcome = match self.token {
@@ -67,6 +67,9 @@ impl Step {
             if let Some(token) = self.token.take() {
                 self.is_refused = false;
                 return Event::StepEnded { step: self.kind, token, outcome: self.judge(outcome) };
+            }
+            if outcome == Outcome::GuardGone {
+                return self.runner.gone();
             }
         }
     }
