@@ -3,13 +3,13 @@
 mod network;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::iter::once;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::prctl::{set_dumpable, set_name};
@@ -33,6 +33,8 @@ use crate::observe::systemd::{self, Socket};
 use crate::observe::waiting::Manner;
 use crate::random;
 use crate::supervisor::Observers;
+use crate::supervisor::standstill::Memory;
+use crate::supervisor::upgrade::exec;
 use crate::supervisor::{auxiliary, upgrade};
 use crate::vouching::{self, Network as _};
 use crate::zookeeper;
@@ -109,6 +111,8 @@ pub enum Start {
     Asked,
     /// By an earlier version in this process. The document is open as this descriptor.
     TakesOver(i32),
+    /// By itself in this process, after a standstill. Its memory is open as this descriptor.
+    Rejoins(i32),
 }
 
 /// How this program was started, and its arguments, the program's name first.
@@ -117,6 +121,9 @@ pub fn start() -> (Start, Vec<OsString>) {
     if arguments.get(1).is_some_and(|first| first == upgrade::QUESTION) {
         arguments.remove(1);
         return (Start::Asked, arguments);
+    }
+    if let Some((memory, _)) = rejoined() {
+        return (Start::Rejoins(memory), arguments);
     }
     let name = arguments.first().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(upgrade::NAME));
     (name.and_then(|number| number.parse().ok()).map_or(Start::Usual, Start::TakesOver), arguments)
@@ -127,7 +134,7 @@ pub fn process_environment(start: &Start) -> ProcessEnvironment {
     let own = ProcessEnvironment::of_this_process();
     match start {
         Start::Asked => ProcessEnvironment { pid: std::os::unix::process::parent_id(), ..own },
-        Start::Usual | Start::TakesOver(_) => own,
+        Start::Usual | Start::TakesOver(_) | Start::Rejoins(_) => own,
     }
 }
 
@@ -143,7 +150,7 @@ pub fn upgrade(config: &Config) -> upgrade::Settings {
 
 /// As we were called, if that is a path: it may be a link that an upgrade of the package changes.
 fn own_path() -> io::Result<PathBuf> {
-    if let Some(path) = path_of_rejoined() {
+    if let Some((_, path)) = rejoined() {
         return Ok(path);
     }
     let executed = std::env::current_exe()?;
@@ -155,20 +162,32 @@ fn own_path() -> io::Result<PathBuf> {
 
 /// Whether this process id has led before, and lost leadership together with its guard.
 pub fn has_rejoined() -> bool {
-    path_of_rejoined().is_some()
+    rejoined().is_some()
 }
 
-fn path_of_rejoined() -> Option<PathBuf> {
+/// The descriptor of the memory, and the path at which newer versions are looked for.
+fn rejoined() -> Option<(i32, PathBuf)> {
     let name = std::env::args_os().next()?;
-    let path = name.as_bytes().strip_prefix(REJOINED.as_bytes())?;
-    Some(OsStr::from_bytes(path).into())
+    let name = name.as_bytes().strip_prefix(REJOINED.as_bytes())?;
+    let colon = name.iter().position(|byte| *byte == b':')?;
+    let (number, path) = (std::str::from_utf8(name.get(..colon)?).ok()?, name.get(colon + 1..)?);
+    Some((number.parse().ok()?, OsStr::from_bytes(path).into()))
 }
 
 /// Executes this program again in this process, with the same arguments. Returns only on failure. Newer versions are
 /// looked for at `path`: the kernel tells it no longer once the file was replaced.
-pub fn start_anew(path: &Path) -> io::Error {
-    let name = [OsStr::new(REJOINED), path.as_os_str()].join(OsStr::new(""));
-    Command::new("/proc/self/exe").arg0(name).args(std::env::args_os().skip(1)).exec()
+pub fn start_anew(path: &Path, memory: &Memory) -> io::Error {
+    let files = memory.write().and_then(|memory| {
+        let program = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/proc/self/exe")?;
+        Ok((memory, program))
+    });
+    let (memory, program) = match files {
+        Ok(files) => files,
+        Err(error) => return error,
+    };
+    let mut name = OsString::from(format!("{REJOINED}{}:", memory.as_raw_fd()));
+    name.push(path);
+    exec::replace(&program, name, std::env::args_os().skip(1).collect(), &[memory.as_fd()])
 }
 
 /// Replaces `exe`, the name that `/proc/self/exe` gives the process.

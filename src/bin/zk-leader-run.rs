@@ -12,6 +12,8 @@ use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
 use zk_leader_run::observe::log;
 use zk_leader_run::supervisor::auxiliary::{self, Guards};
+use zk_leader_run::supervisor::signals::HeldBack;
+use zk_leader_run::supervisor::standstill::Memory;
 use zk_leader_run::supervisor::upgrade::Plan;
 use zk_leader_run::supervisor::upgrade::document::Document;
 use zk_leader_run::supervisor::{Observers, SupervisorConfig};
@@ -35,28 +37,38 @@ fn main() -> ExitCode {
         }
     };
     match start {
-        Start::Usual => {}
+        Start::Usual => begin(&config, held, Memory::default()),
+        Start::Rejoins(descriptor) => match Memory::read(descriptor) {
+            Ok(memory) => begin(&config, held, memory),
+            Err(error) => forgot(&error).print(),
+        },
         Start::Asked => {
             held.let_go();
-            return after_upgrade::answer(&config);
+            after_upgrade::answer(&config)
         }
-        Start::TakesOver(document) => return after_upgrade::take_over(&config, document, lead),
+        Start::TakesOver(document) => after_upgrade::take_over(&config, document, |config, guards, before| {
+            lead(config, guards, before, Memory::default())
+        }),
     }
+}
+
+/// A program that takes over no command.
+fn begin(config: &Config, held: HeldBack, memory: Memory) -> ExitCode {
     wiring::keep_secrets(&config.access);
     wiring::keep_name();
     if config.dry_run {
         held.let_go();
-        return EarlyExit::answer(dry_run::text(&config)).print();
+        return EarlyExit::answer(dry_run::text(config)).print();
     }
     if let Some(orphaned) = wiring::orphaned() {
         held.let_go();
-        return release(&config, &orphaned);
+        return release(config, &orphaned);
     }
     // Fork while there is only one thread.
-    let guards = auxiliary::fork(wiring::guard(&config), &wiring::auxiliary_commands(&config));
-    log::start(config.log_format, config.log_level, wiring::log_owner(&config));
+    let guards = auxiliary::fork(wiring::guard(config), &wiring::auxiliary_commands(config));
+    log::start(config.log_format, config.log_level, wiring::log_owner(config));
     match guards {
-        Ok(guards) => lead(&config, guards, None),
+        Ok(guards) => lead(config, guards, None, memory),
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::from(Status::of_guard(&error).code())
@@ -64,7 +76,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitCode {
+/// After a standstill.
+fn forgot(error: &io::Error) -> EarlyExit {
+    let text = format!("zk-leader-run: what this process knew before it stood still cannot be read: {error}\n");
+    EarlyExit { text, stream: Stream::Stderr, status: Status::Software.code() }
+}
+
+fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: Memory) -> ExitCode {
     let about = wiring::about(config, guards.command.containment());
     let observers = match wiring::observers(config, about, before.is_some()) {
         Ok(observers) => observers,
@@ -78,13 +96,13 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>) -> ExitC
     tell_settings(config, &guards);
     let upgrade = Plan::new(wiring::upgrade(config), before);
     let path = upgrade.path();
-    match supervise(config, guards, (observers, network), upgrade) {
-        Ok(ExitReason::StoodStill) => {
+    match supervise(config, guards, (observers, network), (upgrade, memory)) {
+        Ok((ExitReason::StoodStill, memory)) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
-            tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path));
+            tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path, &memory));
             ExitCode::from(Status::Software.code())
         }
-        Ok(reason) => end(config, &reason),
+        Ok((reason, _)) => end(config, &reason),
         Err(error) => {
             tracing::error!("The supervisor could not be started: {error}");
             ExitCode::from(Status::Software.code())
@@ -124,8 +142,8 @@ fn supervise(
     config: &Config,
     guards: Guards,
     (observers, network): (Observers, Option<Arc<Socket>>),
-    upgrade: Plan,
-) -> io::Result<ExitReason> {
+    (upgrade, memory): (Plan, Memory),
+) -> io::Result<(ExitReason, Memory)> {
     let instance = wiring::instance();
     let about = observers.identity.about.clone();
     let ensemble = zookeeper::Settings { about, ..wiring::ensemble(config, instance, network.as_deref()) };
@@ -137,12 +155,12 @@ fn supervise(
     let preempt_after = config.leaders.preempt_after;
     let auxiliary = wiring::auxiliary_commands(config);
     let network = network.map(|socket| -> Arc<dyn Network> { socket });
-    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, network, upgrade: Some(upgrade) };
+    let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, network, upgrade: Some(upgrade), memory };
     let runtime = runtime()?;
-    let reason = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
+    let end = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.
     runtime.shutdown_background();
-    reason
+    end
 }
 
 /// The releaser: what the guard becomes after the supervisor was killed.

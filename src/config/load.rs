@@ -26,8 +26,8 @@ impl From<ConfigError> for EarlyExit {
 /// started.
 pub const RELEASER: &str = "zk-leader-run-releaser";
 
-/// The name of a program that led, was stopped for longer than its lease, and executed itself again to contend; up to the
-/// path at which newer versions are looked for.
+/// The name of a program that led, was stopped for longer than its lease, and executed itself again to contend; the number
+/// of its memory's descriptor follows, a colon, and the path at which newer versions are looked for.
 pub const REJOINED: &str = "zk-leader-run-rejoined:";
 
 /// Reads the command line (with the program's name first), the environment and the configuration file.

@@ -8,6 +8,7 @@ pub mod guard_interface;
 mod memory_limit;
 mod reporter;
 pub mod signals;
+pub mod standstill;
 pub mod upgrade;
 mod zombies;
 
@@ -44,6 +45,7 @@ use memory_limit::MemoryLimit;
 use reporter::Reporter;
 use signals::Received;
 pub use signals::{SignalStream, hold_back};
+use standstill::Memory;
 use upgrade::{Plan, Upgrade, exchange};
 
 /// How long closing the session may take at the end; then it is left to expiry.
@@ -77,9 +79,11 @@ pub struct SupervisorConfig {
     pub network: Option<Arc<dyn Network>>,
     /// `None`: this process cannot be upgraded.
     pub upgrade: Option<Plan>,
+    /// Of this process before its last standstill.
+    pub memory: Memory,
 }
 
-/// Runs the election until the process has to end.
+/// Runs the election until the process has to end. If that is to execute its program anew, the program needs the memory.
 ///
 /// # Errors
 /// If signals cannot be caught, or a socket cannot be registered.
@@ -88,15 +92,15 @@ pub async fn run(
     ensemble: zookeeper::Settings,
     guards: Guards,
     mut config: SupervisorConfig,
-) -> io::Result<ExitReason> {
+) -> io::Result<(ExitReason, Memory)> {
     let limit = MemoryLimit::insert();
     config.upgrade.iter_mut().for_each(|plan| plan.limit = Some(limit.clone()));
     let signals = SignalStream::new()?;
     let guards = guards.into_handles()?;
     zombies::adopt(guards.pids())?;
-    let reason = Box::pin(supervise(settings, ensemble, guards, signals, config)).await;
+    let end = Box::pin(supervise(settings, ensemble, guards, signals, config)).await;
     limit.lift();
-    reason
+    end
 }
 
 /// The part of [`run`] that changes nothing process-wide.
@@ -109,7 +113,7 @@ pub async fn supervise(
     guards: Handles,
     mut signals: SignalStream,
     config: SupervisorConfig,
-) -> io::Result<ExitReason> {
+) -> io::Result<(ExitReason, Memory)> {
     let mut supervisor = Box::pin(Supervisor::new(&settings, ensemble, guards, config)).await?;
     let reason = supervisor.run(&mut signals).await;
     Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
@@ -142,7 +146,8 @@ impl Supervisor {
         let (upgrade, before) = config.upgrade.map(Plan::split).unzip();
         let before = before.flatten();
         let telling = sender.clone();
-        let (machine, election) = Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref())).await?;
+        let (machine, election) =
+            Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref(), config.memory)).await?;
         let said = before.as_ref().and_then(|before| before.said.clone()).unwrap_or_default();
         let direct = config
             .network
@@ -289,7 +294,8 @@ impl Supervisor {
 
     /// The record is already free, or left to run out. Only our own exit waits for the last hooks. Another stop request
     /// cuts them short and cancels a restart of this program.
-    async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> ExitReason {
+    async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> (ExitReason, Memory) {
+        let history = self.machine.history().clone();
         let Effects { mut election, direct, guard, mut auxiliary } = self.effects;
         let leave = async {
             if let Some(direct) = direct {
@@ -314,10 +320,11 @@ impl Supervisor {
         };
         let ((), asked_to_stop) = tokio::join!(leave, last_hooks);
         auxiliary.dismiss(CLOSE_LIMIT).await;
-        match reason {
+        let reason = match reason {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
-        }
+        };
+        (reason, Memory { election: election.past(), history })
     }
 }
 

@@ -12,6 +12,7 @@ pub mod client;
 pub mod election;
 pub mod publish;
 pub mod schema;
+pub mod standstill;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod upgrade;

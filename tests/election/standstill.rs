@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use super::election;
+use super::{election, secs};
 use crate::support::subject::is_alive;
 use crate::support::{Election, Running, wait};
 
@@ -66,4 +66,49 @@ fn with_on_loss_exit_a_leader_that_stood_still_exits_with_76() {
     stands_still(&election, &host);
     assert_eq!(host.code(), 76, "{}", host.log());
     assert!(host.log().contains("this host stood still for "), "{}", host.log());
+}
+
+/// It is its own earlier leader, whose record was left as held.
+#[test]
+fn who_stood_still_neither_fences_itself_nor_forgets_when_its_command_was_started() {
+    let election = election();
+    let fenced = election.diary.directory().join("fenced");
+    let fence = format!("echo $ZK_LEADER_PREVIOUS_ID >>{}", fenced.display());
+    let host = election.host("a").option("--fence-cmd", &fence).option("--min-start-interval", "15s").spawn();
+    let first = election.diary.until_started(1);
+    host.signal(Signal::SIGSTOP);
+    host.signal_guard(Signal::SIGSTOP);
+    // Its session is over, so it cannot release.
+    election.until_candidates(0);
+    host.signal(Signal::SIGCONT);
+    host.until_logged("rejoining");
+    let second = election.diary.until_started(2);
+    // The command notes its start a little after it.
+    assert!(second.at.saturating_sub(first.at) >= secs(14), "{:?} {:?}", first.at, second.at);
+    assert_eq!(second.told[1], "unclean", "the record was left as it was");
+    assert!(!fenced.exists(), "{}", std::fs::read_to_string(&fenced).unwrap());
+    // The session of that term was over before its end could be written down.
+    wait::until("the history has the end of the first term", || {
+        election.admin.read(&election.path("history")).contains(r#""ended":"lease-ending, not released""#)
+    });
+}
+
+/// Its run belongs to the time of its call. It has lost it, and another host has ended it well in the meantime.
+#[test]
+fn a_job_of_a_period_that_stood_still_does_not_run_again_what_another_host_has_ended_well() {
+    let election = election();
+    let job = |id| election.host(id).option("--once-per", "6s").flag("--retry-failed");
+    let mut first = job("a").spawn();
+    election.diary.until_started(1);
+    let mut second = job("b").witness(&election.diary, &["exit-after=100"]).spawn();
+    election.until_candidates(2);
+    first.signal(Signal::SIGSTOP);
+    first.signal_guard(Signal::SIGSTOP);
+    assert_eq!(second.code(), 0, "{}", second.log());
+    // For more than half of the period.
+    wait::pass(secs(5));
+    first.signal(Signal::SIGCONT);
+    assert_eq!(first.code(), 0, "{}", first.log());
+    assert!(first.log().contains("This call is a duplicate"), "{}", first.log());
+    assert_eq!(election.diary.starts().len(), 2);
 }

@@ -18,6 +18,7 @@ use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::observe::http;
 use zk_leader_run::observe::waiting::Manner;
 use zk_leader_run::supervisor::auxiliary::{self, AuxiliaryCommand, Handles};
+use zk_leader_run::supervisor::standstill::Memory;
 use zk_leader_run::supervisor::{self, Observers, SignalStream, SupervisorConfig, upgrade};
 use zk_leader_run::vouching::Network;
 use zk_leader_run::zookeeper;
@@ -37,9 +38,10 @@ use crate::wires::Wires;
 const SIGTERM: i32 = 15;
 
 /// How a process ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum End {
-    Exit(ExitReason),
+    /// With what its next program has to know, if it executes one.
+    Exit(ExitReason, Box<Memory>),
     Crashed,
 }
 
@@ -51,6 +53,8 @@ pub struct Plan {
     pub machine: machine::Settings,
     pub ensemble: zookeeper::Settings,
     pub host: HostPlan,
+    /// Of its process before a standstill.
+    pub memory: Memory,
 }
 
 /// A process that runs, as others may treat it.
@@ -141,6 +145,7 @@ struct Host {
     machine: machine::Settings,
     ensemble: zookeeper::Settings,
     plan: HostPlan,
+    memory: Memory,
     wires: Arc<Wires>,
     oracle: Arc<Oracle>,
 }
@@ -153,7 +158,7 @@ enum Ended {
 
 /// Starts a process. The future is its life.
 pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Running>, impl Future<Output = End> + use<>) {
-    let Plan { process, network, machine, ensemble, host } = plan;
+    let Plan { process, network, machine, ensemble, host, memory } = plan;
     let life = Life::new(wires, &process);
     let ensemble = zookeeper::Settings { access: life.access(), ..ensemble };
     let (signals, raised) = unbounded_channel();
@@ -170,7 +175,7 @@ pub fn start(plan: Plan, wires: &Arc<Wires>, oracle: &Arc<Oracle>) -> (Rc<Runnin
         crashed: Notify::new(),
     });
     let (wires, oracle) = (Arc::clone(wires), Arc::clone(oracle));
-    let this = Host { running: Rc::clone(&running), network, machine, ensemble, plan: host, wires, oracle };
+    let this = Host { running: Rc::clone(&running), network, machine, ensemble, plan: host, memory, wires, oracle };
     (running, this.live())
 }
 
@@ -209,11 +214,15 @@ impl Host {
         let installed = Installed::new(&self.running, &self.oracle, &machine, ensemble.session_timeout, guards);
         let config = SupervisorConfig {
             network: self.network.clone(),
+            memory: self.memory.clone(),
             ..config(&ensemble, &self.plan, upgrade::Plan::new(installed.settings(), before))
         };
         let supervised = supervisor::supervise(machine, ensemble, handles, signals, config);
         match AssertUnwindSafe(Box::pin(supervised)).catch_unwind().await {
-            Ok(reason) => Ended::End(End::Exit(reason.expect("no sockets"))),
+            Ok(end) => {
+                let (reason, memory) = end.expect("no sockets");
+                Ended::End(End::Exit(reason, Box::new(memory)))
+            }
             Err(panic) => Ended::Executes(Executed::caught(panic)),
         }
     }
@@ -299,6 +308,7 @@ fn config(settings: &zookeeper::Settings, host: &HostPlan, upgrade: upgrade::Pla
         preempt_after: None,
         network: None,
         upgrade: Some(upgrade),
+        memory: Memory::default(),
     }
 }
 

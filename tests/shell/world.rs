@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until};
 use zk_leader_run::core::action::ExitReason;
+use zk_leader_run::supervisor::standstill::Memory;
 
 use crate::direct::Air;
 use crate::faults::Undo;
@@ -125,7 +126,7 @@ impl World {
 
     /// As systemd would.
     async fn keep(self: Rc<Self>, host: usize) {
-        let mut is_started = true;
+        let (mut is_started, mut memory) = (true, Memory::default());
         while !self.is_final.get() {
             self.oracle.moves(host).await;
             if is_started {
@@ -139,6 +140,7 @@ impl World {
                 machine: self.script.machine(host, instance),
                 ensemble: self.script.zookeeper(host, instance),
                 host: plan,
+                memory: std::mem::take(&mut memory),
             };
             let (running, life) = host::start(plan, &self.wires, &self.oracle);
             self.running.borrow_mut()[host] = Some(running);
@@ -148,11 +150,10 @@ impl World {
             self.wires.note(|| format!("host {host}: {end:?}"));
             self.oracle.ended(instance);
             let after = self.script.hosts[host].restarts_after;
-            is_started = end != End::Exit(ExitReason::StoodStill);
+            is_started = !matches!(end, End::Exit(ExitReason::StoodStill, _));
             match end {
-                // It executes itself again.
-                End::Exit(ExitReason::StoodStill) => {}
-                End::Exit(_) => sleep(after).await,
+                End::Exit(ExitReason::StoodStill, known) => memory = *known,
+                End::Exit(..) => sleep(after).await,
                 End::Crashed => sleep(after * 2).await,
             }
         }

@@ -11,6 +11,7 @@ use super::phase::{After, Phase};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::Event;
 use crate::core::guard_messages::ChildStatus;
+use crate::core::restart::History;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
 
@@ -75,7 +76,18 @@ impl Machine {
         }
     }
 
-    /// Not with a limit that a new start would forget, nor in a job, whose run belongs to the time of its start.
+    /// The starts and failures of this process, which its next program goes on counting.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Goes on where an earlier program of this process has stopped counting.
+    pub fn recall(&mut self, history: History) {
+        self.rest_until = history.next_start_at(&self.settings.service.restart);
+        self.history = history;
+    }
+
+    /// Not with a limit that a new start would forget.
     pub(super) fn may_start_anew(&self) -> bool {
         let is_limited = self.elect_by.min(self.too_late_at) != Timestamp::NEVER;
         self.settings.on_loss == OnLoss::Rejoin && !is_limited
@@ -87,7 +99,8 @@ impl Machine {
             return (After::Exit(ExitReason::GuardGone), Why::GuardGone);
         };
         let reason = match self.settings.on_loss {
-            OnLoss::Rejoin => ExitReason::StoodStill,
+            OnLoss::Rejoin if self.may_start_anew() => ExitReason::StoodStill,
+            OnLoss::Rejoin => ExitReason::GuardGone,
             OnLoss::Exit => ExitReason::LeadershipLost,
         };
         (After::Exit(reason), Why::StoodStill { length })

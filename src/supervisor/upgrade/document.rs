@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
+use super::memory_file;
 use crate::core::machine::{self, Machine, Misfit, Settings};
 use crate::core::operator_orders::OperatorOrders;
 use crate::guard::handle::upgrade as guard;
@@ -93,13 +92,7 @@ impl Document {
     /// # Errors
     /// If there is no memory, or a name is not UTF-8.
     pub fn write(&self) -> io::Result<File> {
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        let mut file = File::from(memfd_create(c"zk-leader-run-upgrade", flags)?);
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.rewind()?;
-        let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-        Ok(file)
+        memory_file::write(c"zk-leader-run-upgrade", self)
     }
 
     /// # Errors

@@ -14,6 +14,7 @@ use crate::core::machine::{Machine, NotNow, Settings};
 use crate::core::time::{Now, Timestamp};
 use crate::supervisor::Supervisor;
 use crate::supervisor::reporter::Reporter;
+use crate::supervisor::standstill::Memory;
 use crate::vouching::Direct;
 use crate::zookeeper::client::session_key::SessionKey;
 use crate::zookeeper::{self, Election};
@@ -98,7 +99,7 @@ impl Supervisor {
     }
 }
 
-/// The machine and the election, new or of the program before.
+/// The machine and the election: those of the program before, or new ones with what this process remembers.
 ///
 /// # Errors
 /// If what was handed over does not fit.
@@ -107,9 +108,15 @@ pub async fn begin(
     ensemble: zookeeper::Settings,
     sender: UnboundedSender<Event>,
     before: Option<&Document>,
+    memory: Memory,
 ) -> io::Result<(Machine, Election)> {
     let now = clock::now();
-    let Some(before) = before else { return Ok((Machine::new(*settings, now), Election::new(ensemble, sender))) };
+    let Some(before) = before else {
+        let (mut machine, election) = (Machine::new(*settings, now), Election::new(ensemble, sender));
+        machine.recall(memory.history);
+        election.recall(memory.election);
+        return Ok((machine, election));
+    };
     let machine = Machine::take_up(settings, before.election.negotiated(), before.machine.clone());
     // It was checked.
     let mut machine = machine.map_err(|misfit| io::Error::other(format!("{misfit:?}")))?;

@@ -12,9 +12,9 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::unistd::execv;
 
 /// Returns only on failure; then nothing has changed. `descriptors` stay open in the new program, whose name is `name`.
-pub fn replace(program: &File, name: String, arguments: Vec<OsString>, descriptors: &[BorrowedFd<'_>]) -> io::Error {
+pub fn replace(program: &File, name: OsString, arguments: Vec<OsString>, descriptors: &[BorrowedFd<'_>]) -> io::Error {
     let path = format!("/proc/self/fd/{}", program.as_raw_fd());
-    let arguments = std::iter::once(OsString::from(name)).chain(arguments).map(OsStringExt::into_vec);
+    let arguments = std::iter::once(name).chain(arguments).map(OsStringExt::into_vec);
     let (Ok(path), Ok(arguments)) =
         (CString::new(path), arguments.map(CString::new).collect::<Result<Vec<CString>, _>>())
     else {

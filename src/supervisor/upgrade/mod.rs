@@ -9,7 +9,8 @@
 mod ask;
 pub mod document;
 pub(super) mod exchange;
-mod exec;
+pub mod exec;
+pub(super) mod memory_file;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -242,7 +243,7 @@ impl Upgrade {
             return simulated.replace(document);
         }
         let kept: Vec<_> = descriptors.iter().copied().chain([document.as_fd()]).collect();
-        let name = format!("{NAME}{}", document.as_raw_fd());
+        let name = format!("{NAME}{}", document.as_raw_fd()).into();
         exec::replace(program, name, self.settings.arguments.clone(), &kept)
     }
 

@@ -175,7 +175,7 @@ pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<
                 let mut parsed = contact.shared.parse(slot, &data, &stat);
                 count_as_lost(contact, &mut parsed, Some(&said)).await?;
                 let lease = parsed.lease.as_ref().ok();
-                let unfenced = to_fence(lease, &said, &term, contact.shared.settings.instance);
+                let unfenced = to_fence(lease, &said, &term, &contact.shared.instances());
                 books.push(SlotState { unfenced, ..SlotState::of(&term, &parsed) });
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),

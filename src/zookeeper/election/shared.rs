@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     line: Mutex<Option<Roster>>,
     events: UnboundedSender<Event>,
     candidate: Mutex<Option<Candidate>>,
+    /// The instances of earlier programs of this process, which restarted itself after a standstill.
+    earlier: OnceLock<Vec<u64>>,
     /// The ctime of our first candidate in any session: when this process joined, by `ZooKeeper`'s clock.
     joined_ms: OnceLock<i64>,
     /// The run of the present term, if it was marked.
@@ -108,6 +110,7 @@ impl Shared {
             settings,
             events,
             candidate: Mutex::default(),
+            earlier: OnceLock::new(),
             joined_ms: OnceLock::new(),
             run: Mutex::default(),
             complained_of: Mutex::default(),
@@ -245,9 +248,19 @@ impl Shared {
         self.joined_ms.get_or_init(|| created.ctime);
     }
 
+    /// The instances of all programs of this process that are remembered, newest first.
+    pub fn instances(&self) -> Vec<u64> {
+        std::iter::once(self.settings.instance).chain(self.earlier.get().into_iter().flatten().copied()).collect()
+    }
+
+    /// When this process joined, if it did.
+    pub fn first_joined_ms(&self) -> Option<i64> {
+        self.joined_ms.get().copied()
+    }
+
     /// Not called without a candidate. If it were, every run would count.
     pub fn joined_ms(&self) -> i64 {
-        self.joined_ms.get().copied().unwrap_or(i64::MIN)
+        self.first_joined_ms().unwrap_or(i64::MIN)
     }
 
     pub fn open_run(&self, run: OpenRun) {

@@ -23,6 +23,9 @@ pub struct Kept {
     /// A standby of the single recipe has none.
     znode: Option<Znode>,
     former: Vec<String>,
+    /// Of this process, before the program that is handed over.
+    #[serde(default)]
+    earlier: Vec<u64>,
     joined_ms: Option<i64>,
     run: Option<OpenRun>,
     carried: Option<(Nonce, Vec<PendingFence>)>,
@@ -32,6 +35,14 @@ pub struct Kept {
 }
 
 impl Shared {
+    /// The instances of earlier programs of this process, and when the process joined.
+    pub fn recall(&self, earlier: Vec<u64>, joined_ms: Option<i64>) {
+        self.earlier.get_or_init(|| earlier);
+        if let Some(joined_ms) = joined_ms {
+            self.joined_ms.get_or_init(|| joined_ms);
+        }
+    }
+
     /// `None`: no candidate of ours is known to exist in this session, though there should be one.
     pub fn hand_over(&self, session: SessionNumber) -> Option<Kept> {
         let known = self.lock().clone().filter(|known| known.session == session)?;
@@ -45,7 +56,8 @@ impl Shared {
             uuid: uuid.to_string(),
             znode,
             former: former.iter().map(ToString::to_string).collect(),
-            joined_ms: self.joined_ms.get().copied(),
+            earlier: self.earlier.get().cloned().unwrap_or_default(),
+            joined_ms: self.first_joined_ms(),
             run: self.lock_run().clone(),
             carried: self.pending_fences.hand_over(),
             orders: *self.orders.borrow(),
@@ -56,13 +68,12 @@ impl Shared {
     /// # Errors
     /// If a name is none.
     pub fn take_up(&self, kept: Kept) -> Result<(), uuid::Error> {
-        let Kept { session, candidacy, uuid, znode, former, joined_ms, run, carried, orders, neighbourhood } = kept;
+        let Kept { session, candidacy, uuid, znode, former, earlier, joined_ms, run, carried, orders, neighbourhood } =
+            kept;
         let former = former.iter().map(|uuid| uuid.parse()).collect::<Result<Vec<Uuid>, _>>()?;
         let uuid = uuid.parse()?;
         *self.lock() = Some(Candidate { candidacy, session, uuid, tried: true, znode, former });
-        if let Some(joined_ms) = joined_ms {
-            self.joined_ms.get_or_init(|| joined_ms);
-        }
+        self.recall(earlier, joined_ms);
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
         self.pending_fences.take_up(carried);
         self.orders.send_replace(orders);
@@ -128,6 +139,7 @@ mod tests {
             former,
         };
         *shared.lock() = Some(candidate);
+        shared.recall(vec![6], None);
         shared.joined(&stat());
         shared.open_run(run());
         let conditions = Conditions { slot: Slot(0), record: 1, term: 2 };

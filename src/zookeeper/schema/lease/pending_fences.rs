@@ -45,8 +45,9 @@ fn is_host(text: &str) -> bool {
     !text.starts_with('-') && text.chars().all(|letter| letter.is_alphanumeric() || ".-_:".contains(letter))
 }
 
-/// The leaders that the process with this instance must fence if it takes this record over. `None`: it cannot be read.
-pub(crate) fn to_fence(record: Option<&Lease>, term: &[u8], term_stat: &Stat, instance: u64) -> Vec<PendingFence> {
+/// The leaders that a process must fence if it takes this record over. `own`: the instances of its programs. `None`: the
+/// record cannot be read.
+pub(crate) fn to_fence(record: Option<&Lease>, term: &[u8], term_stat: &Stat, own: &[u64]) -> Vec<PendingFence> {
     let leader = || Term::read(term).ok().and_then(|term| term.leader).unwrap_or_default();
     let (mut list, holder) = match record {
         Some(lease) if !lease.is_held() => return Vec::new(),
@@ -58,8 +59,8 @@ pub(crate) fn to_fence(record: Option<&Lease>, term: &[u8], term_stat: &Stat, in
         None => (Vec::new(), Some(PendingFence::of(leader(), term_stat.mzxid))),
     };
     // Our own earlier attempt to lead has left nothing alive.
-    let own = nonce_text(Nonce { instance, sending: 0 });
-    if let Some(holder) = holder.filter(|holder| !holder.is_of_process(&own)) {
+    let own: Vec<_> = own.iter().map(|&instance| nonce_text(Nonce { instance, sending: 0 })).collect();
+    if let Some(holder) = holder.filter(|holder| !own.iter().any(|own| holder.is_of_process(own))) {
         list.retain(|known| !known.is_of_process(&holder.nonce));
         list.push(holder);
     }
@@ -90,10 +91,12 @@ mod tests {
     use crate::zookeeper::testing::{settings, stat};
 
     const US: u64 = 0xabc;
+    /// That of an earlier program of our process is among them.
+    const OURS: [u64; 2] = [US, 0xabd];
 
     fn list(record: &str) -> Vec<PendingFence> {
         let lease = Lease::read(record.as_bytes()).ok();
-        to_fence(lease.as_ref(), br#"{"v":1,"leader":{"id":"of-term"},"lease_ms":1}"#, &stat(), US)
+        to_fence(lease.as_ref(), br#"{"v":1,"leader":{"id":"of-term"},"lease_ms":1}"#, &stat(), &OURS)
     }
 
     fn ids(record: &str) -> Vec<String> {
@@ -123,8 +126,10 @@ mod tests {
 
     #[test]
     fn our_own_earlier_try_is_not_to_be_fenced_and_nobody_twice() {
-        let own = r#","holder":{"id":"us","nonce":"0000000000000abc-9"}"#;
-        assert_eq!(ids(&held(&format!("{own}{CARRIED}"))), ["a"]);
+        for own in ["0000000000000abc-9", "0000000000000abd-1"] {
+            let own = format!(r#","holder":{{"id":"us","nonce":"{own}"}}"#);
+            assert_eq!(ids(&held(&format!("{own}{CARRIED}"))), ["a"]);
+        }
         let again = r#","holder":{"id":"a","nonce":"00000000000000aa-2"},"token":8"#;
         let list = list(&held(&format!("{again}{CARRIED}")));
         assert_eq!((list.len(), list[0].token), (1, 8));
@@ -174,7 +179,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_a_record_says_the_list_is_short(data: Vec<u8>, id in ".{0,2000}", count in 0_usize..40) {
-            prop_assert!(to_fence(Lease::read(&data).ok().as_ref(), &data, &stat(), US).len() <= MOST);
+            prop_assert!(to_fence(Lease::read(&data).ok().as_ref(), &data, &stat(), &OURS).len() <= MOST);
             let one = PendingFence { id, ..PendingFence::default() }.json();
             let many = vec![one.trim(); count].join(",");
             let list = list(&held(&format!(r#","unfenced":[{many}]"#)));
