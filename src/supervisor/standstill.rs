@@ -32,7 +32,7 @@ impl Memory {
     /// # Errors
     /// If it is none of such a file.
     pub fn read(descriptor: i32) -> io::Result<Self> {
-        Ok(serde_json::from_reader(File::from(take_descriptor(descriptor)?))?)
+        memory_file::read(File::from(take_descriptor(descriptor)?))
     }
 }
 

@@ -326,14 +326,6 @@ impl Machine {
         }
     }
 
-    /// No guard could start the command again. An end that was chosen before keeps its reason.
-    fn after_gone(&self) -> After {
-        match self.phase {
-            Phase::Stopping { after: after @ After::Exit(_), .. } => after,
-            _ => After::Exit(ExitReason::GuardGone),
-        }
-    }
-
     /// Restarts in this term, unless a stop has begun, which is not taken back (I5).
     fn after_failure(&self, now: Now, at: Timestamp, timed_out: bool) -> Next {
         match self.phase {

@@ -106,6 +106,14 @@ impl Machine {
         (After::Exit(reason), Why::StoodStill { length })
     }
 
+    /// No guard could start the command again. An end that was chosen before keeps its reason.
+    pub(super) fn after_gone(&self) -> After {
+        match self.phase {
+            Phase::Stopping { after: after @ After::Exit(_), .. } => after,
+            _ => After::Exit(ExitReason::GuardGone),
+        }
+    }
+
     pub(super) fn note_of_guard(&mut self, now: Now, event: &Event) {
         match *event {
             Event::Guard(report) => self.guard_reported(now, report),

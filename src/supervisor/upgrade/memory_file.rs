@@ -7,6 +7,7 @@ use std::io::{self, Seek as _, Write as _};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The file is at its beginning.
 ///
@@ -20,4 +21,10 @@ pub fn write(name: &CStr, content: &impl Serialize) -> io::Result<File> {
     let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
     Ok(file)
+}
+
+/// # Errors
+/// If it is none.
+pub fn read<T: DeserializeOwned>(file: File) -> io::Result<T> {
+    Ok(serde_json::from_reader(file)?)
 }
