@@ -251,15 +251,23 @@ impl Election {
             let was_silent = by.as_ref().is_some_and(|contact| contact.client.was_silent());
             let contact = by.unwrap_or(contact);
             log(candidacy, request, &answer);
-            let answered = !matches!(answer, Err(RequestError::Unknown(_)));
-            let unanswered = contact.unanswered.note(answered, asked_at, clock::now().lease);
+            let error = match &answer {
+                Err(RequestError::Unknown(error)) => Some(error.clone()),
+                _ => None,
+            };
+            let unanswered = contact.unanswered.note(error.is_none(), asked_at, clock::now().lease);
             give(&contact, candidacy, request, answer).await;
             if unanswered >= contact.negotiated && (was_silent || contact.seems_connected()) {
-                tracing::info!("No request has been answered for the session timeout; the session is given up");
-                contact.shared.tell(Event::SessionOver { session: contact.number });
+                give_up(&contact, error.as_deref());
             }
         });
     }
+}
+
+/// The error is that of the last request.
+fn give_up(contact: &Contact, error: Option<&str>) {
+    tracing::warn!(error, "No request has succeeded for the session timeout; the session is given up, for a new one");
+    contact.shared.tell(Event::SessionOver { session: contact.number });
 }
 
 /// A pause that lets the successor's requests go first: ours would stand before them in the server's queue, and each

@@ -1,5 +1,7 @@
 //! A real server behind a link that spoils its replies, after leadership was gained: at random, or in one way for good.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -106,6 +108,23 @@ fn replies_spoilt_at_random_never_make_two_run_at_once() {
             scene.recovers();
         }
     }
+}
+
+/// A new connection first of all reads the record.
+#[test]
+fn a_record_that_is_cut_short_after_a_lost_connection_does_not_make_the_next_loss_unseen() {
+    let Scene { election: _election, link, leader, .. } = Scene::new();
+    let cut = Arc::new(AtomicBool::new(false));
+    let was_cut = Arc::clone(&cut);
+    link.tamper(move |frame| {
+        let is_record = frame.windows(14).any(|part| part == br#""state":"held""#);
+        if is_record && !was_cut.swap(true, Ordering::SeqCst) { wire::frame(&frame[4..20]) } else { frame }
+    });
+    link.reset();
+    wait::until("the reply was cut short", || cut.load(Ordering::SeqCst));
+    leader.until_logged("Contact with ZooKeeper was restored");
+    link.reset();
+    leader.until_logged_times("Contact with ZooKeeper was restored", 2);
 }
 
 #[test]

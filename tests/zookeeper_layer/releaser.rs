@@ -53,6 +53,24 @@ async fn a_renewal_that_comes_after_its_supervisor_s_death_keeps_no_record_held(
     }
 }
 
+/// There is time for many tries.
+#[tokio::test]
+async fn a_request_that_fails_is_tried_again_in_another_session() {
+    const SYSTEM_ERROR: i32 = -1;
+    let chroot = Chroot::new();
+    let (_host, orphaned) = orphaned(&chroot.connect_string(), Recipe::Sequential).await;
+    let (proxy, mut answers) = (link(), 0);
+    proxy.tamper(move |frame| {
+        answers += 1;
+        match answers {
+            ANSWERS => [&16_i32.to_be_bytes()[..], &frame[4..16], &SYSTEM_ERROR.to_be_bytes()].concat(),
+            _ => frame,
+        }
+    });
+    let freed = release_orphaned::free_record(of(&chroot.behind(&proxy), 9, Recipe::Sequential), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+}
+
 #[tokio::test]
 async fn a_candidate_that_has_just_gone_keeps_no_record_held() {
     for recipe in RECIPES {

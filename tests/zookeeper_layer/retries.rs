@@ -12,6 +12,7 @@ use crate::host::{BASE, FIRST, Host, LEASE, settings};
 use crate::support::ensemble::Build;
 use crate::support::standalone::link;
 use crate::support::{Admin, Ensemble, Proxy, wait};
+use crate::vouching::until;
 
 const ONE: SessionNumber = SessionNumber(1);
 
@@ -29,6 +30,21 @@ async fn what_the_server_refuses_to_publish_is_tried_ever_more_seldom() {
     tokio::time::sleep(Duration::from_secs(12)).await;
     let tried = tried();
     assert!((3..=10).contains(&tried), "tried {tried} times in 12 s");
+}
+
+/// An operator has cleaned up; nothing about the host changes.
+#[tokio::test]
+async fn a_member_that_was_deleted_is_written_again() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    host.election.describe(MemberStatus::default());
+    let member = format!("{BASE}/members/host1:1");
+    for _ in 0..2 {
+        until("its member is there", || admin.exists(&member)).await;
+        admin.delete(&member);
+    }
+    until("its member is there again", || admin.exists(&member)).await;
 }
 
 /// T is asked for as 20 s and granted as 4 s. A server that says nothing is waited for a fifth of what was granted.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, Stat};
 use tokio::sync::mpsc::unbounded_channel;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Denial, Record, SessionNumber};
@@ -53,17 +53,28 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     // Events are not read here.
     let (events, _) = unbounded_channel();
     let shared = Arc::new(Shared::new(settings, events));
+    let by = Instant::now() + limit;
     let work = async {
-        let contact = open(&shared).await?;
-        let outcome = release(&contact, orphaned).await;
-        let mut service = contact.service();
-        drop(contact);
-        service.over().await;
-        outcome
+        loop {
+            let contact = open(&shared).await?;
+            match release(&contact, orphaned).await {
+                Err(RequestError::Unknown(error)) => {
+                    tracing::debug!(error, "The lease could not be released; trying again");
+                }
+                outcome => return outcome.map(|outcome| (outcome, contact)),
+            }
+            sleep(PAUSE).await;
+        }
     };
-    tokio::time::timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| Err(RequestError::unknown("no answer within the session timeout")))
+    let done = timeout_at(by, work).await;
+    let (outcome, contact) =
+        done.unwrap_or_else(|_| Err(RequestError::unknown("no answer within the session timeout")))?;
+    let mut service = contact.service();
+    drop(contact);
+    if timeout_at(by, service.over()).await.is_err() {
+        tracing::debug!("Closing the session was not confirmed; it is left to expiry");
+    }
+    Ok(outcome)
 }
 
 /// Tries until the caller's limit.

@@ -6,12 +6,13 @@
 //! participants that delete each other's would never stop, T19).
 
 use std::fs;
+use std::future::pending;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::zookeeper::client::connection::{Error, MultiError};
+use crate::zookeeper::client::connection::{Error, EventType, MultiError};
 use crate::zookeeper::client::requests::ANY_VERSION;
 
 use crate::clock;
@@ -56,7 +57,7 @@ pub(crate) async fn put(
     drained: bool,
 ) -> Result<(), RequestError> {
     let data = member(contact, status, drained).written();
-    let path = format!("{}/{MEMBERS}/{}", contact.shared.paths.base, contact.shared.settings.id);
+    let path = path(contact);
     if own.is_ours {
         match contact.client.set_data(&path, &data, None).await {
             Err(Error::NoNode) => own.is_ours = false,
@@ -77,6 +78,25 @@ pub(crate) async fn put(
         Err(Error::NodeExists) => find(contact, own, &path, &data).await,
         Err(error) => Err(RequestError::from(error).without(Right::Create, parent(&path))),
     }
+}
+
+/// Resolves when our znode, which was just written, is deleted, as by an operator who cleans up.
+pub(crate) async fn deleted(contact: &Contact) -> Result<impl Future<Output = ()> + use<>, RequestError> {
+    let path = path(contact);
+    let read = contact.client.check_and_watch_stat(&path).await;
+    let (found, watcher) = read.map_err(|error| RequestError::from(error).without(Right::Read, &path))?;
+    if found.is_none() {
+        return Err(RequestError::unknown("our member was deleted at once"));
+    }
+    Ok(async move {
+        if watcher.changed().await != EventType::NodeDeleted {
+            pending::<()>().await;
+        }
+    })
+}
+
+fn path(contact: &Contact) -> String {
+    format!("{}/{MEMBERS}/{}", contact.shared.paths.base, contact.shared.settings.id)
 }
 
 /// Only under a base with a term: a base with children and without a record looks like one that has lost it.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, Watcher};
 use futures_util::FutureExt as _;
+use futures_util::future::OptionFuture;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -230,6 +231,26 @@ fn number(id: &str) -> u64 {
     hasher.finish()
 }
 
+/// Writes our member znode and the history. Returns the deletion of the znode.
+async fn put(
+    publisher: &Publisher,
+    contact: &Contact,
+    own: &mut OwnMember,
+    status: Option<&MemberStatus>,
+) -> Result<Option<impl Future<Output = ()> + use<>>, RequestError> {
+    let noted = match status {
+        Some(status) => member_znode::put(contact, own, status, publisher.drains.is_drained()).await,
+        None => Ok(()),
+    };
+    let chronicled = publisher.write_history(contact).await;
+    let reported = if noted.is_ok() { acl_audit::report(contact).await } else { Ok(()) };
+    noted.and(chronicled).and(reported)?;
+    match status {
+        Some(_) => member_znode::deleted(contact).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 async fn write(publisher: &Publisher, contact: Weak<Contact>) {
     let begun = contact.upgrade().map(|contact| (Arc::clone(&contact.shared), backoff(&contact)));
     let Some((shared, mut backoff)) = begun else { return };
@@ -239,21 +260,16 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         sleep(COALESCED).await;
         let status = changes.borrow_and_update().clone();
         let Some(present) = contact.upgrade() else { return };
-        let both = async {
-            let noted = match &status {
-                Some(status) => member_znode::put(&present, &mut own, status, publisher.drains.is_drained()).await,
-                None => Ok(()),
-            };
-            let chronicled = publisher.write_history(&present).await;
-            let reported = if noted.is_ok() { acl_audit::report(&present).await } else { Ok(()) };
-            noted.and(chronicled).and(reported)
-        };
+        let both = put(publisher, &present, &mut own, status.as_ref());
         let written = AssertUnwindSafe(both).catch_unwind().await;
         drop(present);
         match written {
-            Ok(Ok(())) => {
+            Ok(Ok(deleted)) => {
                 backoff.reset();
-                drop(changes.changed().await);
+                tokio::select! {
+                    _ = changes.changed() => {}
+                    Some(()) = OptionFuture::from(deleted) => {}
+                }
                 continue;
             }
             Ok(Err(error)) => shared.report_aside("What others read about us cannot be written", &error),

@@ -13,10 +13,12 @@ pub(crate) mod watches;
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, State, States};
+use futures_util::FutureExt as _;
 use futures_util::future::OptionFuture;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{sleep, timeout};
@@ -104,12 +106,8 @@ impl Session {
         let (retired, receiver) = watch::channel(());
         let (way, line) = watch::channel(ConnectionState::Lost(Arc::clone(&lost)));
         background::spawn(async move {
-            let mut receiver = Retired(receiver);
-            tokio::select! {
-                biased;
-                () = receiver.wait() => {}
-                () = resume(&shared, &companion, lost, &way) => {}
-            }
+            let resumed = resume(&shared, &companion, Arc::clone(&lost), &way);
+            Box::pin(until_retired(&shared, lost.number, Retired(receiver), resumed)).await;
         });
         Self { line: Line::new(line), retired }
     }
@@ -150,7 +148,7 @@ async fn serve(
     companion: Arc<Companion>,
     number: SessionNumber,
     way: watch::Sender<ConnectionState>,
-    mut retired: Retired,
+    retired: Retired,
 ) {
     let served = async {
         match Contact::open(&shared, number).await {
@@ -158,10 +156,17 @@ async fn serve(
             Err(error) => failed(&shared, number, &error).await,
         }
     };
+    Box::pin(until_retired(&shared, number, retired, served)).await;
+}
+
+/// If `work` panics, the machine still hears that its session is over.
+async fn until_retired(shared: &Shared, session: SessionNumber, mut retired: Retired, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         () = retired.wait() => {}
-        () = served => {}
+        ended = AssertUnwindSafe(work).catch_unwind() => if ended.is_err() {
+            shared.tell(Event::SessionOver { session });
+        }
     }
 }
 
@@ -274,8 +279,9 @@ async fn keep(
     is_lost.then_some(contact)
 }
 
+/// What is read besides may be nonsense, which the client library answers with a panic.
 async fn stay_after<T>(work: impl Future<Output = T>) -> Infallible {
-    work.await;
+    drop(AssertUnwindSafe(work).catch_unwind().await);
     pending().await
 }
 

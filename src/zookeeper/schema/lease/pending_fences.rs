@@ -58,9 +58,11 @@ pub(crate) fn to_fence(record: Option<&Lease>, term: &[u8], term_stat: &Stat, ow
         }
         None => (Vec::new(), Some(PendingFence::of(leader(), term_stat.mzxid))),
     };
-    // Our own earlier attempt to lead has left nothing alive.
+    // Our own earlier attempts to lead have left nothing alive.
     let own: Vec<_> = own.iter().map(|&instance| nonce_text(Nonce { instance, sending: 0 })).collect();
-    if let Some(holder) = holder.filter(|holder| !own.iter().any(|own| holder.is_of_process(own))) {
+    let is_own = |leader: &PendingFence| own.iter().any(|own| leader.is_of_process(own));
+    list.retain(|known| !is_own(known));
+    if let Some(holder) = holder.filter(|holder| !is_own(holder)) {
         list.retain(|known| !known.is_of_process(&holder.nonce));
         list.push(holder);
     }
@@ -130,6 +132,8 @@ mod tests {
             let own = format!(r#","holder":{{"id":"us","nonce":"{own}"}}"#);
             assert_eq!(ids(&held(&format!("{own}{CARRIED}"))), ["a"]);
         }
+        let carried = r#","unfenced":[{"id":"us","nonce":"0000000000000abc-9","token":4}]"#;
+        assert_eq!(ids(&held(&format!("{HOLDER}{carried}"))), ["b"], "another host has failed to fence us");
         let again = r#","holder":{"id":"a","nonce":"00000000000000aa-2"},"token":8"#;
         let list = list(&held(&format!("{again}{CARRIED}")));
         assert_eq!((list.len(), list[0].token), (1, 8));
