@@ -1,6 +1,7 @@
 //! Parse the command line, fork the guards, build the runtime, supervise, exit.
 
 use std::io;
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,7 +23,12 @@ use zk_leader_run::wiring::{Hindrance, Start};
 use zk_leader_run::zookeeper::election::release_orphaned::{self, Orphaned, Outcome};
 use zk_leader_run::{after_upgrade, dry_run, supervisor, wiring, zookeeper};
 
+/// What panicked was logged.
 fn main() -> ExitCode {
+    catch_unwind(run).unwrap_or_else(|_| ExitCode::from(Status::Software.code()))
+}
+
+fn run() -> ExitCode {
     if let Some(page) = pages::RUN.asked_for(std::env::args_os().skip(1)) {
         return page.print();
     }

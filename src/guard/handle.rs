@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use super::Guard;
 use super::briefing::{AuxiliaryCommand, encode_auxiliary};
-use super::contain::Containment;
+use super::contain::{Containment, Process, known};
 use super::lease_file::LeaseFile;
 use super::prerequisites::{self, Lack};
 use super::probe::{PROBE, Prober};
@@ -90,7 +90,7 @@ pub struct Spawned {
     lease_file_lack: Option<io::Error>,
     terminal: Option<Terminal>,
     /// Children that this process inherited (a shell replaced itself by us).
-    born_with: Vec<i32>,
+    born_with: Vec<Process>,
     /// An open descriptor that the guards which are forked beside this one must not have.
     withheld: Option<i32>,
 }
@@ -149,7 +149,7 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     let Plan { launch, stop_signal, contain, releaser, terminal, publishes_lease } = plan;
     prerequisites::check().map_err(Error::Prerequisite)?;
     sys::default_sigchld();
-    let born_with = Children::of_this_thread()?.list()?;
+    let born_with = known(&Children::of_this_thread()?.list()?)?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
@@ -259,7 +259,7 @@ pub struct Handle {
     containment: Containment,
     lease_file: Option<Box<LeaseFile>>,
     terminal: Option<Terminal>,
-    born_with: Vec<i32>,
+    born_with: Vec<Process>,
 }
 
 /// The pause between two passes over orphans that are slow to die.
@@ -337,7 +337,7 @@ impl Handle {
     /// After the guard's death: waits until the tree is empty. The sentinel ends it, or this process if the sentinel
     /// was killed as well. `spared` are children that the supervisor started itself. Waits for ever for a process that
     /// cannot be killed. `complain` is called once if the children cannot be listed yet.
-    pub async fn end_orphans(&mut self, spared: &[i32], complain: impl FnOnce(io::Error)) {
+    pub async fn end_orphans(&mut self, spared: &[Process], complain: impl FnOnce(io::Error)) {
         let spared = [&self.born_with, spared].concat();
         let mut complain = Some(complain).filter(|_| !self.has_complained);
         let mut pauses = Pauses::default();

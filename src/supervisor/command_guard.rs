@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::core::event::Event;
 use crate::core::guard_messages::{Order, Report};
+use crate::guard::contain::{Process, known};
 use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::{Prober, state_of};
 use crate::observe::words;
@@ -19,8 +20,8 @@ pub(super) struct CommandGuard {
     state: State,
     /// For the next guard, while it waits for that place.
     orders: Vec<Order>,
-    /// The guards of auxiliary commands, which are not orphans of the command.
-    spared: Vec<i32>,
+    /// The next guard, and the guards of auxiliary commands, which are not orphans of the command.
+    spared: Vec<Process>,
     /// How often survivors of SIGKILL were reported; the guard does it every five seconds.
     stuck_reports: u32,
 }
@@ -39,10 +40,14 @@ enum State {
 }
 
 impl CommandGuard {
-    /// `guards`: the present one, and after an upgrade the next one.
-    pub fn new(guards: (Guard, Option<Guard>), spared: &[i32]) -> Self {
-        let ((guard, next), spared) = (guards, spared.to_vec());
-        Self { guard, next, state: State::Alive, orders: Vec::new(), spared, stuck_reports: 0 }
+    /// `guards`: the present one, and after an upgrade the next one. `spared`: those of auxiliary commands.
+    ///
+    /// # Errors
+    /// If these processes cannot be looked at.
+    pub fn new((guard, next): (Guard, Option<Guard>), spared: &[i32]) -> io::Result<Self> {
+        let of_next = next.as_ref().map(Guard::pids).unwrap_or_default();
+        let spared = known(&[spared, &of_next].concat())?;
+        Ok(Self { guard, next, state: State::Alive, orders: Vec::new(), spared, stuck_reports: 0 })
     }
 
     /// Does not wait.
@@ -144,8 +149,7 @@ impl CommandGuard {
         let complain = |error| {
             tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
         };
-        let next = self.next.as_ref().map(Guard::pids).unwrap_or_default();
-        self.guard.end_orphans(&[self.spared.as_slice(), &next].concat(), complain).await;
+        self.guard.end_orphans(&self.spared, complain).await;
     }
 
     fn log(&mut self, report: Report) {

@@ -171,7 +171,7 @@ mod tests {
         let mut effects = Effects {
             election: Election::new(testing::settings(), events),
             direct: Some(direct),
-            guard: CommandGuard::new((Guard::Simulated(Box::new(Idle)), None), &[]),
+            guard: CommandGuard::new((Guard::Simulated(Box::new(Idle)), None), &[]).unwrap(),
             auxiliary: AuxiliaryCommands::default(),
         };
         for token in 100..108 {

@@ -8,6 +8,7 @@ use std::pin::Pin;
 
 use crate::core::guard_messages::{Order, Report};
 use crate::guard::briefing::AuxiliaryCommand;
+use crate::guard::contain::Process;
 use crate::guard::handle::Handle;
 use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::Prober;
@@ -88,7 +89,7 @@ impl Guard {
     }
 
     /// See [`Handle::end_orphans`].
-    pub(super) async fn end_orphans(&mut self, spared: &[i32], complain: impl FnOnce(io::Error)) {
+    pub(super) async fn end_orphans(&mut self, spared: &[Process], complain: impl FnOnce(io::Error)) {
         match self {
             Self::Forked(handle) => handle.end_orphans(spared, complain).await,
             Self::Simulated(guard) => guard.end_orphans().await,

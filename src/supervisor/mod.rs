@@ -153,8 +153,8 @@ impl Supervisor {
             .network
             .map(|network| Direct::new(network, (machine.instance(), said), election.neighbourhood(), telling));
         let publisher = StatusPublisher::new(clock::now(), machine.snapshot(), &config.observers.identity);
-        let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics());
-        let guard = CommandGuard::new(guards, auxiliary.guards());
+        let (auxiliary, guards) = AuxiliaryCommands::new(config.auxiliary, guards, &publisher.metrics())?;
+        let guard = CommandGuard::new(guards, auxiliary.guards())?;
         let dropped = direct.as_ref().map(Direct::dropped);
         start_observers(config.observers, &publisher, &election, (guard.prober(), dropped))?;
         let mut supervisor = Self {

@@ -2,9 +2,11 @@
 //! is closed or deleted: the next one resumes the session as after a lost connection, and looks at everything again.
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
@@ -129,7 +131,9 @@ async fn connection(key: &SessionKey, access: &Access) -> io::Result<Connection>
     }
     let began = clock::now().lease;
     loop {
-        match session_key::connection(key).await {
+        // The client library panics where no thread can be started.
+        let tried = AssertUnwindSafe(session_key::connection(key)).catch_unwind().await;
+        match tried.unwrap_or_else(|_| Err(io::Error::other("the client library has panicked"))) {
             Err(error) if began.until(clock::now().lease) < key.negotiated => {
                 tracing::warn!(%error, "The session's key was not taken; trying again");
                 sleep(PAUSE).await;

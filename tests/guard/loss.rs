@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use zk_leader_run::core::guard_messages::{Cause, ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
-use zk_leader_run::guard::contain::{Containment, children_of};
+use zk_leader_run::guard::contain::{Containment, children_of, known};
 use zk_leader_run::guard::processes::Processes;
 
 use crate::driver;
@@ -187,9 +187,44 @@ pub fn keep_a_guard() {
     let child = Process::of(child);
     let mut processes = Processes::take_up(guard.pid, guard.pidfd(), id(&sentinel));
     let containment = Containment::choose(Contain::Subreaper).unwrap();
-    until("nothing is left", || processes.have_left_nothing(&containment, &[guard.pid]).unwrap());
+    let spared = known(&[guard.pid]).unwrap();
+    until("nothing is left", || processes.have_left_nothing(&containment, &spared).unwrap());
     assert!(!guard.is_alive() && !child.is_alive(), "something is left");
     assert!(shell.wait().is_err() && sentinel.wait().is_err(), "both are reaped");
+}
+
+/// Its presence makes this executable [`reuse_a_number`].
+pub const REUSER: &str = "GUARD_NUMBER";
+
+/// In a PID namespace of its own nobody else takes the numbers.
+pub fn a_process_of_the_tree_with_the_number_of_an_earlier_child_is_not_spared() {
+    let own = std::env::current_exe().unwrap();
+    let reuser = Command::new("unshare").args(["-pf", "--mount-proc"]).arg(own).env(REUSER, "").output().unwrap();
+    assert!(reuser.status.success(), "{}", String::from_utf8_lossy(&reuser.stderr));
+}
+
+/// A child that is none of the tree ends, and a process of the tree gets its number.
+#[expect(clippy::zombie_processes, reason = "reaped by the sweep")]
+pub fn reuse_a_number() {
+    let id = |child: &Child| i32::try_from(child.id()).unwrap();
+    let sleeper = || Command::new("sleep").arg("60").spawn().unwrap();
+    let [mut sentinel, guard, mut stranger] = [sleeper(), sleeper(), sleeper()];
+    sentinel.kill().unwrap();
+    let number = id(&stranger);
+    let spared = known(&[number]).unwrap();
+    // The starts of processes are known to a hundredth of a second.
+    Command::new("sleep").arg("0.05").status().unwrap();
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
+    let orphan = sleeper();
+    assert_eq!(id(&orphan), number);
+    let guard = Process::of(id(&guard));
+    let mut processes = Processes::take_up(guard.pid, guard.pidfd(), id(&sentinel));
+    processes.kill_guard();
+    let containment = Containment::choose(Contain::Subreaper).unwrap();
+    until("nothing is left", || processes.have_left_nothing(&containment, &spared).unwrap());
+    assert!(children_of(std::process::id().try_into().unwrap()).is_empty(), "something is left");
 }
 
 /// No descriptor is free when the guard dies, and later there are again.

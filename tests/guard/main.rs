@@ -42,6 +42,10 @@ fn main() -> ExitCode {
     if let Some(socket) = std::env::var_os(driver::SOCKET) {
         return driver::main(&socket);
     }
+    if std::env::var_os(loss::REUSER).is_some() {
+        loss::reuse_a_number();
+        return ExitCode::SUCCESS;
+    }
     if std::env::var_os(loss::KEEPER).is_some() {
         loss::keep_a_guard();
         return ExitCode::SUCCESS;
@@ -110,6 +114,7 @@ fn trials() -> Vec<Trial> {
             loss::a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard,
             loss::the_sentinel_has_a_session_and_a_name_of_its_own,
             loss::nothing_is_left_only_when_the_guard_is_gone_though_it_is_to_be_spared,
+            loss::a_process_of_the_tree_with_the_number_of_an_earlier_child_is_not_spared,
             loss::a_clean_up_that_is_not_possible_at_first_is_done_when_it_is,
             loss::the_releaser_follows_a_killed_supervisor_when_the_tree_is_empty,
             loss::the_cgroup_of_a_killed_supervisor_stays_until_its_releaser_has_ended,

@@ -98,6 +98,26 @@ fn the_next_term_gets_a_guard_of_the_new_program_and_hooks_keep_theirs() {
     election.diary.assert_no_overlap();
 }
 
+/// The upgrade is what gives the hook a guard again.
+#[test]
+fn a_host_whose_hook_has_lost_its_guard_is_upgraded() {
+    let (election, package) = (election(), Package::new());
+    let marker = election.diary.directory().join("hooks");
+    let hook = format!("echo $ZK_LEADER_EVENT >>{}", marker.display());
+    let leader = package.on(election.host("a").option("--on-exit", "restart").option("--hook", &hook)).spawn();
+    election.diary.until_started(1);
+    sigkill(guards_of(leader.pid())[1]);
+    leader.until_logged("The guard of --hook died");
+    // Its hooks wait from now on.
+    end_command(&leader);
+    election.diary.until_started(2);
+    package.upgrade(&leader);
+    let told = || std::fs::read_to_string(&marker).unwrap_or_default().lines().count();
+    let before = told();
+    end_command(&leader);
+    wait::until("the hook is run again", || told() > before);
+}
+
 /// The watchdog of systemd asks the guard that has taken the other one's place.
 #[test]
 fn the_watchdog_is_fed_after_the_guard_was_replaced() {

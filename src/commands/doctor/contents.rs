@@ -61,7 +61,10 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
         findings.push(advice("election", text));
     }
     if election.members.is_empty() && !election.line.is_empty() && !election.is_shared {
-        findings.push(advice("members", "no candidate in line has a member znode: all run an older version, or may not write it"));
+        findings.push(advice(
+            "members",
+            "no candidate in line has a member znode: all run an older version, or may not write it",
+        ));
     }
     if findings.is_empty() {
         findings.push(nothing_wrong(election));

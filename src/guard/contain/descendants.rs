@@ -179,6 +179,14 @@ impl Process {
         Ok(if self.is_known()? { found } else { Vec::new() })
     }
 
+    /// Its id, if no later process has that.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn id(&self) -> io::Result<Option<i32>> {
+        Ok(self.is_known()?.then_some(self.pid))
+    }
+
     /// Sends these signals, in order. Returns whether it lives and we may signal it.
     fn signal(&self, signals: &[i32]) -> io::Result<bool> {
         let pidfd = Pid::from_raw(self.pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Handle, Processes, Settings, Spawned, fork_of_command};
 use crate::guard::command::terminal::Terminal;
-use crate::guard::contain::{self, Containment};
+use crate::guard::contain::{self, Containment, known};
 use crate::guard::sys;
 
 /// A guard, for the next program of the supervisor's process. Numbers of descriptors count only there.
@@ -66,7 +66,7 @@ impl Handle {
             sentinel,
             containment,
             has_terminal: self.terminal.is_some(),
-            born_with: self.born_with.clone(),
+            born_with: self.born_with.iter().filter_map(|child| child.id().ok().flatten()).collect(),
         };
         Some((state, descriptors.into_iter().flatten().collect()))
     }
@@ -87,7 +87,7 @@ impl Spawned {
             lease_file: None,
             lease_file_lack: None,
             terminal: has_terminal.then(Terminal::of_this_group).flatten(),
-            born_with,
+            born_with: known(&born_with)?,
             withheld: None,
         })
     }

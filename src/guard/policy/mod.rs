@@ -230,6 +230,8 @@ impl Policy {
                 if let Some(life) = self.life.as_mut() {
                     life.not_executed = Some(errno);
                     life.cause.get_or_insert(Cause::ItsOwn);
+                    let status = ChildStatus::NotExecuted(errno);
+                    steps.push(GuardAction::Report(Report::CommandEnded { run: life.run, status }));
                 }
                 self.tree_empty(steps);
             }

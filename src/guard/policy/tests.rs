@@ -283,7 +283,8 @@ fn a_command_that_cannot_be_executed_says_why() {
     let mut guard = Guard(Policy::new(15));
     assert_eq!(guard.order(1_000, Order::Start { run: RUN, deadlines: LEASE, grant: GRANT }).len(), 2);
     let status = ChildStatus::NotExecuted(11);
-    assert_eq!(guard.at(1_001, Input::NotSpawned { errno: 11 }), [tree_ended(status, Cause::ItsOwn)]);
+    let ended = GuardAction::Report(Report::CommandEnded { run: RUN, status });
+    assert_eq!(guard.at(1_001, Input::NotSpawned { errno: 11 }), [ended, tree_ended(status, Cause::ItsOwn)]);
 }
 
 #[test]

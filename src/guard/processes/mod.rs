@@ -16,7 +16,7 @@ use nix::unistd::read;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::core::guard_messages::ChildStatus;
-use crate::guard::contain::Containment;
+use crate::guard::contain::{Containment, Process};
 use crate::guard::processes::children::Children;
 use crate::guard::sys;
 
@@ -88,12 +88,11 @@ impl Processes {
     }
 
     /// One sweep after the guard's death. Returns whether the tree is empty. `spared`: children that are none of the tree.
+    /// A process of the tree may have got the number of one that has ended.
     ///
     /// # Errors
     /// If our children cannot be listed: then the state of the tree is unknown.
-    pub fn have_left_nothing(&mut self, containment: &Containment, spared: &[i32]) -> io::Result<bool> {
-        // Until the guard is reaped, its children are not ours yet: nothing is empty before.
-        let spared: Vec<i32> = spared.iter().copied().filter(|pid| !self.ids().contains(pid)).collect();
+    pub fn have_left_nothing(&mut self, containment: &Containment, spared: &[Process]) -> io::Result<bool> {
         containment.kill();
         match self.sentinel_end() {
             None => {
@@ -102,7 +101,13 @@ impl Processes {
                 Ok(false)
             }
             Some(DONE) => Ok(containment.is_empty()),
-            Some(_) => sweep_our_own(containment, &spared),
+            Some(_) => {
+                let spared: Vec<_> =
+                    spared.iter().filter_map(|child| child.id().transpose()).collect::<io::Result<_>>()?;
+                // Until the guard is reaped, its children are not ours yet: nothing is empty before.
+                let spared: Vec<i32> = spared.into_iter().filter(|pid| !self.ids().contains(pid)).collect();
+                sweep_our_own(containment, &spared)
+            }
         }
     }
 

@@ -43,9 +43,10 @@ impl Hooks {
         Self { queue, runner, timeout, identity, running: None, finish_by: Timestamp::NEVER }
     }
 
-    /// No hook runs or waits.
+    /// No hook runs or waits, or none can be run any more.
     pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.running.is_none() && !self.runner.has_survivors()
+        let waits = !self.queue.is_empty() || self.running.is_some() || self.runner.has_survivors();
+        !waits || self.runner.is_gone()
     }
 
     /// Goes on in the term of this grant, or without one.
@@ -115,7 +116,7 @@ impl Hooks {
             tracing::warn!("The last hook is not waited for: SIGKILL did not end it in time (uninterruptible sleep?)");
         }
         if !self.queue.is_empty() {
-            tracing::warn!(missed = self.queue.len(), "Hooks were left out: there was no time for them at the end");
+            tracing::warn!(missed = self.queue.len(), "Hooks were left out at the end");
         }
     }
 

@@ -22,6 +22,7 @@ use crate::core::health::Settings as HealthSettings;
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
 use crate::guard::command::environment::Identity;
+use crate::guard::contain::known;
 use crate::guard::handle::upgrade::fork_next as fork_next_command;
 use crate::guard::handle::{self, Spawned};
 use crate::observe::metrics::Metrics;
@@ -185,8 +186,15 @@ pub struct AuxiliaryCommands {
 
 impl AuxiliaryCommands {
     /// Also returns the handle of the command's guard, and of the one for the next command.
-    pub fn new(settings: Settings, guards: Handles, metrics: &Arc<Metrics>) -> (Self, (Guard, Option<Guard>)) {
-        let (all, auxiliary) = (guards.pids(), guards.auxiliary_pids());
+    ///
+    /// # Errors
+    /// If the guards cannot be looked at.
+    pub fn new(
+        settings: Settings,
+        guards: Handles,
+        metrics: &Arc<Metrics>,
+    ) -> io::Result<(Self, (Guard, Option<Guard>))> {
+        let (all, auxiliary) = (known(&guards.pids())?, guards.auxiliary_pids());
         let identity = || settings.identity.clone();
         let runner = |name, guard, timeout| Runner::new(name, guard, timeout, &all, metrics);
         let hooks = settings
@@ -211,7 +219,7 @@ impl AuxiliaryCommands {
         let after_stop = settings.after_stop.zip(guards.after_stop).map(|given| step(StepKind::AfterStop, given));
         let parts =
             Self { hooks, health, eligibility, fence, before_start, after_stop, grant: None, guards: auxiliary };
-        (parts, (guards.command, guards.next))
+        Ok((parts, (guards.command, guards.next)))
     }
 
     /// None of them runs or waits to run.

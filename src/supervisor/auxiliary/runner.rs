@@ -10,6 +10,7 @@ use crate::core::event::Event;
 use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
+use crate::guard::contain::Process;
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
 use crate::supervisor::guard_interface::Guard;
@@ -33,7 +34,7 @@ pub(super) struct Runner {
     /// Its guard died after that.
     was_late: bool,
     /// Our children outside of its tree: every guard.
-    guards: Vec<i32>,
+    guards: Vec<Process>,
     /// Counts its runs.
     metrics: Arc<Metrics>,
 }
@@ -82,7 +83,7 @@ impl Runner {
         name: &'static str,
         guard: Guard,
         timeout: Duration,
-        guards: &[i32],
+        guards: &[Process],
         metrics: &Arc<Metrics>,
     ) -> Self {
         metrics.expect_auxiliary(name);
