@@ -131,6 +131,9 @@ pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<
         on_loss: config.on_loss,
     };
     (config.once, config.on_loss) = run_once::read(layers, &others, &mut config.notices)?;
+    // Who took the run of another host away would be a duplicate.
+    let preempts = |_: &Duration| config.once.as_ref().is_none_or(|once| once.retry_failed);
+    config.leaders.preempt_after = config.leaders.preempt_after.filter(preempts);
     let others = vouching::Others {
         lease: config.requested_timing.lease,
         guarantee: config.guarantee,

@@ -49,6 +49,10 @@ pub fn read(
         }
         (None, None) => return Ok((None, others.on_loss)),
     };
+    let preempts = layers.given("preempt-after")?.filter(|typed| matches!(typed.origin, Origin::Option(_)));
+    if let Some(preempts) = preempts.filter(|_| !retry_failed) {
+        notices.push(format!("{} has no effect with {}: a run is not repeated", preempts.origin, setting.origin));
+    }
     let once = Once { per, retry_failed, keep_slots };
     let on_exit = layers.required("on-exit")?;
     agree(&setting, &once, others, &on_exit)?;

@@ -65,6 +65,7 @@ pub enum Target {
 
 /// See the module page.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct OperatorOrders {
     orders: Orders,
     disabled_until: Option<Timestamp>,
@@ -77,6 +78,9 @@ pub struct OperatorOrders {
     handing_over: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     drained: bool,
+    /// A run of ours is under way that no other host would repeat.
+    #[serde(skip)]
+    runs_once: bool,
 }
 
 impl OperatorOrders {
@@ -95,11 +99,17 @@ impl OperatorOrders {
         self.orders = orders;
     }
 
+    /// Whether a run is under way that no other host would repeat. A drain lets it end, as an election that no other host
+    /// could lead.
+    pub fn note_run(&mut self, runs_once: bool) {
+        self.runs_once = runs_once;
+    }
+
     /// What has changed for us, who hold the term with this token, or no term.
     pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 3] {
         let disabled = self.orders.disabled.is_some() && !is_over(self.disabled_until, now);
         let drain = self.orders.drain.filter(|_| !is_over(self.drained_until, now));
-        let drained = drain.is_some_and(|order| order.force || order.has_others);
+        let drained = drain.is_some_and(|order| order.force || order.has_others && !self.runs_once);
         let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
         let is_asked = token.is_some() && token == self.orders.asked_for;
         let handing_over = handover.is_some_and(|order| self.gives_way(order, token)) || is_asked;
@@ -277,6 +287,19 @@ mod tests {
 
     fn drain(id: u64, lasts: Option<Duration>, has_others: bool, force: bool) -> Orders {
         Orders { drain: Some(Drain { id, lasts, has_others, force }), ..Orders::default() }
+    }
+
+    #[test]
+    fn a_drain_lets_a_run_end_that_no_other_host_would_repeat_unless_it_is_forced() {
+        let drained = |on| Some(ineligible(Ineligibility::Drained, on));
+        let mut docket = docket(drain(1, None, true, false));
+        docket.note_run(true);
+        assert_eq!(docket.judge(at(1), Some(TOKEN)), [None; 3]);
+        docket.note_run(false);
+        assert_eq!(docket.judge(at(2), Some(TOKEN))[2], drained(true));
+        docket.note_run(true);
+        docket.hear(at(3), drain(1, None, true, true));
+        assert_eq!(docket.judge(at(3), Some(TOKEN)), [None; 3], "it is drained still");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::core::event::Event;
-use crate::core::guard_messages::{Order, Report};
+use crate::core::guard_messages::{ChildStatus, Order, Report};
 use crate::guard::contain::{Process, known};
 use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::{Prober, state_of};
@@ -156,7 +156,10 @@ impl CommandGuard {
         match report {
             Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
             Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
-            Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
+            Report::CommandEnded { status: status @ (ChildStatus::Exited(0) | ChildStatus::Signaled(_)), .. } => {
+                tracing::info!("{}", words::ending(status));
+            }
+            Report::CommandEnded { status, .. } => tracing::warn!("{}", words::ending(status)),
             Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
             Report::Stuck { survivors, .. } => {
                 if self.stuck_reports % STUCK_REPORTS_PER_LINE == 0 {

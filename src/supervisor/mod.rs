@@ -127,6 +127,8 @@ struct Supervisor {
     answers: UnboundedReceiver<Event>,
     new_orders: watch::Receiver<Orders>,
     orders: OperatorOrders,
+    /// A job that no other host repeats.
+    runs_once: bool,
     preemption: Preemption,
     publisher: StatusPublisher,
     reporter: Reporter,
@@ -146,6 +148,7 @@ impl Supervisor {
         let (upgrade, before) = config.upgrade.map(Plan::split).unzip();
         let before = before.flatten();
         let telling = sender.clone();
+        let runs_once = ensemble.once.as_ref().is_some_and(|once| !once.retry_failed);
         let (machine, election) =
             Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref(), config.memory)).await?;
         let said = before.as_ref().and_then(|before| before.said.clone()).unwrap_or_default();
@@ -163,6 +166,7 @@ impl Supervisor {
             new_orders: election.orders(),
             effects: Effects { election, direct, guard, auxiliary },
             orders: OperatorOrders::default(),
+            runs_once,
             preemption: Preemption::new(config.preempt_after),
             publisher,
             reporter: Reporter::default(),
@@ -232,7 +236,9 @@ impl Supervisor {
     /// Tells the machine what the operator's orders mean for it now.
     #[must_use]
     fn obey(&mut self, now: Now) -> Option<ExitReason> {
-        let token = self.machine.snapshot().held_term.map(|held| held.grant.token);
+        let snapshot = self.machine.snapshot();
+        self.orders.note_run(self.runs_once && snapshot.run.is_some());
+        let token = snapshot.held_term.map(|held| held.grant.token);
         let mut exit = None;
         for barred in self.orders.judge(now.lease, token).into_iter().flatten() {
             exit = exit.or(self.drive(now, barred));

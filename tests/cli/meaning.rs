@@ -148,5 +148,10 @@ fn settings_without_effect_are_worth_a_notice() {
     assert!(
         notices(&["--on-pause", "freeze", "--stop-reserve", "1s", "true"]).contains("--stop-reserve has no effect")
     );
+    let preempting = ["--slot", "night", "--priority", "1", "--preempt-after", "0", "true"];
+    assert!(notices(&preempting).contains("--preempt-after has no effect with --slot"), "{}", notices(&preempting));
+    assert_eq!(parse(&preempting, &[]).unwrap().leaders.preempt_after, None);
+    let repeating = [&["--retry-failed"], &preempting[..]].concat();
+    assert_eq!(parse(&repeating, &[]).unwrap().leaders.preempt_after, Some(Duration::ZERO));
     assert!(notices(&["--lease", "20s", "true"]).contains("--lease 20s is cut to the session timeout, 15s"));
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use zk_leader_run::core::spread::rank;
 
 use super::election;
@@ -47,10 +49,11 @@ impl Fleet {
         let mut wrapper = Command::new("unshare");
         wrapper.args(["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, host]);
         let mut subject = election.host(id).without("--name").option("--path", &self.path(election));
+        subject = subject.option("--on-loss", "rejoin");
         for (option, value) in self.options {
             subject = subject.option(option, value);
         }
-        subject.session_timeout(SESSION_TIMEOUT).option("--on-loss", "rejoin").spawn_inside(wrapper)
+        subject.session_timeout(SESSION_TIMEOUT).spawn_inside(wrapper)
     }
 
     fn path(&self, election: &Election) -> String {
@@ -132,6 +135,24 @@ impl Fleet {
             }
         }
     }
+}
+
+/// No other host would repeat its run.
+#[test]
+fn a_job_at_most_once_ends_on_a_drained_host_and_the_drain_waits_for_it() {
+    let fleet = Fleet { options: &[("--slot", "noon"), ("--on-loss", "exit")], ..Fleet::new(1) };
+    let election = &fleet.elections[0];
+    let mut first = fleet.contender(election, "one", "one");
+    let start = election.diary.until_started(1);
+    let mut second = fleet.contender(election, "two", "two");
+    fleet.until_all_in_line(2);
+    let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--wait", "--timeout", "4s"]);
+    assert_eq!(said.code, 1, "{} {}", said.output, said.error);
+    assert!(!first.log().contains("-> stopping"), "{}", first.log());
+    kill(Pid::from_raw(start.pid), Signal::SIGKILL).unwrap();
+    assert_eq!(first.code(), 128 + 9, "{}", first.log());
+    assert_eq!(second.code(), 0, "{}", second.log());
+    assert_eq!(election.diary.starts().len(), 1);
 }
 
 #[test]

@@ -32,7 +32,9 @@ fn a_call_for_a_slot_that_has_run_is_a_duplicate_runs_nothing_and_exits_with_0()
     assert_eq!(second.code(), 0, "{}", second.log());
     assert_eq!(second.log().matches(DUPLICATE).count(), 1, "{}", second.log());
     assert_eq!((election.diary.starts().len(), election.state().as_str()), (1, "free"));
-    assert_eq!(job(&election, "b", "evening").spawn().code(), 0);
+    let mut third = job(&election, "b", "evening").spawn();
+    assert_eq!(third.code(), 0);
+    assert!(third.log().contains("The last run failed: a run by a on "), "{}", third.log());
     let run = last_run(&election);
     assert_eq!(
         (run["slot"].as_str(), run["id"].as_str(), run["status"].as_u64()),

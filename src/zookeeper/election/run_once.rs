@@ -68,7 +68,7 @@ pub(crate) async fn mark(
                 return Ok(Event::Marked { candidacy, is_fresh: false }.into());
             }
             Verdict::Go => {
-                report_interrupted(&found, &caller);
+                report_earlier(&found, &caller);
                 let run = Run::new(once, entry.nonce, entry.token.unwrap_or_default(), &shared.settings);
                 match write(&contact, (candidacy, conditions), run, found, &caller).await? {
                     Some(open) => shared.open_run(open),
@@ -261,11 +261,15 @@ fn report_duplicate(marker: &Marker, once: &Once) {
     tracing::info!("This call is a duplicate: {what} had {}; nothing is run", story(run));
 }
 
-/// The last run never ended and its holder is gone: the run was missed, at least in part.
-fn report_interrupted(found: &Found, caller: &Caller) {
+/// A run that never ended, and whose holder is gone, was missed, at least in part; one that failed has done it badly.
+fn report_earlier(found: &Found, caller: &Caller) {
     for run in interrupted(found).filter(|run| !run_marker::never_began(run, caller)) {
         let (slot, by, host) = (&run.slot, &run.id, &run.host);
         tracing::warn!(slot, by, host, "A run was interrupted, or never began: {}", story(run));
+    }
+    if let Some(run) = found.last.run().filter(|run| run.ok == Some(false)) {
+        let (slot, by, host) = (&run.slot, &run.id, &run.host);
+        tracing::warn!(slot, by, host, "The last run failed: {}", story(run));
     }
 }
 
