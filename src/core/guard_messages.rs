@@ -158,7 +158,7 @@ impl ChildStatus {
     /// It never ran, for a reason that may pass by itself: another start may succeed.
     pub fn failed_for_now(self) -> bool {
         let Self::NotExecuted(errno) = self else { return false };
-        matches!(errno, EIO | EAGAIN | ENOMEM | EBUSY | ENODEV | ENFILE | EMFILE | ETXTBSY | ENOSPC | ESTALE)
+        matches!(errno, EIO | EAGAIN | ENOMEM | EBUSY | ENFILE | EMFILE | ETXTBSY | ENOSPC | ESTALE)
     }
 }
 
@@ -169,8 +169,6 @@ const EAGAIN: i32 = 11;
 const ENOMEM: i32 = 12;
 /// The cgroup shares out controllers.
 const EBUSY: i32 = 16;
-/// The cgroup was removed.
-const ENODEV: i32 = 19;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 /// The program is just being written.

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{getpgrp, tcgetpgrp};
+use rustix::fs::{FileType, fstat};
 use rustix::termios::tcgetwinsize;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -90,8 +91,9 @@ fn cut(text: &str, width: usize) -> String {
     fitting.collect::<String>() + "..."
 }
 
-/// A terminal that polls as writable may take less than a line, and block for the rest: its writers are given a description of
-/// their own, which does not. The one that we have is the command's, too, and stays as it is.
+/// A terminal that polls as writable may take less than a line, and block for the rest; the command may fill a pipe after the
+/// poll. Their writers are given a description of their own, which does not block. The one that we have is the command's, too, and
+/// stays as it is.
 fn standard_error() -> BorrowedFd<'static> {
     static OURS: OnceLock<Result<File, io::Stderr>> = OnceLock::new();
     match OURS.get_or_init(|| unblocked(&stderr()).ok_or_else(stderr)) {
@@ -100,10 +102,12 @@ fn standard_error() -> BorrowedFd<'static> {
     }
 }
 
-/// `None` if it is no terminal, or if this user may not open it.
-fn unblocked(stream: &(impl AsRawFd + IsTerminal)) -> Option<File> {
+/// `None` if it is neither a terminal nor a pipe, or if this user may not open it.
+fn unblocked(stream: &(impl AsRawFd + AsFd + IsTerminal)) -> Option<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let path = stream.is_terminal().then(|| format!("/proc/self/fd/{}", stream.as_raw_fd()))?;
+    let is_pipe = || fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let may_block = stream.is_terminal() || is_pipe();
+    let path = may_block.then(|| format!("/proc/self/fd/{}", stream.as_raw_fd()))?;
     File::options().write(true).custom_flags(flags).open(path).ok()
 }
 
@@ -140,7 +144,8 @@ fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
     if missing > 0
         && !try_write(
             stream,
-            format!("zk-leader-run: {missing} log lines were lost: standard error was not read\n").as_bytes(),
+            // The last line may have been cut.
+            format!("\nzk-leader-run: {missing} log lines were lost: standard error was full\n").as_bytes(),
         )
     {
         lost.fetch_add(1, Ordering::Relaxed);
@@ -189,7 +194,7 @@ mod tests {
         drop(writer);
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
-        assert!(rest.ends_with("zk-leader-run: 3 log lines were lost: standard error was not read\nafter\n"), "{rest}");
+        assert!(rest.ends_with("zk-leader-run: 3 log lines were lost: standard error was full\nafter\n"), "{rest}");
         assert_eq!(lost.load(Ordering::Relaxed), 0);
     }
 

@@ -191,6 +191,9 @@ pub fn fate(child: ChildStatus) -> String {
         ChildStatus::Exited(code) => format!("exited with status {code}"),
         ChildStatus::Signaled(number) => format!("was killed by {}", signal(i32::from(number))),
         ChildStatus::NotExecuted(errno) => match Errno::from_raw(errno) {
+            Errno::ENODEV => {
+                "could not be executed: the cgroup made for it was removed; restart zk-leader-run".to_owned()
+            }
             Errno::ESTALE => "could not be executed: its working directory, or a file system, is gone".to_owned(),
             errno => format!("could not be executed: {}", errno.desc()),
         },

@@ -156,10 +156,10 @@ impl CommandGuard {
         match report {
             Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
             Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
-            Report::CommandEnded { status: status @ (ChildStatus::Exited(0) | ChildStatus::Signaled(_)), .. } => {
-                tracing::info!("{}", words::ending(status));
+            Report::CommandEnded { status: status @ ChildStatus::NotExecuted(_), .. } => {
+                tracing::warn!("{}", words::ending(status));
             }
-            Report::CommandEnded { status, .. } => tracing::warn!("{}", words::ending(status)),
+            Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
             Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
             Report::Stuck { survivors, .. } => {
                 if self.stuck_reports % STUCK_REPORTS_PER_LINE == 0 {

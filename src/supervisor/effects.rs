@@ -3,8 +3,9 @@
 use super::auxiliary::{AuxiliaryCommands, skip_step};
 use super::command_guard::CommandGuard;
 use crate::core::action::{Action, ExitReason};
-use crate::core::guard_messages::Order;
+use crate::core::guard_messages::{ChildStatus, Order};
 use crate::observe::log;
+use crate::observe::words;
 use crate::vouching::Direct;
 use crate::zookeeper::Election;
 
@@ -26,6 +27,14 @@ impl Effects {
         exit
     }
 
+    /// Of a job.
+    fn end_run(&self, status: ChildStatus, ok: bool) {
+        if !ok {
+            tracing::warn!("The run did not end well: {}", words::ending(status));
+        }
+        self.election.end_run(status, ok);
+    }
+
     #[must_use]
     fn carry_out(&mut self, action: Action) -> Option<ExitReason> {
         match action {
@@ -40,7 +49,7 @@ impl Effects {
             Action::Mark { candidacy, conditions, entry, is_first } => {
                 self.election.mark(candidacy, conditions, entry, is_first);
             }
-            Action::EndRun { status, ok } => self.election.end_run(status, ok),
+            Action::EndRun { status, ok } => self.end_run(status, ok),
             Action::WithdrawRun => self.election.withdraw_run(),
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {
                 self.election.release(candidacy, conditions, entry, keeps_candidate);

@@ -28,6 +28,8 @@ fn a_call_for_a_slot_that_has_run_is_a_duplicate_runs_nothing_and_exits_with_0()
     let election = election();
     let mut first = job(&election, "a", "noon").witness(&election.diary, &["status=3", "exit-after=1"]).spawn();
     assert_eq!(first.code(), 3, "the status is the command's own: {}", first.log());
+    let warned = first.log().contains("warning: The run did not end well: the command exited with status 3");
+    assert!(warned, "{}", first.log());
     let mut second = job(&election, "b", "noon").spawn();
     assert_eq!(second.code(), 0, "{}", second.log());
     assert_eq!(second.log().matches(DUPLICATE).count(), 1, "{}", second.log());

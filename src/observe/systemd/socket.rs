@@ -34,13 +34,18 @@ impl Socket {
     pub fn send(&self, message: &str) -> bool {
         match self.socket.send_to_addr(message.as_bytes(), &self.address) {
             Ok(_) => true,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Err(error) if has_no_room(&error) => false,
             Err(error) => {
                 tracing::debug!(%error, "systemd could not be notified");
                 true
             }
         }
     }
+}
+
+/// Nor memory, for now.
+fn has_no_room(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right};
 use crate::zookeeper::client::four_letter;
+use crate::zookeeper::client::requests::ANY_VERSION;
 
 /// The ensemble, and how long to try.
 #[derive(Clone, Debug)]
@@ -302,9 +303,8 @@ impl AdminClient {
         data: &[u8],
         version: Option<i32>,
     ) -> Result<Written, AdminError> {
-        const ANY: i32 = -1;
         let before = version.map_or(Before::Missing, |version| Before::There(Some(version)));
-        self.write_on((under, ANY), path, data, before).await
+        self.write_on((under, ANY_VERSION), path, data, before).await
     }
 
     /// The same below a root that many share: everyone may read what is created, as they may read the root, and only who
@@ -314,11 +314,10 @@ impl AdminClient {
     ///
     /// There is no answer, and it may have been written; or it is forbidden.
     pub async fn create_below(&self, root: &str, path: &str, data: &[u8]) -> Result<Written, AdminError> {
-        const ANY: i32 = -1;
         let (root, path) = (self.full(root), self.full(path));
         let Some(acl) = self.acl_for_a_child(&root).await? else { return Ok(Written::Conflict) };
         let mut multi = self.client.multi();
-        multi.check(&root, ANY);
+        multi.check(&root, ANY_VERSION);
         multi.create(&path, data, &acl.read_by_all().persistent());
         let steps =
             [PathAccess(Part::Other, Right::Read, &root), PathAccess(Part::Other, Right::Create, parent(&path))];

@@ -16,14 +16,12 @@ use crate::core::guard_messages::Slot;
 use crate::core::settings::Recipe;
 use crate::core::time::Timestamp;
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
 use crate::zookeeper::election::secret;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::lease::{self, Longest};
-
-/// In a check, any version: the znode exists (`PrepRequestProcessor.checkAndIncVersion`).
-pub(crate) const ANY_VERSION: i32 = -1;
 
 /// Checks the candidate, sets the term, sets the record.
 pub(crate) async fn take_over(

@@ -24,7 +24,7 @@ pub struct Kept {
     znode: Option<Znode>,
     former: Vec<String>,
     /// Of this process, before the program that is handed over.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     earlier: Vec<u64>,
     joined_ms: Option<i64>,
     run: Option<OpenRun>,
