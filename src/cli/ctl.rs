@@ -103,6 +103,9 @@ pub enum Verb {
         watch: bool,
     },
     /// List all elections below /zk-leader-run, or below --path
+    ///
+    /// Only --path on the command line counts: a path in the configuration file or in ZK_LEADER_RUN_PATH is that of one
+    /// election.
     List {
         /// Go on looking, elections in trouble first and finished jobs last, until Ctrl-C (status 130)
         ///

@@ -245,12 +245,11 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
         Verb::Drain { root: Root { root }, .. } | Verb::Undrain { root: Root { root }, .. } => {
-            let root = text("--root", root.as_ref())?.map(|setting| znode::path(&setting)).transpose()?;
-            return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
+            return below(text("--root", root.as_ref())?);
         }
+        // The file and the variable name one election, which is no root.
         Verb::List { .. } | Verb::Lease { .. } => {
-            let root = path.map(|setting| znode::path(&setting)).transpose()?;
-            return Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)));
+            return below(path.filter(|path| matches!(path.origin, Origin::Option(_))));
         }
     };
     let named = match named {
@@ -273,6 +272,11 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         (Some(path), None) => Ok(Selector::Base(znode::path(&path)?)),
         (None, None) => Ok(Selector::OnlyOneBelow(znode::default_root())),
     }
+}
+
+fn below(root: Option<Setting>) -> Result<Selector, ConfigError> {
+    let root = root.map(|setting| znode::path(&setting)).transpose()?;
+    Ok(Selector::OnlyOneBelow(root.unwrap_or_else(znode::default_root)))
 }
 
 /// The election of the leader whose command runs `put` or `token-check`.

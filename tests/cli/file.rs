@@ -279,15 +279,30 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     assert_eq!((other.servers.as_str(), format!("{:?}", other.selector)), ("zk1:2181", base("/zk-leader-run/other")));
 }
 
+/// What `zk-leaderctl WORDS` asks about, with this file and these variables.
+fn selected(file: &Written, words: &[&str], variables: &[(&str, &str)]) -> String {
+    let arguments = [&["zk-leaderctl", "--config", file.name()], words].concat();
+    let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let process_environment = ProcessEnvironment { variables, ..ProcessEnvironment::default() };
+    format!("{:?}", ctl::load(arguments.iter().map(OsString::from), &process_environment).unwrap().selector)
+}
+
+/// Else `list` would look for elections below an election, and find none.
+#[test]
+fn list_takes_no_path_of_one_election_for_its_root() {
+    let (filed, empty) = (written("name = 'nightly'\npath = '/jobs/nightly'\n"), written(""));
+    let variable = [("ZK_LEADER_RUN_PATH", "/jobs/nightly")];
+    let below = |path: &str| format!("OnlyOneBelow(ZnodePath({path:?}))");
+    assert_eq!(selected(&filed, &["list"], &[]), below("/zk-leader-run"));
+    assert_eq!(selected(&empty, &["list"], &variable), below("/zk-leader-run"));
+    assert_eq!(selected(&filed, &["list", "--path", "/jobs"], &variable), below("/jobs"));
+    assert_eq!(selected(&filed, &["status"], &[]), "Base(ZnodePath(\"/jobs/nightly\"))", "a question about one");
+}
+
 #[test]
 fn a_leaders_command_asks_about_its_own_election_whatever_the_file_names() {
     let file = written("name = 'web'\n");
-    let asked = |typed: &[&str], variables: &[(&str, &str)]| {
-        let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
-        let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let process_environment = ProcessEnvironment { variables, ..ProcessEnvironment::default() };
-        format!("{:?}", ctl::load(arguments.iter().map(OsString::from), &process_environment).unwrap().selector)
-    };
+    let asked = |typed: &[&str], variables: &[(&str, &str)]| selected(&file, typed, variables);
     let base = |path: &str| format!("Base(ZnodePath({path:?}))");
     let own = [("ZK_LEADER_PATH", "/jobs/ledger")];
     assert_eq!(asked(&["token-check", "7"], &own), base("/jobs/ledger"));
