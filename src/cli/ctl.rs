@@ -53,6 +53,9 @@ pub struct Common {
     pub config: Option<OsString>,
 
     /// How long to try to reach the ensemble, and to wait for each of its answers
+    ///
+    /// Only this option counts: connect-timeout in the configuration file and ZK_LEADER_RUN_CONNECT_TIMEOUT are for zk-leader-run
+    /// alone.
     #[arg(
         long,
         value_name = "DURATION",

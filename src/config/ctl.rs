@@ -199,6 +199,12 @@ fn format(typed: &CtlOptions) -> Result<OutputFormat, ConfigError> {
     Ok(if typed.common.json { OutputFormat::Json } else { output })
 }
 
+fn limit(typed: &CtlOptions) -> Result<Duration, ConfigError> {
+    // Not from file or environment: there it is how long zk-leader-run tries, and an operator would wait as long for a word.
+    let given = text("--connect-timeout", typed.common.connect_timeout.as_ref())?;
+    given.map_or(Ok(Duration::ZERO), |given| duration::parse(&given, Zero::Senseless("write a duration like 5s")))
+}
+
 /// Servers and election may be set in the configuration file of zk-leader-run.
 fn with_file(
     typed: &CtlOptions,
@@ -218,15 +224,13 @@ fn with_file(
 /// Parses every value.
 fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     let ensemble = ensemble::read(layers)?;
-    let no_zero = Zero::Senseless("write a duration like 5s");
-    let limit = duration::required(layers, "connect-timeout", no_zero)?;
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
         is_connect_given: !matches!(layers.required("connect")?.origin, Origin::Default(_)),
         access: access::read(layers, ensemble.uses_tls)?.access,
         selector: selector(&typed.command, layers)?,
-        limit,
+        limit: limit(typed)?,
         format: format(typed)?,
         by: by(layers),
         question: question(&typed.command, layers)?,
@@ -252,11 +256,7 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
             return below(path.filter(|path| matches!(path.origin, Origin::Option(_))));
         }
     };
-    let named = match named {
-        Some(setting) => Some(setting),
-        None if path.is_none() => layers.given("name")?,
-        None => None,
-    };
+    let named = if named.is_none() && path.is_none() { layers.given("name")? } else { named };
     // The file may name another election of this host.
     let is_filed = [&path, &named].into_iter().flatten().all(|setting| matches!(setting.origin, Origin::File(..)));
     if let Some(own) = own_election(verb, layers).filter(|_| is_filed) {

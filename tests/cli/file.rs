@@ -268,10 +268,7 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
 #[test]
 fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     let file = written("connect = 'zk1'\n[election.nightly]\nconnect = 'zk9/prod'\npath = '/jobs/nightly'\n");
-    let asked = |typed: &[&str]| {
-        let arguments = [&["zk-leaderctl", "--config", file.name()], typed].concat();
-        ctl::load(arguments.iter().map(OsString::from), &ProcessEnvironment::default()).unwrap()
-    };
+    let asked = |typed: &[&str]| asked(&file, typed, &[]);
     let base = |path: &str| format!("Base(ZnodePath({path:?}))");
     let nightly = asked(&["status", "nightly"]);
     assert_eq!((nightly.servers.as_str(), format!("{:?}", nightly.selector)), ("zk9:2181", base("/jobs/nightly")));
@@ -279,12 +276,27 @@ fn zk_leaderctl_looks_for_an_election_where_its_section_says() {
     assert_eq!((other.servers.as_str(), format!("{:?}", other.selector)), ("zk1:2181", base("/zk-leader-run/other")));
 }
 
-/// What `zk-leaderctl WORDS` asks about, with this file and these variables.
-fn selected(file: &Written, words: &[&str], variables: &[(&str, &str)]) -> String {
+/// What `zk-leaderctl WORDS` asks, with this file and these variables.
+fn asked(file: &Written, words: &[&str], variables: &[(&str, &str)]) -> ctl::Asked {
     let arguments = [&["zk-leaderctl", "--config", file.name()], words].concat();
     let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let process_environment = ProcessEnvironment { variables, ..ProcessEnvironment::default() };
-    format!("{:?}", ctl::load(arguments.iter().map(OsString::from), &process_environment).unwrap().selector)
+    ctl::load(arguments.iter().map(OsString::from), &process_environment).unwrap()
+}
+
+/// What it asks about.
+fn selected(file: &Written, words: &[&str], variables: &[(&str, &str)]) -> String {
+    format!("{:?}", asked(file, words, variables).selector)
+}
+
+/// An operator in an outage gets a word within seconds, however long zk-leader-run tries.
+#[test]
+fn zk_leaderctl_waits_as_long_as_its_own_command_line_says() {
+    let file = written("connect = 'zk1'\nconnect-timeout = '40s'\n[election.a]\nconnect-timeout = '50s'\n");
+    let limit = |words: &[&str]| asked(&file, words, &[("ZK_LEADER_RUN_CONNECT_TIMEOUT", "1h")]).limit;
+    assert_eq!(limit(&["status", "a"]), Duration::from_secs(5));
+    assert_eq!(limit(&["status", "a", "--connect-timeout", "7s"]), Duration::from_secs(7));
+    assert_eq!(limit(&["--connect-timeout", "8s", "list"]), Duration::from_secs(8));
 }
 
 /// Else `list` would look for elections below an election, and find none.
