@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::orders::Patience;
 use super::{CommandContext, CommandError, slot_state};
 use crate::clock;
-use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Lease;
 
 /// Between two looks at a record.
@@ -24,24 +24,32 @@ const LONGEST_WATCH: Duration = Duration::from_secs(5);
 /// The versions (mzxid) of records that were watched and not renewed: they need not be watched again.
 pub(super) type Watched = RefCell<Vec<i64>>;
 
-/// Sets `overdue_since` of each slot whose lease ran out. All are watched at the same time.
+/// Sets `overdue_since` of each slot whose lease ran out. All are watched at the same time. An election in which a record
+/// changes meanwhile is looked at once more: another host may lead by now.
 pub(super) async fn mark<'a>(
     context: &CommandContext<'_>,
     elections: impl Iterator<Item = &'a mut ElectionView>,
 ) -> Result<(), CommandError> {
     let now = clock::time_of_day();
-    let mut suspects = Vec::new();
-    for election in elections {
-        let ends: Vec<_> = election.slots.iter().map(|slot| ends_at(slot, election)).collect();
-        let slots = election.slots.iter_mut().zip(ends);
-        suspects.extend(slots.filter_map(|(slot, end)| end.filter(|end| now > *end).map(|end| (slot, end))));
+    let mut seen: Vec<_> = elections.map(|election| (suspects(election, now), election)).collect();
+    let slots = seen.iter().flat_map(|(ends, election)| ends.iter().zip(&election.slots));
+    let slots: Vec<_> = slots.filter_map(|(end, slot)| end.and(Some(slot))).collect();
+    let mut unrenewed = watch(context, &slots).await?.into_iter();
+    for (ends, election) in &mut seen {
+        for (end, slot) in ends.iter_mut().zip(&mut election.slots).filter(|(end, _)| end.is_some()) {
+            if unrenewed.next() == Some(true) {
+                slot.overdue_since = end.take();
+            }
+        }
     }
-    let paths: Vec<_> = suspects.iter().map(|(slot, _)| &**slot).collect();
-    let unrenewed = watch(context, &paths).await?;
-    for ((slot, end), is_unrenewed) in suspects.iter_mut().zip(unrenewed) {
-        slot.overdue_since = is_unrenewed.then_some(*end);
-    }
-    Ok(())
+    // What is left of the ends is of records that have changed.
+    let changed = seen.into_iter().filter(|(ends, _)| ends.iter().any(Option::is_some));
+    Ok(view::look_again(&context.client, changed.map(|(_, election)| election).collect()).await?)
+}
+
+/// For each slot when its lease ended, if that was before now.
+fn suspects(election: &ElectionView, now: i64) -> Vec<Option<i64>> {
+    election.slots.iter().map(|slot| ends_at(slot, election).filter(|end| now > *end)).collect()
 }
 
 /// When the lease, or the longest life on promises, ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.

@@ -56,6 +56,7 @@ mod guard;
 mod host;
 mod judgement;
 mod link;
+mod looks;
 #[allow(unused_imports, reason = "each suite uses its own part")]
 #[path = "../memory/mod.rs"]
 mod memory;

@@ -217,6 +217,31 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
     Ok(last)
 }
 
+/// Reads these elections again. One that is gone by now, or closed to us, stays as it was seen. What was found out about a
+/// record holds as long as nobody writes it.
+///
+/// # Errors
+///
+/// There is no answer about one of them.
+pub async fn look_again(client: &AdminClient, elections: Vec<&mut ElectionView>) -> Result<(), AdminError> {
+    let bases: Vec<_> = elections.iter().map(|seen| seen.base.clone()).collect();
+    let look_at = async |base: String| election(client, &base).await;
+    let mut found = pin!(stream::iter(bases).map(look_at).buffered(AT_A_TIME));
+    for seen in elections {
+        let mut again = match found.next().await {
+            Some(Ok(Some(again))) => again,
+            Some(Ok(None) | Err(AdminError::Forbidden(_))) | None => continue,
+            Some(Err(failure)) => return Err(failure),
+        };
+        for slot in &mut again.slots {
+            let is_same = |old: &&SlotView| old.term_path == slot.term_path && old.lease == slot.lease;
+            slot.overdue_since = seen.slots.iter().find(is_same).and_then(|old| old.overdue_since);
+        }
+        *seen = again;
+    }
+    Ok(())
+}
+
 /// Reads the slots alone of the election under `base`; `None`: there is none.
 ///
 /// # Errors

@@ -1,0 +1,130 @@
+//! What an operator is told while a record changes: one who asks, without hosts.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use zk_leader_run::commands;
+use zk_leader_run::config::ctl;
+use zk_leader_run::config::source::process_environment::ProcessEnvironment;
+use zk_leader_run::zookeeper::client::acl::Acl;
+use zk_leader_run::zookeeper::client::requests::{Ensemble as _, Link, Operation, Request};
+use zookeeper_client::CreateMode;
+
+use crate::link::Life;
+use crate::memory::network::Network;
+use crate::memory::{Ensemble, Settings};
+use crate::oracle::Oracle;
+use crate::process::{Clock, Process};
+use crate::script::BASE;
+use crate::time::Virtual;
+use crate::wires::{Log, Wires};
+
+/// What the operator's clock shows at the start: the servers' clocks agree with it.
+const WALL_MS: i64 = 1_000_000;
+const SESSION: Duration = Duration::from_secs(10);
+
+/// A server, and one process that asks it.
+struct Desk {
+    process: Arc<Process>,
+    life: Life,
+    writes: Arc<dyn Link>,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        let latency = [Duration::from_micros(200), Duration::from_millis(1)];
+        let settings = Settings { wall_ms: WALL_MS, ..Settings::of(1) };
+        let wires = Wires::new(Network::new(Ensemble::new(settings, 1), latency, 1), 1, 1, Log::Nothing);
+        tokio::spawn(Arc::clone(&wires).carry());
+        let process = Process::new(0, 1, &Clock::new(0), &Oracle::new());
+        let life = Life::new(&wires, &process);
+        let writes = life.open(SESSION, None).await.unwrap();
+        Self { process, life, writes }
+    }
+
+    async fn write(&self, changes: Vec<Operation>) {
+        self.writes.send(Request::Multi(changes)).await.unwrap();
+    }
+
+    /// `zk-leaderctl WORDS`: the status, and the object.
+    async fn ask(&self, words: &[&str]) -> (u8, Value) {
+        let options = ["zk-leaderctl", "--connect", "memory:1", "--json"];
+        let typed = options.iter().chain(words).map(OsString::from);
+        let asked = ctl::load(typed, &ProcessEnvironment::default()).expect("it is well typed");
+        let asked = ctl::Asked { access: self.life.access(), ..asked };
+        let (status, text) = self.process.task(commands::ask(&asked)).await;
+        (status, serde_json::from_str(&text).expect(&text))
+    }
+}
+
+fn create(path: &str, data: &Value) -> Operation {
+    let mut with = Acl::open().ephemeral();
+    with.mode = CreateMode::Persistent;
+    Operation::Create { path: format!("/zk-leader-run{path}"), data: data.to_string().into_bytes(), with }
+}
+
+fn set(path: &str, data: &Value) -> Operation {
+    Operation::Set { path: format!("{BASE}{path}"), data: data.to_string().into_bytes(), version: None }
+}
+
+fn held_by(id: &str) -> Value {
+    json!({ "v": 1, "state": "held", "lease_ms": 15_000, "guarantee": "at-most-one", "leaders": 2,
+        "holder": { "id": id, "host": id, "pid": 1 } })
+}
+
+fn member(id: &str) -> Value {
+    json!({ "v": 1, "id": id, "host": id, "pid": 1, "role": "leader", "phase": "leading", "eligible": true })
+}
+
+/// Two slots, whose leaders both die.
+async fn two_dead_leaders(desk: &Desk) {
+    let empty = ["", "/job", "/job/election", "/job/members", "/job/slots"].into_iter();
+    let slots = ["/job/slots/0", "/job/slots/0/term", "/job/slots/1", "/job/slots/1/term"];
+    let mut changes: Vec<_> = empty.chain(slots).map(|path| create(path, &Value::Null)).collect();
+    changes.extend([create("/job/slots/0/lease", &held_by("a")), create("/job/slots/1/lease", &held_by("b"))]);
+    changes.extend(["a", "b"].map(|id| create(&format!("/job/members/{id}"), &member(id))));
+    desk.write(changes).await;
+    sleep(Duration::from_secs(20)).await;
+}
+
+/// It has waited for the lease of b, and takes its place while the operator's program watches whether b renews it.
+async fn c_takes_over(desk: &Desk) {
+    sleep(Duration::from_secs(2)).await;
+    let taken = [set("/slots/1/term", &Value::Null), set("/slots/1/lease", &held_by("c"))];
+    let gone = Operation::Delete { path: format!("{BASE}/members/b"), version: None };
+    desk.write(taken.into_iter().chain([gone, create("/job/members/c", &member("c"))]).collect()).await;
+}
+
+fn in_virtual_time(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let _virtual = Virtual::begin();
+        test.await;
+    });
+}
+
+#[test]
+fn a_record_that_changes_while_it_is_watched_is_told_as_it_is_then() {
+    in_virtual_time(async {
+        let desk = Desk::new().await;
+        two_dead_leaders(&desk).await;
+        let ((status, said), ()) = tokio::join!(desk.ask(&["--path", BASE, "status"]), c_takes_over(&desk));
+        let slots = &said["slots"];
+        assert_eq!((status, &slots[1]["leader"]["id"], &slots[1]["term"]), (0, &"c".into(), &1.into()), "{said:#}");
+        assert_eq!(slots[0]["state"], "overdue", "the other one was watched to the end: {said:#}");
+    });
+}
+
+#[test]
+fn a_list_tells_who_took_over_while_it_was_made() {
+    in_virtual_time(async {
+        let desk = Desk::new().await;
+        two_dead_leaders(&desk).await;
+        let ((status, said), ()) = tokio::join!(desk.ask(&["list"]), c_takes_over(&desk));
+        let job = &said["elections"][0];
+        assert_eq!((status, &job["leaders"], &job["state"]), (0, &json!(["c"]), &"led".into()), "{said:#}");
+    });
+}
