@@ -84,15 +84,27 @@ async fn until_nobody_runs(
     .await
 }
 
+/// Who holds a slot, and the phase that it is in by its own words if it is stopping.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Holding {
+    id: String,
+    stopping: Option<String>,
+}
+
 /// When the time is over.
-fn unfinished(doing: String, holder: Option<String>, limit: Duration) -> String {
-    let Some(id) = holder else { return doing };
+fn unfinished(doing: String, holder: Option<Holding>, limit: Duration) -> String {
     let length = words::length(limit);
-    format!("{id} may still run the command after {length}; it may be cut off, or run an older version")
+    match holder {
+        None => doing,
+        Some(Holding { id, stopping: Some(phase) }) => format!("{id} is still {phase} after {length}; it continues"),
+        Some(Holding { id, stopping: None }) => {
+            format!("{id} may still run the command after {length}; it may be cut off, or run an older version")
+        }
+    }
 }
 
 /// What goes on in a slot in which a command may run, and who holds it, if that is known.
-fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<String>) {
+fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Holding>) {
     let Some((lease, _)) = &slot.lease else {
         let path = slot.lease_path();
         let sentence = format!(
@@ -110,14 +122,15 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Str
     } else {
         format!("{id} is stopping its command")
     };
-    (sentence, Some(id))
+    let stopping = slot_state::stopping(slot, election);
+    (sentence, Some(Holding { id, stopping }))
 }
 
 /// One server says that the lease is over.
-fn why_not_confirmed(slot: &SlotView) -> (String, Option<String>) {
+fn why_not_confirmed(slot: &SlotView) -> (String, Option<Holding>) {
     let id = slot.lease.as_ref().map_or_else(String::new, |(lease, _)| holder_of(lease));
     let sentence = format!("one server says that the lease of {id} is over, and the others have not confirmed it");
-    (sentence, Some(id))
+    (sentence, Some(Holding { id, stopping: None }))
 }
 
 fn holder_of(lease: &Lease) -> String {

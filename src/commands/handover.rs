@@ -190,7 +190,7 @@ fn end(
         HandoverState::Preparing { id, token, phase } if !wait => {
             Some((elected(context, old, (id, *token), phase.as_deref()), true))
         }
-        HandoverState::Leading { phase } if !wait && is_stopping(phase) => {
+        HandoverState::Leading { phase } if !wait && slot_state::is_stopping(phase) => {
             Some((told(context, None, DONE, &format!("{old} is stopping its command")), false))
         }
         HandoverState::Nobody if !wait => Some((told(context, None, DONE, &format!("{old} has released")), false)),
@@ -207,11 +207,6 @@ fn tell(state: &HandoverState, old: &str, progress: &mut Progress) {
         HandoverState::NotKnown { why } => progress.tell(why),
         HandoverState::Nobody => progress.tell(&format!("{old} has released")),
     }
-}
-
-/// It has heard of the order. Before its command runs, it may not have.
-fn is_stopping(phase: &str) -> bool {
-    matches!(phase, "stopping" | "releasing" | "done")
 }
 
 /// What the new holder does before its command runs, once it has said so.
@@ -463,9 +458,9 @@ mod tests {
     #[test]
     fn a_leader_is_stopping_only_once_it_says_so() {
         for phase in ["leading", "vouched", "paused", "preparing", "waiting"] {
-            assert!(!is_stopping(phase), "{phase}");
+            assert!(!slot_state::is_stopping(phase), "{phase}");
         }
-        assert!(is_stopping("stopping") && is_stopping("releasing"));
+        assert!(slot_state::is_stopping("stopping") && slot_state::is_stopping("releasing"));
         for phase in ["leading", "vouched", "paused"] {
             let said = unfinished(&HandoverState::Leading { phase: phase.into() }, "a", Duration::from_secs(1));
             assert!(said.starts_with("a has not begun to stop after "), "{said}");

@@ -252,6 +252,19 @@ fn overdue(slot: &SlotView, election: &ElectionView) -> Option<Holder> {
     }
 }
 
+/// By its own words it has heard of an order to stop. Before its command runs, it may not have.
+pub(super) fn is_stopping(phase: &str) -> bool {
+    matches!(phase, "stopping" | "releasing" | "done")
+}
+
+/// The phase of the holder of a slot, if it is there and has heard of an order to stop.
+pub(super) fn stopping(slot: &SlotView, election: &ElectionView) -> Option<String> {
+    match of(slot, election) {
+        SlotState::Led { phase, .. } if is_stopping(&phase) => Some(phase),
+        _ => None,
+    }
+}
+
 /// What this holder itself says of the term with this token: `preparing`, `leading`, …; `None`: nothing yet.
 pub(super) fn said_phase<'a>(holder: &Holder, token: i64, election: &'a ElectionView) -> Option<&'a str> {
     let member = member_of(election, holder).filter(|member| member.token == Some(token))?;

@@ -267,6 +267,26 @@ fn a_drain_that_is_given_anew_with_force_counts_and_waits_for_a_command_that_sto
     assert!(!fleet.elections[0].diary.somebody_lives());
 }
 
+/// Its command ignores the signal, so that it takes as long as `--stop-timeout`.
+#[test]
+fn a_host_whose_command_stops_slowly_is_said_to_stop_when_the_time_is_over() {
+    let options = &[("--stop-signal", "USR1"), ("--stop-timeout", "10m")];
+    let fleet = Fleet { options, ..Fleet::new(1) };
+    let _host = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    assert_eq!(fleet.ctl(&["drain", "one", "--force"]).code, 0);
+    let (election, path) = (&fleet.elections[0], format!("{}/members/one", fleet.path(&fleet.elections[0])));
+    wait::until("it stops its command", || election.admin.read(&path).contains("stopping"));
+    let said = fleet.ctl(&["drain", "one", "--force", "--wait", "--timeout", "1s"]);
+    let name = &election.name;
+    let sentence =
+        format!("one still leads {name} after 1s; it is still stopping its command in {name}, and continues\n");
+    assert!(said.code == 1 && said.output.ends_with(&sentence), "{said:?}");
+    let said = fleet.about(election, &["disable", "--wait", "--timeout", "1s"]);
+    assert!(said.code == 1 && said.output.ends_with("one is still stopping after 1s; it continues\n"), "{said:?}");
+}
+
 /// The leader, drained before it, needs six seconds to stop, and nobody else is there.
 #[test]
 fn a_host_that_leads_next_since_no_other_can_is_not_said_to_lead_none() {

@@ -4,6 +4,7 @@
 //! have heard of the drain.
 
 mod next;
+mod stopping;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -71,6 +72,8 @@ struct Fleet {
     is_id_on: Option<String>,
     /// Its command may run in these: it hands over or is about to, or is gone and its lease must run out.
     led: Vec<String>,
+    /// Those of them in which it says that it is stopping its command.
+    stopping: Vec<String>,
     /// The lease records of these cannot be read, so that it may lead them.
     unknown: Vec<String>,
     /// It will lead these next: whoever leads them now gives way, and nobody else could.
@@ -184,7 +187,7 @@ fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
     if fleet.led.is_empty() && fleet.unknown.is_empty() {
         return format!("{what} ({length} have passed); {}\n", remedy_for_the_only_one(order));
     }
-    format!("{what} after {length}; it may be cut off, or run an older version\n")
+    format!("{what} after {length}; {}\n", stopping::why_not_yet(&fleet.led, &fleet.stopping))
 }
 
 fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
@@ -246,7 +249,12 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
         // A host that is gone hears nothing.
         let has_heard = own.peek().is_some() && own.all(|member| member.drained);
         let is_alone = !order.drain.force && !members().any(|member| member.can_replace(host));
-        if is_alone && has_heard { fleet.stays.push(name) } else { fleet.led.push(name) }
+        if is_alone && has_heard {
+            fleet.stays.push(name);
+            continue;
+        }
+        fleet.stopping.extend(stopping::stops(&seen, host).then(|| name.clone()));
+        fleet.led.push(name);
     }
     Ok(fleet)
 }
