@@ -86,8 +86,8 @@ pub fn exit_codes() -> String {
         writeln!(page, "| {} | {} | {} |", row.status, row.name, row.meaning).ok();
     }
     page + "
-Why a status was given is said on standard error: in one line when the program does not begin, else in the last line of
-the log. A command may itself exit with one of our statuses; the log tells the two apart.
+Why a status was given is said on standard error: in one line when the program does not begin, else in one of the
+last lines of the log. A command may itself exit with one of our statuses; the log tells the two apart.
 
 64 or 78: 64 is a value that cannot be understood or contradicts another; 78 is a value that cannot work, because the timings
 do not fit each other, the ensemble or the other contenders, or any mistake in the configuration file. Both are found before
