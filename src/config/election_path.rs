@@ -19,14 +19,14 @@ pub fn election(setting: &Setting, base: &ZnodePath, recipe: Recipe) -> Result<Z
     if recipe == Recipe::Single {
         let complaint = "has no line of candidates with --recipe single; write the recipe of those who contend there, such as \
                          curator-latch, curator-lock or kazoo";
-        return Err(setting.conflicting(complaint));
+        return Err(setting.refused(complaint));
     }
     if base.is_within(&election) || election.is_within(base) && election != base.join(OWN) {
         let complaint = format!(
             "and the election's own znodes in {base} must lie apart, because other libraries take every znode for a contender; \
              write another --path"
         );
-        return Err(setting.conflicting(complaint));
+        return Err(setting.refused(complaint));
     }
     Ok(election)
 }

@@ -56,10 +56,8 @@ pub(super) fn read(layers: &Layers, election: &ElectionSettings, guarantee: Guar
         (Recipe::Single, _) if chosen.priority != 0 => {
             Err(priority.refused("cannot be combined with --recipe single, which has no queue; leave one of them out"))
         }
-        (other, _) if other != Recipe::Sequential && chosen.count > 1 => Err(leaders.conflicting(unsupported(recipe))),
-        (other, _) if other != Recipe::Sequential && chosen.priority != 0 => {
-            Err(priority.conflicting(unsupported(recipe)))
-        }
+        (other, _) if other != Recipe::Sequential && chosen.count > 1 => Err(leaders.refused(unsupported(recipe))),
+        (other, _) if other != Recipe::Sequential && chosen.priority != 0 => Err(priority.refused(unsupported(recipe))),
         (_, Guarantee::AtLeastOne) if chosen.count > 1 => Err(leaders
             .refused("leaders are an upper limit, which --guarantee at-least-one cannot keep; leave one of them out")),
         _ => Ok(chosen),
@@ -76,10 +74,10 @@ fn beside_others(
     const COMPLAINT: &str = "cannot be combined with --election-path, because other libraries support neither several \
                              leaders nor priorities; leave one of them out";
     match (chosen, preempts) {
-        (_, Some(setting)) => Err(setting.conflicting(COMPLAINT)),
+        (_, Some(setting)) => Err(setting.refused(COMPLAINT)),
         (Leaders { count: 1, priority: 0, .. }, None) => Ok(chosen),
-        (Leaders { count: 1, .. }, None) => Err(priority.conflicting(COMPLAINT)),
-        _ => Err(leaders.conflicting(COMPLAINT)),
+        (Leaders { count: 1, .. }, None) => Err(priority.refused(COMPLAINT)),
+        _ => Err(leaders.refused(COMPLAINT)),
     }
 }
 

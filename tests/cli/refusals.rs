@@ -97,8 +97,8 @@ fn numbers_of_leaders_and_priorities_that_cannot_be_are_refused() {
             ["--preempt-after:", "'5s'", "--recipe single"],
         ),
         typed(&["--preempt-after", "5s", "--leaders", "2", "true"], 64, ["--preempt-after:", "'5s'", "--leaders"]),
-        typed(&["--priority", "1", "--recipe", "kazoo", "true"], 78, ["--priority:", "'1'", "--recipe kazoo"]),
-        typed(&["--leaders", "2", "--recipe", "java-les", "true"], 78, ["--leaders:", "'2'", "--recipe java-les"]),
+        typed(&["--priority", "1", "--recipe", "kazoo", "true"], 64, ["--priority:", "'1'", "--recipe kazoo"]),
+        typed(&["--leaders", "2", "--recipe", "java-les", "true"], 64, ["--leaders:", "'2'", "--recipe java-les"]),
     ]);
 }
 
@@ -108,14 +108,14 @@ fn what_other_libraries_do_not_know_is_refused_in_their_directory() {
         typed(&["--election-path", "latch", "true"], 64, ["--election-path:", "'latch'", "/jobs"]),
         typed(
             &["--election-path", "/x", "--recipe", "single", "true"],
-            78,
+            64,
             ["--election-path:", "'/x'", "curator-latch"],
         ),
-        typed(&["--election-path", "/x", "--leaders", "2", "true"], 78, ["--leaders:", "'2'", "--election-path"]),
-        typed(&["--election-path", "/x", "--priority", "-1", "true"], 78, ["--priority:", "'-1'", "--election-path"]),
-        typed(&["--election-path", "/a", "--path", "/a/b", "true"], 78, ["--election-path:", "'/a'", "another --path"]),
-        typed(&["--election-path", "/a", "--path", "/a", "true"], 78, ["--election-path:", "'/a'", "another --path"]),
-        typed(&["--election-path", "/a/term", "--path", "/a", "true"], 78, ["--election-path:", "'/a/term'", "--path"]),
+        typed(&["--election-path", "/x", "--leaders", "2", "true"], 64, ["--leaders:", "'2'", "--election-path"]),
+        typed(&["--election-path", "/x", "--priority", "-1", "true"], 64, ["--priority:", "'-1'", "--election-path"]),
+        typed(&["--election-path", "/a", "--path", "/a/b", "true"], 64, ["--election-path:", "'/a'", "another --path"]),
+        typed(&["--election-path", "/a", "--path", "/a", "true"], 64, ["--election-path:", "'/a'", "another --path"]),
+        typed(&["--election-path", "/a/term", "--path", "/a", "true"], 64, ["--election-path:", "'/a/term'", "--path"]),
         typed(
             &["--election-path", "/x", "--stop-reserve", "6s", "true"],
             78,
@@ -186,6 +186,60 @@ fn options_that_contradict_each_other_are_refused() {
             ["--takeover-delay:", "'1s'", "--guarantee at-most-one"],
         ),
     ]);
+}
+
+const SHARED: &str = "--election-path /x";
+const AT_LEAST_ONE: &str = "--guarantee at-least-one";
+
+/// Options that contradict one another.
+const CONTRADICTIONS: &[[&str; 2]] = &[
+    ["--leaders 2", "--recipe curator-lock"],
+    ["--leaders 2", "--recipe kazoo"],
+    ["--leaders 2", "--recipe java-les"],
+    ["--leaders 2", "--recipe single"],
+    ["--leaders 2", AT_LEAST_ONE],
+    ["--leaders 2", "--preempt-after 5s"],
+    ["--leaders 2", "--slot now"],
+    ["--leaders 2", "--once-per 1h"],
+    ["--leaders 2", "--vouch"],
+    ["--priority 2", "--recipe curator-lock"],
+    ["--priority 2", "--recipe kazoo"],
+    ["--priority 2", "--recipe java-les"],
+    ["--priority 2", "--recipe single"],
+    ["--priority spread", "--recipe single"],
+    ["--preempt-after 5s", "--recipe single"],
+    [SHARED, "--leaders 2"],
+    [SHARED, "--priority 2"],
+    [SHARED, "--preempt-after 5s"],
+    [SHARED, "--recipe single"],
+    [SHARED, "--path /x"],
+    [SHARED, "--path /x/y"],
+    [SHARED, "--vouch"],
+    ["--vouch", "--recipe single"],
+    ["--vouch", AT_LEAST_ONE],
+    ["--slot now", "--once-per 1h"],
+    ["--slot now", AT_LEAST_ONE],
+    ["--slot now", "--on-exit rejoin"],
+    ["--slot now", "--on-exit restart"],
+    ["--slot now", "--on-loss rejoin"],
+    ["--once-per 1h", "--recipe single"],
+    ["--takeover-delay 1s", AT_LEAST_ONE],
+    ["--max-pause 1m", "--guarantee at-most-one"],
+    ["--restart always", "--on-exit rejoin"],
+    ["--on-resume CONT", "--on-pause freeze"],
+    ["--restart-delay 2m", "--restart-max-delay 1m"],
+];
+
+/// Whichever of the two is named: 78 is for values that cannot work.
+#[test]
+fn every_two_options_that_contradict_each_other_end_with_64() {
+    for [one, other] in CONTRADICTIONS {
+        for both in [format!("{one} {other}"), format!("{other} {one}")] {
+            let typed: Vec<_> = both.split(' ').chain(["true"]).collect();
+            let stop = parse(&typed, &[]).expect_err(&both);
+            assert_eq!(stop.status, 64, "{both}: {}", stop.text);
+        }
+    }
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub fn read(layers: &Layers, others: &Others) -> Result<Option<Vouch>, ConfigErr
     if (shortest..=LIMIT_LONGEST).contains(&length) {
         return Ok(Some(Vouch { address: place, limit: length }));
     }
-    Err(limit.conflicting(format_args!(
+    Err(limit.unworkable(format_args!(
         "does not fit: the limit is at least {} = {LEASES} x {} lease, and at most {}; write one between them",
         words::length(shortest),
         words::length(others.lease),

@@ -61,8 +61,8 @@ impl Setting {
         ConfigError::new(status, &self.origin, complaint)
     }
 
-    /// The value is valid, but cannot be combined with another one.
-    pub fn conflicting(&self, complaint: impl fmt::Display) -> ConfigError {
+    /// The value is valid, and contradicts no other one, but cannot work: a timing that does not fit the others.
+    pub fn unworkable(&self, complaint: impl fmt::Display) -> ConfigError {
         ConfigError::configuration(&self.origin, format_args!("{} {complaint}", quoted(&self.text)))
     }
 
