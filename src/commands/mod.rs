@@ -48,6 +48,9 @@ const INTERRUPTED: u8 = 130;
 /// The word of an error where no server could be used.
 const UNREACHABLE: &str = "unreachable";
 
+/// The word of an error where there is no such election.
+const NO_ELECTION: &str = "no-election";
+
 /// T of our own session: it must only outlive the pauses between our requests.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -145,7 +148,7 @@ impl<'a> CommandContext<'a> {
                 "there is no election below {root}{}; say where with --path, or is it another ensemble?",
                 self.in_chroot()
             ))
-            .called("no-election")),
+            .called(NO_ELECTION)),
             several => {
                 let names: Vec<_> = several.iter().map(|name| quoted(name)).collect();
                 Err(CommandError::usage(format!("there are several elections; name one of them: {}", names.join(", "))))
@@ -175,7 +178,7 @@ impl<'a> CommandContext<'a> {
             "there is no election at {base}{}; {PROGRAM} list shows those that there are",
             self.in_chroot()
         ))
-        .called("no-election")
+        .called(NO_ELECTION)
     }
 
     fn in_chroot(&self) -> String {
@@ -332,4 +335,23 @@ fn output_for(format: OutputFormat) -> output::Output {
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     let coloured = format.is_table() && std::io::stdout().is_terminal() && !no_colour && !dumb;
     output::Output { format, coloured, now: clock::time_of_day() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs match on them.
+    #[test]
+    fn every_word_for_a_missing_answer_is_in_the_documents() {
+        let documents = include_str!("../../docs/operations.md");
+        let begin = documents.find("Without an answer there are no `slots`").expect("they tell of it");
+        let sentence = documents[begin..].split("[What is said at night]").next().unwrap_or_default();
+        let why = String::new;
+        let failures = [AdminError::Unreachable(why()), AdminError::Forbidden(why()), AdminError::Unknown(why())];
+        let failures = failures.map(CommandError::from).into_iter();
+        for error in failures.chain([CommandError::usage(""), CommandError::not_known("").called(NO_ELECTION)]) {
+            assert!(sentence.contains(&format!("`{}`", error.word)), "{} is missing in: {sentence}", error.word);
+        }
+    }
 }
