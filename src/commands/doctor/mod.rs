@@ -39,6 +39,10 @@ const MUCH: [Duration; 2] = [Duration::from_secs(24 * 3600); 2];
 /// A renewal should be answered this many times within its interval.
 const ROUND_TRIPS_PER_RENEWAL: u32 = 20;
 
+/// Session timeouts that are advised, in whole seconds.
+const SHORTEST_ADVISED: u64 = 2;
+const LONGEST_ADVISED: u64 = 120;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Grade {
     Good,
@@ -282,9 +286,8 @@ fn timings(trips: &RoundTrips, limits: Limits, election: Option<&ElectionView>) 
     let fits = |session: Duration| {
         Timing::new(session, &wishes).is_ok_and(|timing| slowest * ROUND_TRIPS_PER_RENEWAL <= timing.renewal_interval)
     };
-    let choices = [2, 3, 5, 10, 15, 30, 60, 120].map(Duration::from_secs);
-    let suggested =
-        choices.into_iter().find(|choice| *choice >= limits.shortest && *choice <= limits.longest && fits(*choice));
+    let mut choices = (SHORTEST_ADVISED..=LONGEST_ADVISED).map(Duration::from_secs);
+    let suggested = choices.find(|choice| *choice >= limits.shortest && *choice <= limits.longest && fits(*choice));
     findings.push(match suggested {
         Some(shortest) => good(
             "timings",
@@ -337,6 +340,27 @@ const fn word(grade: Grade) -> (&'static str, Tone) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shortest_session_timeout_is_the_first_whole_second_that_fits() {
+        let said = |shortest: u64, longest: u64, commit_ms: u64| {
+            let limits = Limits { shortest: Duration::from_millis(shortest), longest: Duration::from_millis(longest) };
+            let commit = Some(Duration::from_millis(commit_ms));
+            let said = timings(&RoundTrips { read: Duration::from_millis(1), commit }, limits, None).remove(1).said;
+            let said =
+                said.strip_prefix("the shortest --session-timeout that fits these servers is ").unwrap_or("none");
+            said.split(';').next().unwrap_or_default().to_owned()
+        };
+        // Two ticks, of half a second, two, three, ten and twenty.
+        assert_eq!(
+            [1_000, 4_000, 6_000, 20_000, 40_000].map(|least| said(least, 400_000, 2)),
+            ["2s", "4s", "6s", "20s", "40s"]
+        );
+        assert_eq!(said(2_500, 60_000, 2), "3s", "2s is below what is granted");
+        assert_eq!(said(2_000, 40_000, 40), "7s", "20 answers within an eighth");
+        assert_eq!(said(2_000, 6_000, 40), "none");
+        assert_eq!(said(2_000, 400_000, 260), "none", "a renewal comes every 5 s at the latest");
+    }
 
     #[test]
     fn a_server_is_an_observer_a_follower_or_a_standalone_server() {
