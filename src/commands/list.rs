@@ -116,7 +116,7 @@ fn state(election: &ElectionView) -> (&'static str, Tone) {
 
 /// No host takes part: so it is between two runs of a job.
 fn is_deserted(state: &SlotState) -> bool {
-    matches!(state, SlotState::Nobody { why: WhyNobody::NoneInLine { members: 0 } })
+    matches!(state, SlotState::Nobody { why: WhyNobody::NoneInLine { members: 0, .. } })
 }
 
 fn row(name: &str, election: &ElectionView, columns: &[&str], output: &Output) -> Vec<Cell> {

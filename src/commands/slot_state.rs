@@ -47,6 +47,8 @@ pub(super) enum WhyNobody {
     /// The lease is free, and no host is in line: all are gone, or may not be elected.
     NoneInLine {
         members: usize,
+        /// So many of them may not be elected, and say why.
+        barred: usize,
     },
     /// The lease is free, and the first in line may take it.
     Free,
@@ -62,7 +64,7 @@ impl WhyNobody {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Disabled { .. } => "disabled",
-            Self::NoneInLine { members: 0 } => "no-contender",
+            Self::NoneInLine { barred: 0, .. } => "no-contender",
             Self::NoneInLine { .. } => "none-eligible",
             Self::Free => "free",
             Self::RecordLost => "record-lost",
@@ -75,7 +77,9 @@ impl fmt::Display for WhyNobody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disabled { by } => write!(f, "the lease is free, and {by} disabled the election"),
-            Self::NoneInLine { members: 0 } => f.write_str("the lease is free, and no host takes part"),
+            Self::NoneInLine { members: 0, .. } => f.write_str("the lease is free, and no host takes part"),
+            // As for a while after its last process was killed.
+            Self::NoneInLine { barred: 0, .. } => f.write_str("the lease is free, and no host is in line"),
             Self::NoneInLine { .. } => {
                 f.write_str("the lease is free, and no host may be elected (the reasons are below)")
             }
@@ -141,7 +145,11 @@ pub(super) fn waits(holder: &Holder, election: &ElectionView) -> bool {
 fn why_free(election: &ElectionView) -> WhyNobody {
     match &election.orders.disabled {
         Some(order) => WhyNobody::Disabled { by: order.by.clone() },
-        None if election.line.is_empty() => WhyNobody::NoneInLine { members: election.members.len() },
+        None if election.line.is_empty() => {
+            let is_barred = |(member, _): &&(Member, _)| !member.eligible || !member.why_not.is_empty();
+            let (members, barred) = (election.members.len(), election.members.values().filter(is_barred).count());
+            WhyNobody::NoneInLine { members, barred }
+        }
         None => WhyNobody::Free,
     }
 }
@@ -312,6 +320,25 @@ mod tests {
             members: phase.map(|phase| ("a".to_owned(), (member(phase), Facts::default()))).into_iter().collect(),
             ..ElectionView::default()
         }
+    }
+
+    #[test]
+    fn reasons_are_below_only_if_a_member_gives_one() {
+        let why = |members: &[(bool, &str)]| {
+            let member = |(place, &(eligible, why)): (usize, &(bool, &str))| {
+                let why_not = if why.is_empty() { Vec::new() } else { vec![why.to_owned()] };
+                (place.to_string(), (Member { eligible, why_not, ..Member::default() }, Facts::default()))
+            };
+            let members = members.iter().enumerate().map(member).collect();
+            let why = why_free(&ElectionView { members, ..ElectionView::default() });
+            (why.word(), why.to_string())
+        };
+        let said = |word, end: &str| (word, format!("the lease is free, and {end}"));
+        assert_eq!(why(&[]), said("no-contender", "no host takes part"));
+        assert_eq!(why(&[(true, "")]), said("no-contender", "no host is in line"), "its process was killed");
+        let reasons = "no host may be elected (the reasons are below)";
+        assert_eq!(why(&[(true, ""), (false, "unhealthy")]), said("none-eligible", reasons));
+        assert_eq!(why(&[(false, "")]), said("none-eligible", reasons), "an earlier build gives no reason");
     }
 
     #[test]
