@@ -170,11 +170,11 @@ impl Source<'_> {
         let name = key.get_ref();
         // Options are written with dashes everywhere else.
         let known = self.keys.iter().filter(|key| key.kind != Kind::Question).map(|key| key.name.as_str());
-        let remedy = match nearest(&name.replace('_', "-"), known) {
+        let is_table = matches!(value.get_ref(), DeValue::Table(_));
+        let remedy = match nearest(&name.replace('_', "-"), known.chain(is_table.then_some(ELECTIONS))) {
+            Some(ELECTIONS) => format!("did you mean [{ELECTIONS}.NAME]?"),
             Some(meant) => format!("did you mean {meant}?"),
-            None if matches!(value.get_ref(), DeValue::Table(_)) => {
-                format!("the settings of one election stand below [{ELECTIONS}.NAME]")
-            }
+            None if is_table => format!("the settings of one election stand below [{ELECTIONS}.NAME]"),
             None => "zk-leader-run --help lists all options, and each is a key".to_owned(),
         };
         let place = self.place(key.span().start);
@@ -235,6 +235,7 @@ mod tests {
         vec![
             value("connect", "HOSTS"),
             value("name", "NAME"),
+            value("election-path", "PATH"),
             value("session-timeout", "DURATION"),
             value("conflict-exit-code", "STATUS"),
             Key { name: "foreground".into(), kind: Kind::Flag },
@@ -284,6 +285,8 @@ mod tests {
             ("\nsesion-timeout = \"5s\"", "2: 'sesion-timeout' is not a key; did you mean session-timeout?"),
             ("session_timeout = \"5s\"", "1: 'session_timeout' is not a key; did you mean session-timeout?"),
             ("zebra = 1", "1: 'zebra' is not a key; zk-leader-run --help lists all options, and each is a key"),
+            ("[electoin.a]\nname = \"b\"", "1: 'electoin' is not a key; did you mean [election.NAME]?"),
+            ("electoin = 1", "1: 'electoin' is not a key; did you mean election-path?"),
             ("[nightly]", "1: 'nightly' is not a key; the settings of one election stand below [election.NAME]"),
             (
                 "foreground = \"yes\"",
