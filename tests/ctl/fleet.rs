@@ -419,12 +419,15 @@ fn what_a_message_tells_to_type_works_as_it_stands() {
 
     assert_eq!(fleet.about(election, &["disable", "--reason", "r"]).code, 0);
     election.diary.until_nobody_lives();
+    // Else its command may run before the first look of `enable --wait`.
+    first[0].signal(Signal::SIGSTOP);
     let disabled = [
         remedy(&first[0].log(), "no host runs the command meanwhile; ", " ends it"),
         remedy(&fleet.status(election), "r; ", " ends it"),
         remedy(&fleet.about(election, &["doctor"]).output, "r; ", " lets it be led again"),
         remedy(&fleet.about(election, &["enable", "--wait", "--timeout", "1ms"]).output, "1ms; ", " tells why"),
     ];
+    first[0].signal(Signal::SIGCONT);
     assert_eq!(disabled[0], disabled[1]);
     assert_eq!(disabled[0], disabled[2]);
     assert_eq!(fleet.about(election, &["disable", "--reason", "r"]).code, 0);
