@@ -100,6 +100,36 @@ async fn an_order_whose_rest_could_not_be_told_is_looked_at_again_soon() {
     assert!(tokio::time::timeout(wait::LIMIT, known).await.is_ok() && refused.load(Ordering::SeqCst));
 }
 
+/// It may not be read, and is deleted between the look at it and the reading: the server tells that only to who may read it.
+#[tokio::test]
+async fn a_drain_that_takes_the_place_of_an_unreadable_one_is_heard() {
+    const NO_AUTH: i32 = -102;
+    /// The length of an answer with the state of a znode.
+    const STAT: usize = 4 + 16 + 68;
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    admin.create_all("/zk-leader-run/drains");
+    admin.create(DRAIN, &order("unreadable", None).to_string());
+    admin.set_acl(DRAIN, "world", "anyone", "wda");
+    let deleted = Arc::new(AtomicBool::new(false));
+    let (is_deleted, mut was_refused) = (Arc::clone(&deleted), false);
+    proxy.tamper(move |frame| {
+        if frame.len() == STAT && was_refused && !is_deleted.swap(true, Ordering::SeqCst) {
+            admin.delete(DRAIN);
+        }
+        was_refused |= frame.len() == 20 && frame.ends_with(&NO_AUTH.to_be_bytes());
+        frame
+    });
+    let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    until("it was deleted", || deleted.load(Ordering::SeqCst)).await;
+    // Until it was found missing.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    Admin::to(&chroot.connect_string()).create(DRAIN, &order("new", None).to_string());
+    let mut orders = host.election.orders();
+    let known = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.drain.is_some())).await;
+    assert!(known.is_ok(), "never heard of");
+}
+
 #[tokio::test]
 async fn a_drain_that_is_given_while_another_one_is_found_lapsed_is_not_lost() {
     let chroot = Chroot::new();

@@ -177,10 +177,12 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
     let forbidden = |error: Error| RequestError::from(error).without(Right::Read, &path);
-    let (_, watcher) = found.map_err(forbidden)?;
+    let (was_there, watcher) = found.map_err(forbidden)?;
     let found = match read {
         Ok((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
-        Err(Error::NoNode) => InForce { orders: OrdersJson::default(), lapses_in: None },
+        Err(Error::NoNode) => {
+            InForce { orders: OrdersJson::default(), lapses_in: was_there.map(|_| drain_watch::UNTOLD) }
+        }
         Err(error) => return Err(forbidden(error)),
     };
     let InForce { orders, lapses_in } = found;
