@@ -114,10 +114,12 @@ async fn a_drain_that_takes_the_place_of_an_unreadable_one_is_heard() {
     let deleted = Arc::new(AtomicBool::new(false));
     let (is_deleted, mut was_refused) = (Arc::clone(&deleted), false);
     proxy.tamper(move |frame| {
-        if frame.len() == STAT && was_refused && !is_deleted.swap(true, Ordering::SeqCst) {
+        // Later servers refuse the look, too (ZOOKEEPER-2590).
+        let is_refused = frame.len() == 20 && frame.ends_with(&NO_AUTH.to_be_bytes());
+        if was_refused && (is_refused || frame.len() == STAT) && !is_deleted.swap(true, Ordering::SeqCst) {
             admin.delete(DRAIN);
         }
-        was_refused |= frame.len() == 20 && frame.ends_with(&NO_AUTH.to_be_bytes());
+        was_refused |= is_refused;
         frame
     });
     let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
