@@ -214,6 +214,19 @@ mod tests {
         outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
     }
 
+    /// The command may have filled it since it was polled.
+    #[test]
+    fn a_full_pipe_that_was_polled_before_refuses_a_line_and_does_not_block() {
+        let (_reader, writer) = pipe().unwrap();
+        let (filled, outcome) = mpsc::channel();
+        let ours = unblocked(&writer).unwrap();
+        thread::spawn(move || {
+            while nix::unistd::write(&ours, &[b'x'; 1000]).is_ok() {}
+            filled.send(()).unwrap();
+        });
+        outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
+    }
+
     #[test]
     fn a_reader_that_is_gone_is_no_reason_to_fail() {
         let (reader, writer) = pipe().unwrap();

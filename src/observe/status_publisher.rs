@@ -1,5 +1,6 @@
 //! Publishes the status after every turn of the supervisor's loop, and counts its events and actions. It does not wait.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ impl StatusPublisher {
     }
 
     /// The loop has ended, and the last hooks still run: answers whoever asks for a turn.
-    pub async fn outlast_loop(&self) {
+    pub async fn outlast_loop(&self) -> Infallible {
         loop {
             self.liveness.asked().await;
             self.statuses.send_replace(self.status);

@@ -317,7 +317,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = auxiliary.finish() => false,
-                () = self.publisher.outlast_loop() => false,
+                never = self.publisher.outlast_loop() => match never {},
                 () = stop => {
                     tracing::info!("Stop requested: skipping the remaining hooks");
                     true

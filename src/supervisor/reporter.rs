@@ -228,7 +228,7 @@ mod tests {
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
     }
 
-    /// Its first run took too long; the second one was drained an hour later.
+    /// Its first run took too long. Its session ended while no command of it ran.
     #[test]
     fn a_term_ends_with_its_last_run_and_for_the_reason_of_that() {
         let begun = at(Duration::ZERO);

@@ -109,7 +109,7 @@ fn say(settings: &Settings, notice: Option<&DrainNotice>) {
 
 /// A znode was there, and was deleted before it could be read: it is looked at again at once. Only who may read a znode is
 /// told of its end, by servers with the mend of CVE-2024-23944.
-pub(super) const UNTOLD: Duration = Duration::ZERO;
+pub(super) const AT_ONCE: Duration = Duration::ZERO;
 
 /// The watches that tell of a change, and the time after which to look again without one.
 struct Look {
@@ -159,7 +159,7 @@ async fn read(drains: &Drains, changed: impl Fn(), contact: &Contact) -> Result<
         Some(_) => match contact.client.get_data(path).await {
             Ok((data, stat)) => in_force(drains, contact, &data, &stat).await,
             Err(Error::NoNode) => {
-                look.again_in = UNTOLD;
+                look.again_in = AT_ONCE;
                 None
             }
             Err(error) => return Err(RequestError::from(error).without(Right::Read, path)),

@@ -181,7 +181,7 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     let found = match read {
         Ok((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
         Err(Error::NoNode) => {
-            InForce { orders: OrdersJson::default(), lapses_in: was_there.map(|_| drain_watch::UNTOLD) }
+            InForce { orders: OrdersJson::default(), lapses_in: was_there.map(|_| drain_watch::AT_ONCE) }
         }
         Err(error) => return Err(forbidden(error)),
     };
