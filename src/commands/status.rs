@@ -349,6 +349,5 @@ fn contender_json(contender: &Contender) -> Value {
         "meta": member.map(|member| &member.about.meta),
         "vouch": said(|member| &member.vouch),
         "drained": member.is_some_and(|member| member.drained),
-        "health": member.and_then(|member| member.health.as_ref()),
     })
 }

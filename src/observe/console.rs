@@ -141,13 +141,8 @@ impl Write for Stderr {
 
 fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
     let missing = lost.load(Ordering::Relaxed);
-    if missing > 0
-        && !try_write(
-            stream,
-            // The last line may have been cut.
-            format!("\nzk-leader-run: {missing} log lines were lost: standard error was full\n").as_bytes(),
-        )
-    {
+    // The last line may have been cut.
+    if missing > 0 && !try_write(stream, format!("\n{}\n", lines_lost(missing)).as_bytes()) {
         lost.fetch_add(1, Ordering::Relaxed);
         return;
     }
@@ -155,6 +150,12 @@ fn write_at_once(stream: &(impl AsFd + ?Sized), line: &[u8], lost: &AtomicU64) {
     if !line.chunks(AT_ONCE).all(|part| try_write(stream, part)) {
         lost.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+fn lines_lost(missing: u64) -> String {
+    let lines = if missing == 1 { "1 log line was" } else { &format!("{missing} log lines were") };
+    let why = "standard error took no more: its reader was slow or stopped, or its disk was full";
+    format!("zk-leader-run: {lines} lost, because {why}")
 }
 
 fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
@@ -194,7 +195,8 @@ mod tests {
         drop(writer);
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
-        assert!(rest.ends_with("zk-leader-run: 3 log lines were lost: standard error was full\nafter\n"), "{rest}");
+        assert!(rest.ends_with(&format!("\n{}\nafter\n", lines_lost(3))), "{rest}");
+        assert!(lines_lost(1).starts_with("zk-leader-run: 1 log line was lost, because standard error took no more: "));
         assert_eq!(lost.load(Ordering::Relaxed), 0);
     }
 

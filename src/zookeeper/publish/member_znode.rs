@@ -207,7 +207,6 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         eligible: status.why_not.is_empty(),
         why_not: status.why_not.clone(),
         drained,
-        health: None,
         token: status.token,
         session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),
         instance: instance(contact),

@@ -59,9 +59,6 @@ pub struct Member {
     /// An operator drains its host; it may still be eligible, if no other host could take over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
-    /// The verdict of its health command, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub health: Option<String>,
     /// The fencing token of the term that it leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<i64>,
