@@ -301,7 +301,7 @@ impl Supervisor {
     /// The record is already free, or left to run out. Only our own exit waits for the last hooks. Another stop request
     /// cuts them short and cancels a restart of this program.
     async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> (ExitReason, Memory) {
-        let history = self.machine.history().clone();
+        let machine = self.machine.past();
         let Effects { mut election, direct, guard, mut auxiliary } = self.effects;
         let leave = async {
             if let Some(direct) = direct {
@@ -330,7 +330,7 @@ impl Supervisor {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
         };
-        (reason, Memory { election: election.past(), history })
+        (reason, Memory { election: election.past(), machine })
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::upgrade::memory_file;
-use crate::core::restart::History;
+use crate::core::machine;
 use crate::guard::handle::upgrade::take_descriptor;
 use crate::zookeeper::standstill::Past;
 
@@ -15,7 +15,7 @@ use crate::zookeeper::standstill::Past;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
     pub(super) election: Past,
-    pub(super) history: History,
+    pub(super) machine: machine::Past,
 }
 
 impl Memory {
@@ -40,14 +40,15 @@ impl Memory {
 mod tests {
     use std::os::fd::IntoRawFd as _;
 
+    use serde_json::{from_value, json};
+
     use super::*;
-    use crate::core::time::Timestamp;
 
     #[test]
     fn what_was_written_is_read_and_nothing_else_is() {
-        let mut history = History::default();
-        history.started(Timestamp::from_nanos(7));
-        let memory = Memory { history, ..Memory::default() };
+        let history = json!({ "started_at": 7, "in_a_row": 1, "failed_at": [8] });
+        let machine = json!({ "history": history, "rest_until": 9, "stand_back_until": 10 });
+        let memory = Memory { machine: from_value(machine).unwrap(), ..Memory::default() };
         let read = Memory::read(memory.write().unwrap().into_raw_fd()).unwrap();
         assert_eq!(format!("{read:?}"), format!("{memory:?}"));
         let nothing = File::open("/dev/null").unwrap().into_raw_fd();

@@ -53,6 +53,14 @@ impl Supervisor {
         Self { machine, memory: self.memory }
     }
 
+    /// What the next program makes of what this machine leaves it when the process executes itself after a standstill.
+    pub fn started_anew(&self, at: Duration, settings: &Settings) -> Self {
+        let past = serde_json::to_string(&self.machine.past()).unwrap();
+        let mut machine = Machine::new(*settings, moment(at));
+        machine.recall(serde_json::from_str(&past).unwrap());
+        Self { machine, memory: Memory::default() }
+    }
+
     /// All that the machine remembers, as text.
     pub fn memory(&self) -> String {
         format!("{:?}", self.machine)

@@ -8,6 +8,8 @@
 //!     next never
 //! upgraded at 1.500s settings grace=0s
 //!     next never
+//! started-anew at 1.600s settings
+//!     next never
 //! ```
 
 use std::fmt::Write;
@@ -29,9 +31,15 @@ fn play(text: &str) -> String {
         told.push('\n');
         if line.starts_with("settings") {
             stage = Some(Supervisor::new(&parse::settings(line)));
-        } else if let Some((at, settings)) = line.strip_prefix("upgraded at ").and_then(|rest| rest.split_once(' ')) {
-            let at = parse::duration(at);
-            let next = stage.as_ref().expect("settings come first").upgraded(at, &parse::settings(settings));
+        } else if let Some((how, rest)) = line.split_once(" at ").filter(|(how, _)| !how.contains(' ')) {
+            let before = stage.as_ref().expect("settings come first");
+            let (at, settings) = rest.split_once(' ').expect("a time and settings");
+            let (at, settings) = (parse::duration(at), parse::settings(settings));
+            let next = match how {
+                "upgraded" => before.upgraded(at, &settings),
+                "started-anew" => before.started_anew(at, &settings),
+                _ => continue,
+            };
             writeln!(told, "    next {}", render::deadline(next.next_deadline(at))).unwrap();
             stage = Some(next);
         } else if let Some(rest) = line.strip_prefix("at ") {

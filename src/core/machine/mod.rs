@@ -32,6 +32,7 @@ use super::time::{Now, Timestamp};
 
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot, Vouched, Vouchees};
+pub use standstill::Past;
 pub use upgrade::{HandedOver, Misfit, NotNow};
 
 use following::Standing;

@@ -30,6 +30,22 @@ pub(super) struct Standstill {
     starts_anew: bool,
 }
 
+/// How often this process has started its command and failed, and until when it holds back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Past {
+    history: History,
+    /// Before this the command is not started again.
+    rest_until: Timestamp,
+    /// Before this it is in no line.
+    stand_back_until: Option<Timestamp>,
+}
+
+impl Default for Past {
+    fn default() -> Self {
+        Self { history: History::default(), rest_until: Timestamp::ZERO, stand_back_until: None }
+    }
+}
+
 impl Standstill {
     pub fn new(now: Now) -> Self {
         Self { turned_at: now.lease, due_at: Timestamp::NEVER, length: None, starts_anew: false }
@@ -76,20 +92,24 @@ impl Machine {
         }
     }
 
-    /// The starts and failures of this process, which its next program goes on counting.
-    pub fn history(&self) -> &History {
-        &self.history
+    /// What the next program of this process goes by.
+    pub fn past(&self) -> Past {
+        let stand_back_until = self.ineligibilities.stand_back_until;
+        Past { history: self.history.clone(), rest_until: self.rest_until, stand_back_until }
     }
 
-    /// Goes on where an earlier program of this process has stopped counting.
-    pub fn recall(&mut self, history: History) {
-        self.rest_until = history.next_start_at(&self.settings.service.restart);
-        self.history = history;
+    /// Goes on where an earlier program of this process has stopped. In the first one nothing is known.
+    pub fn recall(&mut self, past: Past) {
+        Past {
+            history: self.history,
+            rest_until: self.rest_until,
+            stand_back_until: self.ineligibilities.stand_back_until,
+        } = past;
     }
 
     /// Not with a limit that a new start would forget.
     pub(super) fn may_start_anew(&self) -> bool {
-        let is_limited = self.elect_by.min(self.too_late_at) != Timestamp::NEVER;
+        let is_limited = self.connect_by.min(self.elect_by).min(self.too_late_at) != Timestamp::NEVER;
         self.settings.on_loss == OnLoss::Rejoin && !is_limited
     }
 

@@ -113,7 +113,7 @@ pub async fn begin(
     let now = clock::now();
     let Some(before) = before else {
         let (mut machine, election) = (Machine::new(*settings, now), Election::new(ensemble, sender));
-        machine.recall(memory.history);
+        machine.recall(memory.machine);
         election.recall(memory.election);
         return Ok((machine, election));
     };
