@@ -183,6 +183,7 @@ impl Machine {
         let again = std::mem::replace(&mut self.stop_requested, true);
         let exit = After::Exit(ExitReason::StopRequested(None));
         match self.phase {
+            Phase::Following if again => self.leave(now, exit, Why::StopRequested),
             Phase::Following => self.depart(now, ExitReason::StopRequested(None), Why::StopRequested),
             Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
                 self.begin_release(now, exit, Why::StopRequested);
@@ -201,12 +202,12 @@ impl Machine {
     }
 
     /// Ends the process; no record is ours. A pending take-over is awaited first, and its record freed; otherwise the
-    /// next leader would wait for a lease without a holder. A second request does not wait.
+    /// next leader would wait for a lease without a holder. The first reason counts.
     pub(super) fn depart(&mut self, now: Now, reason: ExitReason, why: Why) {
-        if self.pending != Some(Request::TakeOver) || self.departure.is_some() {
+        if self.departure.is_none() && self.pending != Some(Request::TakeOver) {
             return self.leave(now, After::Exit(reason), why);
         }
-        self.departure = Some(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
+        self.departure.get_or_insert(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
     }
 
     /// Stops the tree, then ends the process for `reason`, unless it was asked to stop before.
