@@ -17,11 +17,15 @@ use crate::core::lease::Timing;
 use crate::core::time::{Now, Sighting, Timestamp};
 
 /// Our place in the queue.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Standing {
     /// This process is ineligible: the session is open without a candidate.
     pub(super) is_out: bool,
+    /// It is not ineligible, but has to free its last record first.
+    #[serde(skip)]
+    pub(super) frees_first: bool,
     /// Our candidate was seen: send `Look`, not `Enter`.
     pub(super) entered: bool,
     pub(super) view: Option<View>,

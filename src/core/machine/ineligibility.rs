@@ -166,7 +166,9 @@ impl Machine {
             return;
         }
         if self.standing.is_out {
-            self.announce_in_line(now, Why::EligibleAgain);
+            if !self.standing.frees_first {
+                self.announce_in_line(now, Why::EligibleAgain);
+            }
             self.enter_in_turn(now);
         } else if self.pending != Some(Request::TakeOver) {
             self.announce_in_line(now, self.ineligibilities.why());

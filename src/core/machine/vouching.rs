@@ -453,7 +453,8 @@ impl Machine {
         }
         self.candidacy.0 += 1;
         self.pending = None;
-        self.standing = super::Standing { is_out: true, ..super::Standing::default() };
+        let frees_first = !self.ineligibilities.keep_out();
+        self.standing = super::Standing { is_out: true, frees_first, ..super::Standing::default() };
         // Who stays to free it is releasing already.
         if left.is_some() {
             self.held_term = left;
