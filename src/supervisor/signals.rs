@@ -6,12 +6,14 @@
 
 use std::io;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
 
 /// They ask this process to end.
 pub const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
@@ -78,8 +80,14 @@ fn taken(ignored: u64) -> SigSet {
     taken
 }
 
-/// The numbers of the signals that were received.
-pub struct SignalStream(Pin<Box<dyn Stream<Item = i32>>>);
+/// `timeout(1)` signals its child, and then the group that its child is in. Who asks a second time waits longer.
+const ECHO: Duration = Duration::from_millis(300);
+
+/// The signals that were received.
+pub struct SignalStream {
+    numbers: Pin<Box<dyn Stream<Item = i32>>>,
+    stopped_at: Option<Instant>,
+}
 
 impl SignalStream {
     /// Takes the signals that stop us or are forwarded, except those that were ignored when we were started
@@ -102,16 +110,24 @@ impl SignalStream {
 
     /// Signals of another source.
     pub fn of(signals: impl Stream<Item = i32> + 'static) -> Self {
-        Self(Box::pin(signals))
+        Self { numbers: Box::pin(signals), stopped_at: None }
     }
 
-    /// The next signal. Cancel-safe.
+    /// The next signal. Several that ask to stop at once are one request. Cancel-safe.
     pub async fn next(&mut self) -> Received {
-        match self.0.next().await {
-            Some(signal) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => Received::Stop,
-            Some(signal) if signal == upgrade() => Received::Upgrade,
-            Some(signal) => Received::Forward(signal),
-            None => std::future::pending().await,
+        loop {
+            match self.numbers.next().await {
+                Some(signal) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => {
+                    let now = Instant::now();
+                    if self.stopped_at.is_none_or(|at| now.duration_since(at) >= ECHO) {
+                        self.stopped_at = Some(now);
+                        return Received::Stop;
+                    }
+                }
+                Some(signal) if signal == upgrade() => return Received::Upgrade,
+                Some(signal) => return Received::Forward(signal),
+                None => std::future::pending().await,
+            }
         }
     }
 }
@@ -157,6 +173,25 @@ fn is_in(mask: u64, signal: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn signals_that_ask_to_stop_at_once_are_one_request() {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let numbers = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+        let mut signals = SignalStream::of(numbers);
+        let mut stops = Vec::new();
+        for (pause, signal) in [(0, 15), (0, 15), (299, 2), (1, 15), (100, 3), (300, 3), (0, 10)] {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            sender.send(signal).unwrap();
+            if let Ok(received) = tokio::time::timeout(Duration::ZERO, signals.next()).await {
+                stops.push((signal, received));
+            }
+        }
+        assert_eq!(
+            stops,
+            [(15, Received::Stop), (15, Received::Stop), (3, Received::Stop), (10, Received::Forward(10))]
+        );
+    }
 
     #[test]
     fn a_script_in_the_background_ignores_the_interrupt() {

@@ -217,6 +217,8 @@ fn a_second_stop_kills_a_command_that_ignores_the_first_whatever_the_link_does()
         fault(&link);
         host.signal(Signal::SIGTERM);
         election.diary.until_noted("signal=15");
+        // At once it would be the same request.
+        wait::pass(millis(500));
         let sent_at = diary::now();
         host.signal(Signal::SIGTERM);
         assert_eq!(host.code(), 128 + 9, "{}", host.log());
