@@ -104,6 +104,8 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
 }
 
 fn fork_of_command(settings: Settings, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
+    prerequisites::check().map_err(Error::Prerequisite)?;
+    sys::ignore_size_limit();
     if settings.foreground {
         sys::ignore_background_output();
     }
@@ -147,7 +149,6 @@ struct Plan {
 
 fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
     let Plan { launch, stop_signal, contain, releaser, terminal, publishes_lease } = plan;
-    prerequisites::check().map_err(Error::Prerequisite)?;
     sys::default_sigchld();
     let born_with = known(&Children::of_this_thread()?.list()?)?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;

@@ -134,6 +134,12 @@ pub fn ignore_background_output() {
     unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
 }
 
+/// A write beyond `RLIMIT_FSIZE` fails instead of ending this process (`setrlimit(2)`): the log may be a file.
+pub fn ignore_size_limit() {
+    // SAFETY: SIG_IGN is no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// The children that `waitid(2)` is asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Child {

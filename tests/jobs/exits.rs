@@ -1,5 +1,8 @@
 //! What we exit with, and what follows when the command ends by itself.
 
+use std::fs::File;
+use std::process::Command;
+
 use nix::sys::signal::Signal;
 
 use super::{election, link};
@@ -37,6 +40,30 @@ fn a_command_that_cannot_be_executed_gives_126_and_one_that_is_not_there_127() {
     let mut directory = election.host("a").command(&["/"]).spawn();
     assert_eq!(directory.code(), 126, "{}", directory.log());
     assert_eq!(election.candidates(), [""; 0]);
+}
+
+/// `setrlimit(2)`: a write beyond the limit sends SIGXFSZ, which would kill us.
+#[test]
+fn a_limit_on_the_size_of_files_costs_lines_of_the_log_and_not_the_command() {
+    let election = election();
+    let log = election.diary.directory().join("log");
+    let host = election.host("a").option("--log-level", "debug").command(&["sh", "-c", "exit 5"]).to_process();
+    let mut limited = Command::new("prlimit");
+    limited.args(["--fsize=2048"]).arg(host.get_program()).args(host.get_args());
+    let status = limited.stderr(File::create(&log).unwrap()).status().unwrap();
+    assert_eq!(status.code(), Some(5), "{status}");
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 2048, "its end is missing");
+}
+
+#[test]
+fn without_proc_the_status_says_that_no_restart_helps() {
+    let host = election().host("a").to_process();
+    let mut bare = Command::new("unshare");
+    bare.args(["--mount", "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"]);
+    let output = bare.arg(host.get_program()).args(host.get_args()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    assert!(said.contains("mount it: mount -t proc proc /proc"), "{said}");
 }
 
 #[test]

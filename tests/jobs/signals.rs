@@ -16,10 +16,10 @@ const STOPPING: [i32; 3] = [2, 3, 15];
 const TOLD_TO_THE_WITNESS: [i32; 3] = [1, 10, 12];
 /// ALRM, VTALRM, PROF, IO, and the first and last realtime signal: passed on, and the witness has no handler for them.
 const DEADLY_TO_THE_WITNESS: [i32; 6] = [14, 26, 27, 29, 34, 64];
-/// PIPE, CHLD, CONT, URG, WINCH.
-const HARMLESS: [i32; 5] = [13, 17, 18, 23, 28];
-/// ILL, TRAP, ABRT, BUS, FPE, SEGV, STKFLT, XCPU, XFSZ, PWR, SYS: somebody means to kill the supervisor.
-const DEADLY_TO_THE_SUPERVISOR: [i32; 11] = [4, 5, 6, 7, 8, 11, 16, 24, 25, 30, 31];
+/// PIPE, CHLD, CONT, URG, XFSZ, WINCH.
+const HARMLESS: [i32; 6] = [13, 17, 18, 23, 25, 28];
+/// ILL, TRAP, ABRT, BUS, FPE, SEGV, STKFLT, XCPU, PWR, SYS: somebody means to kill the supervisor.
+const DEADLY_TO_THE_SUPERVISOR: [i32; 10] = [4, 5, 6, 7, 8, 11, 16, 24, 30, 31];
 /// TSTP, TTIN, TTOU.
 const JOB_CONTROL: [i32; 3] = [20, 21, 22];
 
