@@ -398,7 +398,8 @@ impl Tree {
         if self.command.is_none() && self.is_empty() {
             return self.emptied();
         }
-        Input::Surviving { survivors: survivors + u32::from(self.command.is_some()) }
+        let command_lives = self.command.as_ref().is_some_and(|command| !command.has_ended);
+        Input::Surviving { survivors: survivors + u32::from(command_lives) }
     }
 
     fn is_empty(&self) -> bool {

@@ -9,8 +9,8 @@ use nix::errno::Errno;
 use crate::guard::processes::children::Children;
 use crate::guard::sys::{self, Child};
 
-/// The maximum to reap in one pass; the next pass continues.
-const BATCH: usize = 256;
+/// The maximum to reap in one pass; the next pass continues. Each pass lists all children, so a full table of processes takes few.
+const BATCH: usize = 4 * 1024;
 
 /// The result of one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,7 +28,7 @@ pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
 /// A pass that kills nobody. When memory is short, as in a full cgroup, the kernel lets a process wait that touches a page for
 /// the first time, or for the first time since a fork. So whoever will have to kill touches now what a pass touches.
 pub fn rehearse(children: &Children, kept: Option<i32>) {
-    touch_stack();
+    touch_stack(true);
     signalling(NO_SIGNAL, children, kept, &[]);
     has_none();
 }
@@ -36,12 +36,16 @@ pub fn rehearse(children: &Children, kept: Option<i32>) {
 /// Only checks whether there is such a process (`kill(2)`).
 const NO_SIGNAL: i32 = 0;
 
-/// Deeper than a pass, with all that calls it.
-const STACK: usize = 16 * 1024;
+/// Twice this is deeper than a pass, with all that calls it.
+const STACK: usize = size_of::<[i32; BATCH]>();
 
 #[inline(never)]
-fn touch_stack() {
-    std::hint::black_box(&mut [1_u8; STACK]);
+fn touch_stack(again: bool) {
+    let mut part = [1_u8; STACK];
+    if again {
+        touch_stack(false);
+    }
+    std::hint::black_box(&mut part);
 }
 
 fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
