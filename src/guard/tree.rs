@@ -398,8 +398,7 @@ impl Tree {
         if self.command.is_none() && self.is_empty() {
             return self.emptied();
         }
-        let command_lives = self.command.as_ref().is_some_and(|command| !command.has_ended);
-        Input::Surviving { survivors: survivors + u32::from(command_lives) }
+        Input::Surviving { survivors: survivors + u32::from(self.command.as_ref().is_some_and(|it| !it.has_ended)) }
     }
 
     fn is_empty(&self) -> bool {

@@ -179,3 +179,21 @@ fn hosts_that_disagree_about_where_the_candidates_are_are_refused_with_78() {
     }
     assert_eq!((election.diary.until_alive().id.as_str(), contenders(&election).len()), ("holder", 1));
 }
+
+/// Who means to join it needs `--election-path`.
+#[test]
+fn who_makes_an_election_in_the_directory_of_another_library_is_warned_once() {
+    let election = election();
+    let (_, candidate) = LIBRARIES[0];
+    let base = directory(&election);
+    election.admin.create_all(&base);
+    election.admin.create(&format!("{base}/{candidate}0000000000"), "");
+    let host = |id| election.host(id).without("--name").option("--path", &base).spawn();
+    let warning = format!("{base} is an election of another library: it holds the candidate {candidate}0000000000");
+    let first = host("a");
+    first.until_logged(&warning);
+    first.until_logged("waiting for the previous leader's lease");
+    let second = host("b");
+    second.until_logged("Waiting: ");
+    assert!(!second.log().contains("another library"), "{}", second.log());
+}

@@ -18,6 +18,7 @@ use crate::core::vouching::LIMIT_LONGEST;
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::schema::candidate_name;
 use crate::zookeeper::schema::lease::{self, Longest};
 use crate::zookeeper::schema::paths::{Paths, SlotPaths};
 use crate::zookeeper::schema::settings::Settings;
@@ -136,6 +137,9 @@ pub(crate) async fn repair(
     if found.is_of_another_number(paths, settings) {
         return Ok(());
     }
+    if found.plain.home.is_some() && found.plain.is_bare() && paths.election != paths.base {
+        warn_of_strangers(client, &paths.base).await;
+    }
     if found.plain.home.is_none() {
         create_ancestors(client, parent(&paths.base), &settings.chroot, &settings.acl).await?;
     }
@@ -145,6 +149,16 @@ pub(crate) async fn repair(
         create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
+}
+
+/// We are the first of ours in a directory that is in use: of another library, if it has candidates as they name them.
+async fn warn_of_strangers(client: &Connection, base: &str) {
+    let Ok((children, _)) = client.get_children(base).await else { return };
+    let Some(stranger) = children.iter().find(|name| candidate_name::is_of_a_library(name)) else { return };
+    tracing::warn!(
+        "{base} is an election of another library: it holds the candidate {stranger}. The command will run beside the leader of that election. \
+         Stop this process; then use --election-path {base} to take part there, or another --path"
+    );
 }
 
 async fn look(client: &Connection, paths: &Paths) -> Result<Found, RequestError> {
@@ -222,6 +236,10 @@ impl Found {
 }
 
 impl FoundSlot {
+    fn is_bare(&self) -> bool {
+        self.lease.is_none() && self.term == Term::Missing
+    }
+
     fn creations(
         &self,
         base: Base,

@@ -40,6 +40,13 @@ pub(crate) enum Position {
     Text(Vec<u16>),
 }
 
+/// Whether a library names its candidates so.
+pub(crate) fn is_of_a_library(name: &str) -> bool {
+    let number = name.strip_prefix(JAVA_LES).unwrap_or_default();
+    let is_numbered = number.len() == DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
+    name.starts_with(CURATOR) || KAZOO_MARKS.iter().any(|mark| name.contains(mark)) || is_numbered
+}
+
 impl Names {
     /// The name of a candidate without its sequence number.
     pub fn prefix(self, uuid: Uuid, priority: i16) -> String {
