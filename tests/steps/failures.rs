@@ -63,10 +63,16 @@ fn a_stop_request_ends_before_start_and_a_second_one_kills_it() {
         let mut first = with_steps(election.host("a"), &election, "a", what, "true").spawn();
         step_of(&first, BEFORE_START);
         first.until_logged("Running --before-start");
-        for _ in 0..signals {
+        first.signal(Signal::SIGTERM);
+        if signals == 2 {
+            first.until_logged("preparing -> stopping");
+            // At once it would be the same request.
+            wait::pass(std::time::Duration::from_millis(500));
             first.signal(Signal::SIGTERM);
         }
         assert_eq!(first.code(), 0, "{what}");
+        first.until_logged("--before-start was stopped before it had ended");
+        assert!(!first.log().contains("--before-start failed"), "{}", first.log());
         assert_eq!(election.state(), "free", "{what}");
     }
     assert_eq!(election.diary.starts(), []);

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Machine;
 use super::ending::RELEASE_LIMIT;
 use super::phase::{After, Link, Phase};
 use super::snapshot::{Vouched, Vouchees};
+use super::{Machine, Standing};
 use crate::core::action::{Action, Why};
 use crate::core::event::{Event, Place, Record, View};
 use crate::core::guard_messages::{Deadlines, Order};
@@ -236,7 +236,7 @@ impl Machine {
         self.vouching.away_until = until;
         self.candidacy.0 += 1;
         self.pending = None;
-        self.standing = super::Standing::default();
+        self.standing = Standing::default();
         self.link = Link::Down { retry_at: now.lease };
         self.reconnect_when_due(now);
     }
@@ -453,8 +453,7 @@ impl Machine {
         }
         self.candidacy.0 += 1;
         self.pending = None;
-        let frees_first = !self.ineligibilities.keep_out();
-        self.standing = super::Standing { is_out: true, frees_first, ..super::Standing::default() };
+        self.standing = Standing { is_out: true, frees_first: !self.ineligibilities.keep_out(), ..Standing::default() };
         // Who stays to free it is releasing already.
         if left.is_some() {
             self.held_term = left;

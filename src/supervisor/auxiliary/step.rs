@@ -85,6 +85,11 @@ impl Step {
                 tracing::error!("{option} failed: {why}");
                 StepOutcome::GuardGone
             }
+            // Why it was, the change of phase says.
+            (Some(_), Outcome::Stopped) => {
+                tracing::info!("{option} was stopped before it had ended");
+                StepOutcome::Failed
+            }
             (Some(why), _) => {
                 tracing::error!("{option} failed: {why}");
                 StepOutcome::Failed
