@@ -164,6 +164,31 @@ fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_cont
     }
 }
 
+#[test]
+fn a_command_in_the_background_does_not_read_what_is_typed_for_the_shell() {
+    let election = election();
+    let host = election.host("here").command(&["sh", "-c", READS]);
+    let terminal = shell(&host);
+    enters(&terminal, "sh job &");
+    until_started(&terminal);
+    wait::until("the command has read to the end", || election.state() == "free");
+    enters(&terminal, "echo \"shell, \"one");
+    terminal.until_shown("shell, one");
+    assert!(!terminal.screen().contains("it read"), "{}", terminal.screen());
+}
+
+#[test]
+fn a_command_in_the_foreground_of_a_terminal_reads_it_without_an_option() {
+    let election = election();
+    let terminal = shell(&election.host("here").command(&["sh", "-c", READS]));
+    enters(&terminal, "sh job");
+    until_started(&terminal);
+    enters(&terminal, "a line");
+    terminal.until_shown("it read a line");
+    terminal.types("C-d");
+    wait::until("the command has ended", || election.state() == "free");
+}
+
 /// The guard of the one host of this election, by its name and command line. (The host itself stands still with its job.)
 fn guard_of(election: &str) -> Option<i32> {
     let is_guard = |pid: &i32| {

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{Pid, execvpe, getpid, getppid, pipe2, read, setpgid, setsid, write};
+use nix::unistd::{Pid, execvpe, getpgrp, getpid, getppid, pipe2, read, setpgid, setsid, write};
 
 use crate::core::guard_messages::Grant;
 use crate::guard::briefing::Briefing;
@@ -31,6 +31,8 @@ pub struct Launch {
     identity: Identity,
     directory: Directory,
     pub foreground: Option<Foreground>,
+    /// The process group of the supervisor.
+    group: Pid,
     /// The path of the lease file.
     pub lease_file: Option<PathBuf>,
     /// For an auxiliary command: the briefing of its next run.
@@ -51,6 +53,8 @@ pub struct ProcessEnvironment {
     takes_terminal: bool,
     /// The standard input of an auxiliary command.
     stdin: Option<Vec<u8>>,
+    /// In a session of its own, the kernel would not keep it from reading what is typed for another job.
+    reads_nothing: bool,
 }
 
 impl Launch {
@@ -68,6 +72,7 @@ impl Launch {
             identity,
             directory: Directory::default(),
             foreground,
+            group: getpgrp(),
             lease_file: None,
             briefing: None,
         })
@@ -98,13 +103,16 @@ impl Launch {
     pub fn process_environment(&self, grant: &Grant) -> ProcessEnvironment {
         if let Some(Briefing { variables, stdin }) = &self.briefing {
             let environment = environment::told(variables, &self.passed_on);
-            return ProcessEnvironment { environment, takes_terminal: false, stdin: Some(stdin.clone()) };
+            let stdin = Some(stdin.clone());
+            return ProcessEnvironment { environment, takes_terminal: false, stdin, reads_nothing: false };
         }
         let mut environment = environment::of_term(&self.identity, grant);
         environment.extend(self.lease_file.as_deref().and_then(environment::of_lease_file));
         environment.extend_from_slice(&self.passed_on);
         let terminal = self.foreground.as_ref().and_then(|foreground| foreground.terminal.as_ref());
-        ProcessEnvironment { environment, takes_terminal: terminal.is_some_and(Terminal::is_at_hand), stdin: None }
+        let takes_terminal = terminal.is_some_and(Terminal::is_at_hand);
+        let reads_nothing = self.foreground.is_none() && streams::stdin_is_of_another_job(self.group);
+        ProcessEnvironment { environment, takes_terminal, stdin: None, reads_nothing }
     }
 
     /// Turns the calling process into the command, looked up as by `execvp(3)`. Returns only on an error.
@@ -121,6 +129,9 @@ impl Launch {
             return errno;
         }
         if let Some(Err(errno)) = process_environment.stdin.as_deref().map(streams::redirect) {
+            return errno;
+        }
+        if let Some(Err(errno)) = process_environment.reads_nothing.then(streams::read_nothing) {
             return errno;
         }
         let Some(program) = self.arguments.first() else { return Errno::ENOENT };
