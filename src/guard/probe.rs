@@ -38,6 +38,12 @@ impl Prober {
         Self { socket, answers, is_asked: false, next: None }
     }
 
+    /// Of no guard.
+    #[cfg(test)]
+    pub(crate) fn of_nobody() -> Self {
+        Self::new(Weak::new(), watch::channel(()).1)
+    }
+
     /// Probes `next` once this guard's handle was dropped.
     #[must_use]
     pub fn followed_by(self, next: Option<Self>) -> Self {

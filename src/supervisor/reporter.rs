@@ -258,6 +258,24 @@ mod tests {
         );
     }
 
+    /// Another host reads in its member why it could not take over.
+    #[test]
+    fn processes_that_survive_sigkill_are_told_for_as_long_as_they_do() {
+        let begun = at(Duration::ZERO);
+        let snapshot = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let mut reporter = Reporter::default();
+        let mut told =
+            |event: &Event| reporter.update((begun, 1_000), event, &snapshot, Ineligibilities::default(), &[]).status;
+        let (run, status, cause) = (RunId(1), ChildStatus::Signaled(9), Cause::Ordered);
+        told(&Event::Ticked);
+        let stuck = told(&Event::Guard(Report::Stuck { run, survivors: 1 }));
+        assert_eq!(stuck.map(|status| status.why_not), Some(vec![STUCK.to_owned()]));
+        for gone in [Event::Guard(Report::TreeEnded { run, status, cause }), Event::GuardGone] {
+            told(&Event::Guard(Report::Stuck { run, survivors: 1 }));
+            assert_eq!(told(&gone).map(|status| status.why_not), Some(vec![]), "{gone:?}");
+        }
+    }
+
     /// It has waited for another one's lease, which that one has released.
     #[test]
     fn a_term_that_only_waited_is_not_said_to_be_unreleased() {

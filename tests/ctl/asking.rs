@@ -1,6 +1,7 @@
 //! status, list, history: what they say, and that they change nothing.
 
 use nix::sys::signal::Signal;
+use zk_leader_run::zookeeper::schema::control::moment::moment;
 
 use super::election;
 use super::operator::{ctl, ctl_at};
@@ -115,6 +116,20 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
     assert!(plain.lines().any(|line| line.starts_with("2\th1\t")), "{plain}");
     let table = ctl(&["status", &election.name]).output;
     assert!(!table.contains('\x1b'), "colours are for terminals");
+}
+
+/// To the second: the lease is renewed in a later one.
+#[test]
+fn people_are_told_since_when_the_leader_leads_and_not_since_when_its_lease_was_renewed() {
+    let election = election();
+    let _host = election.host("a").spawn();
+    election.diary.until_started(1);
+    let since = moment(election.term().mtime);
+    let renewed_at = || election.admin.stat(&election.path("lease")).unwrap().mtime;
+    wait::until("its lease was renewed in another second", || moment(renewed_at()) != since);
+    let said = ctl(&["status", &election.name]).output;
+    let line = said.lines().find(|line| line.trim_start().starts_with("since ")).unwrap_or(&said);
+    assert!(line.contains(&since), "{since}: {said}");
 }
 
 /// Whoever leads stays in front until it releases.

@@ -64,6 +64,17 @@ fn what_would_hold_an_election_up_is_found_and_named() {
 }
 
 #[test]
+fn a_history_that_cannot_be_read_is_told() {
+    let election = election();
+    election.prepare();
+    let history = election.path("history");
+    wait::until("there is one", || election.admin.exists(&history));
+    election.admin.set(&history, "{");
+    let (code, wrong) = complaints(&election);
+    assert!(code == 1 && wrong.iter().any(|said| said.ends_with("delete it, it is only for people")), "{wrong:#?}");
+}
+
+#[test]
 fn a_record_that_is_missing_is_told_whatever_else_cannot_be_read() {
     let election = election();
     election.prepare();

@@ -163,6 +163,19 @@ fn an_order_that_another_operator_gives_at_the_same_time_is_not_lost() {
 }
 
 #[test]
+fn enable_takes_back_nothing_but_disable() {
+    let election = election();
+    election.prepare();
+    let control = election.path("control");
+    let handover = r#""handover":{"order":"another","token":1,"for_ms":3600000}"#;
+    election.admin.create(&control, &format!(r#"{{"v":1,"disabled":{{"order":"this"}},{handover}}}"#));
+    let said = ctl(&["enable", &election.name]);
+    let written: serde_json::Value = serde_json::from_str(&election.admin.read(&control)).unwrap();
+    assert_eq!((said.code, &written["handover"]["order"]), (0, &"another".into()), "{written}");
+    assert!(written["disabled"].is_null(), "{written}");
+}
+
+#[test]
 fn every_host_says_who_has_disabled_the_election_why_and_for_how_long() {
     let election = election();
     let hosts = hosts(&election, &["a", "b"]);

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::{election, secs};
-use crate::support::subject::is_alive;
+use crate::support::subject::{is_alive, memory_limit_of};
 use crate::support::{Election, Running, wait};
 
 /// Supervisor and guard stand still until the command is dead, and go on.
@@ -38,6 +38,35 @@ fn a_leader_that_stood_still_for_longer_than_its_lease_says_so_and_contends_agai
     assert_eq!(election.state(), "free");
     election.diary.assert_no_overlap();
     wait::until("the hooks went on", || std::fs::read_to_string(&marker).unwrap().matches("elected").count() >= 3);
+}
+
+/// A supervisor limits itself, and not the command of its next program.
+#[test]
+fn after_a_standstill_the_command_has_the_limits_that_it_had() {
+    let election = election();
+    let host = election.host("a").spawn();
+    election.diary.until_started(1);
+    let limit = memory_limit_of(host.guard_pid());
+    stands_still(&election, &host);
+    election.diary.until_started(2);
+    assert_eq!(memory_limit_of(host.guard_pid()), limit);
+}
+
+/// Its loop has ended, as its candidate is gone; its last hook still runs.
+#[test]
+fn a_stop_request_to_a_host_that_is_about_to_restart_itself_ends_it() {
+    let election = election();
+    let hangs = election.diary.directory().join("hangs");
+    let hook = format!("case $ZK_LEADER_EVENT in lost|released) touch {}; exec sleep 98765;; esac", hangs.display());
+    let host = election.host("a").option("--hook", &hook).option("--hook-timeout", "10m");
+    let mut host = host.spawn();
+    election.diary.until_started(1);
+    stands_still(&election, &host);
+    wait::until("the hook hangs", || hangs.exists());
+    election.until_candidates(0);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert!(!host.log().contains("rejoining"), "{}", host.log());
 }
 
 #[test]

@@ -139,6 +139,22 @@ pub fn guard_and_supervisor_that_are_killed_together_leave_nothing_behind(contai
     until("its cgroup is gone", || cgroup.as_ref().is_none_or(|cgroup| !cgroup.exists()));
 }
 
+pub fn a_cgroup_of_processes_that_were_all_killed_is_removed_by_the_next() {
+    let mut subject = Subject::script(Contain::Auto, "true");
+    let Some(cgroup) = cgroup_of(&subject) else { return };
+    let all = [Process::of(subject.driver_process.pid), subject.sentinel(), Process::of(subject.guard.pid)];
+    for signal in [Signal::STOP, Signal::KILL] {
+        for process in &all {
+            process.signal(signal);
+        }
+    }
+    until("all are gone", || all.iter().all(|process| !process.is_alive()));
+    // Its number must be nobody's.
+    subject.driver.wait().unwrap();
+    let _next = Subject::script(Contain::Auto, "true");
+    assert!(!cgroup.exists());
+}
+
 /// `pkill -f zk-leader`, a signal to the process group or to the session of a terminal do not reach all three.
 pub fn the_sentinel_has_a_session_and_a_name_of_its_own() {
     let subject = Subject::script(Contain::Subreaper, "true");

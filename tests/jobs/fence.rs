@@ -120,6 +120,23 @@ fn who_cannot_fence_does_not_lead_and_whoever_leads_next_fences_instead() {
     }
 }
 
+/// When its process has ended, all of its hooks have been run.
+#[test]
+fn who_could_not_fence_does_not_tell_its_hooks_that_it_has() {
+    let election = election();
+    let (_link, _) = a_leader_that_is_lost(&election);
+    let hooks = election.diary.directory().join("hooks");
+    let hook = format!("echo $ZK_LEADER_EVENT >>{}", hooks.display());
+    let mut second = host(&election, "b", "exit 1").option("--hook", &hook).spawn();
+    second.until_logged("Fencing failed: it ");
+    let _third = host(&election, "c", "true").spawn();
+    assert_eq!(election.diary.until_started(2).id, "c");
+    second.signal(Signal::SIGTERM);
+    assert_eq!(second.code(), 0);
+    let told = std::fs::read_to_string(&hooks).unwrap();
+    assert!(told.contains("elected") && !told.contains("fenced"), "{told}");
+}
+
 #[test]
 fn who_dies_while_it_fences_leaves_the_work_to_the_next() {
     let election = election();

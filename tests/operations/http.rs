@@ -36,6 +36,16 @@ fn leader_and_standby_are_told_apart_and_change_places_with_the_leadership() {
 }
 
 #[test]
+fn a_leader_says_how_long_its_command_is_left_alone_and_how_long_its_lease_lasts() {
+    let election = election();
+    let host = election.host("a").served().spawn();
+    let at = http::address_of(&host);
+    let term = wait::for_some("it leads", || http::status(at)["term"].as_object().cloned());
+    let [until_stop, left] = ["seconds_until_stop", "lease_seconds_left"].map(|name| term[name].as_f64().unwrap());
+    assert!(until_stop < left, "the command has time to obey SIGTERM: {term:?}");
+}
+
+#[test]
 fn before_its_command_runs_a_leader_says_that_it_is_elected() {
     let election = election();
     let goes_on = election.diary.directory().join("goes-on");

@@ -36,6 +36,20 @@ fn a_standby_is_ready_and_one_that_is_to_lead_is_ready_when_it_leads() {
     third.until_told("READY=1");
 }
 
+/// systemd must not kill what it has configured itself to wait for.
+#[test]
+fn a_stop_may_take_as_long_as_the_last_step_and_the_last_hook_too() {
+    let election = election();
+    let notified = Notified::listening();
+    let host = election.host("a").option("--hook", "true").option("--hook-timeout", "100s");
+    let host = host.option("--after-stop", "true").option("--after-stop-timeout", "1000s");
+    let mut host = notifying(host, &notified).spawn();
+    election.diary.until_started(1);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0);
+    notified.until_told("EXTEND_TIMEOUT_USEC=1125000000");
+}
+
 #[test]
 fn a_lost_lease_is_no_stop_and_a_unit_that_cannot_reach_the_ensemble_is_not_ready() {
     let election = election();

@@ -79,6 +79,21 @@ fn a_stop_request_ends_before_start_and_a_second_one_kills_it() {
     until_noted(&election, "after a stop-requested");
 }
 
+/// It is not killed at once: SIGTERM tells it, and it has its time.
+#[test]
+fn a_before_start_that_a_stop_request_ends_can_undo_what_it_has_begun() {
+    let election = election();
+    let [begun, undone] = ["begun", "undone"].map(|name| election.diary.directory().join(name));
+    let undoes = format!("trap 'touch {}; exit 1' TERM", undone.display());
+    let what = format!("{undoes}; touch {}; while :; do sleep 0.05; done", begun.display());
+    let mut first = with_steps(election.host("a"), &election, "a", &what, "true").spawn();
+    wait::until("the step has begun", || begun.exists());
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.code(), 0);
+    assert!(undone.exists(), "it was killed without a word: {}", first.log());
+    assert_eq!(election.state(), "free");
+}
+
 /// The whole tree of a step dies with its supervisor, whose lease is left to run out.
 #[test]
 fn a_supervisor_killed_during_a_step_takes_the_step_along_and_nobody_starts_before_its_lease_is_over() {

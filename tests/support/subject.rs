@@ -305,6 +305,12 @@ pub fn guards_of(pid: i32) -> Vec<i32> {
     children_of(pid).into_iter().filter_map(|sentinel| children_of(sentinel).first().copied()).collect()
 }
 
+/// Of its memory, soft and hard, as `/proc` tells it.
+pub fn memory_limit_of(pid: i32) -> String {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    limits.lines().find(|line| line.starts_with("Max data size")).unwrap().to_owned()
+}
+
 /// Whether a process lives; a zombie does not.
 pub fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

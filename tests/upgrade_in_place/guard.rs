@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use crate::election;
 use crate::package::{Package, UPGRADED, processes};
-use crate::support::subject::{children_of, guards_of, is_alive};
+use crate::support::subject::{children_of, guards_of, is_alive, memory_limit_of};
 use crate::support::{Election, Notified, Running, Subject, wait};
 
 /// Whether this process executes the program that is installed now.
@@ -39,6 +39,21 @@ fn has_new_guard(package: &Package, host: &Running, others: usize) {
     wait::until("the earlier guards are gone", || children_of(host.pid()).len() == 1 + others);
     let (guard, sentinel) = processes(host);
     assert!(is_new(package, guard) && is_new(package, sentinel), "{}", host.log());
+}
+
+/// A supervisor limits itself, and nothing that it starts.
+#[test]
+fn a_guard_of_the_new_program_has_the_limits_that_the_first_one_had() {
+    let (election, package) = (election(), Package::new());
+    let leader = restarting(&election, &package).spawn();
+    election.diary.until_started(1);
+    let (first, limit) = (processes(&leader).0, memory_limit_of(leader.guard_pid()));
+    package.upgrade(&leader);
+    end_command(&leader);
+    election.diary.until_started(2);
+    let (next, _) = processes(&leader);
+    assert_ne!(next, first);
+    assert_eq!(memory_limit_of(next), limit, "{}", leader.log());
 }
 
 #[test]

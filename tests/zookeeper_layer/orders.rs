@@ -18,6 +18,7 @@ use crate::vouching::until;
 
 const CONTROL: &str = "/zk-leader-run/job/control";
 const DRAIN: &str = "/zk-leader-run/drains/host1";
+const MEMBERS: &str = "/zk-leader-run/job/members";
 const HISTORY: &str = "/zk-leader-run/job/history";
 /// In the answer to the write that tells the time.
 const CLOCK: &str = "/clock-";
@@ -130,6 +131,48 @@ async fn a_drain_that_takes_the_place_of_an_unreadable_one_is_heard() {
     let mut orders = host.election.orders();
     let known = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.drain.is_some())).await;
     assert!(known.is_ok(), "never heard of");
+}
+
+/// No member comes or goes: one that could not take over becomes one that could, as when its health command succeeds.
+#[tokio::test]
+async fn a_drained_host_hears_that_a_member_that_was_not_eligible_can_take_over() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    let member = |eligible: bool| json!({ "v": 1, "id": "b", "host": "host2", "eligible": eligible }).to_string();
+    admin.create_all(MEMBERS);
+    admin.create(&format!("{MEMBERS}/b"), &member(false));
+    admin.create_all("/zk-leader-run/drains");
+    admin.create(DRAIN, r#"{"v":1,"order":"x"}"#);
+    let mut orders = host.election.orders();
+    let mut hears = async |has_others| {
+        let is_heard = |orders: &Orders| orders.drain.is_some_and(|drain| drain.has_others == has_others);
+        tokio::time::timeout(wait::LIMIT, orders.wait_for(is_heard)).await.is_ok()
+    };
+    assert!(hears(false).await);
+    admin.set(&format!("{MEMBERS}/b"), &member(true));
+    assert!(hears(true).await, "never heard of");
+}
+
+/// What can be known of it is read anew over each connection.
+#[tokio::test]
+async fn a_drain_that_may_not_be_read_any_more_is_not_obeyed_any_more() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    admin.create_all("/zk-leader-run/drains");
+    admin.create(DRAIN, &order("x", None).to_string());
+    let mut host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    let mut orders = host.election.orders();
+    let mut hears = async |is_drained| {
+        let is_heard = |orders: &Orders| orders.drain.is_some() == is_drained;
+        tokio::time::timeout(wait::LIMIT, orders.wait_for(is_heard)).await.is_ok()
+    };
+    assert!(hears(true).await);
+    proxy.cut();
+    host.wait_for(Event::ContactLost { session: SessionNumber(1) }).await;
+    admin.set_acl(DRAIN, "world", "anyone", "wda");
+    proxy.heal();
+    assert!(hears(false).await, "it is in force though nobody here can know whether it is");
 }
 
 #[tokio::test]

@@ -81,6 +81,14 @@ mod tests {
         (before == after && before % 2 == 0).then_some(read)
     }
 
+    /// The command opens it by its path, to read.
+    #[test]
+    fn no_program_inherits_it() {
+        let file = SealedFile::make(&LeaseView::NONE.encode(0, 0)).unwrap();
+        let flags = rustix::io::fcntl_getfd(&file.file).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC), "{flags:?}");
+    }
+
     #[test]
     fn what_is_read_while_it_is_written_belongs_together() {
         let file = SealedFile::make(&LeaseView::NONE.encode(0, 0)).unwrap();

@@ -74,3 +74,43 @@ async fn is_alive(feed: &Feed, guard: &mut Prober, limit: Duration) -> bool {
     let (turned, answered) = tokio::join!(feed.fresh(limit), guard.answers(limit));
     turned.is_some() && (answered || !needs_guard)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::observe::liveness::Liveness;
+    use crate::observe::status::tests::{at, leading};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_there_was_no_room_for_is_told_when_there_is_some() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let systemd = UnixDatagram::bind(&path).unwrap();
+        systemd.set_nonblocking(true).unwrap();
+        let socket = Socket::to(path.as_os_str()).unwrap();
+        while socket.send("STATUS=busy\n") {}
+        let begun = at(Duration::ZERO);
+        let (_loop, statuses) = watch::channel(leading(begun, at(Duration::from_secs(5)).lease));
+        let settings = Settings { socket, ready_on: ReadyOn::Contending, watchdog: None, stop_limit: Duration::ZERO };
+        let told = tell(settings, Feed::new(Liveness::default(), statuses), Prober::of_nobody());
+        let heard = async {
+            let mut message = [0; 256];
+            loop {
+                sleep(RETRY / 2).await;
+                while let Ok(length) = systemd.recv(&mut message) {
+                    if message[..length].starts_with(b"STATUS=leading") {
+                        return;
+                    }
+                }
+            }
+        };
+        let is_heard = tokio::time::timeout(4 * RETRY, async {
+            tokio::select! { () = told => {}, () = heard => {} }
+        });
+        assert!(is_heard.await.is_ok(), "never told");
+    }
+}

@@ -164,6 +164,19 @@ async fn the_next_question_waits_until_the_one_that_sigkill_could_not_end_is_gon
     assert_eq!(runs.get(), 2);
 }
 
+/// It is refused by a command that was killed at its timeout.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_refused_is_asked_again_after_the_pause() {
+    let (runner, runs, lets_go) = runner();
+    lets_go.set(true);
+    let mut eligibility = Eligibility::new(runner, TIMEOUT, SECOND, identity());
+    let refused_after = TIMEOUT + STUCK_EVERY;
+    for (length, asked) in [(refused_after + SECOND / 2, 1), (SECOND, 2)] {
+        assert!(timeout(length, eligibility.verdict()).await.is_err());
+        assert_eq!(runs.get(), asked);
+    }
+}
+
 /// The lease of a step's term is freed when the step has ended.
 #[tokio::test(start_paused = true)]
 async fn a_step_that_sigkill_cannot_end_has_not_ended() {
