@@ -17,6 +17,8 @@ use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::timerfd::{self, TimerFd, TimerFlags};
 use nix::time::ClockId;
 
+use rustix::process::{getpriority_process, setpriority_process};
+
 use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
 use super::lease_file::LeaseFile;
 use super::outbox::Outbox;
@@ -31,6 +33,9 @@ use crate::core::guard_messages::{Grant, Order};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
+/// Processes that are to be killed may take all processor time. Without the privilege it stays as it is.
+pub const URGENT: i32 = -20;
+
 /// See the module page.
 pub struct PollLoop {
     policy: Policy,
@@ -44,6 +49,7 @@ pub struct PollLoop {
     deaths: SignalFd,
     alarm: TimerFd,
     kernel_timer: Timer,
+    usual_priority: i32,
     suspend: SuspendWatch,
     pause: Duration,
     /// The supervisor is gone; its descriptors would be ready for ever.
@@ -75,6 +81,7 @@ impl PollLoop {
             deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
             kernel_timer: Timer::new(ClockId::CLOCK_BOOTTIME, lethal)?,
+            usual_priority: getpriority_process(None).unwrap_or(0),
             suspend: SuspendWatch::new(),
             pause: SHORTEST_PAUSE,
             is_alone: false,
@@ -151,6 +158,8 @@ impl PollLoop {
     fn carry_out(&mut self, step: GuardAction) -> Result<(), Errno> {
         match step {
             GuardAction::Spawn(grant) => {
+                // The command inherits it.
+                let _ = setpriority_process(None, self.usual_priority);
                 if let Err(errno) = self.tree.spawn(&grant) {
                     self.step(Input::NotSpawned { errno: errno as i32 })?;
                 }
@@ -166,6 +175,7 @@ impl PollLoop {
             }
             GuardAction::KillTree => {
                 self.pause = SHORTEST_PAUSE;
+                let _ = setpriority_process(None, URGENT);
                 self.tree.kill();
             }
             GuardAction::Freeze => self.tree.freeze(),

@@ -19,11 +19,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{ForkResult, chdir, setsid, write};
+use rustix::process::setpriority_process;
 
 use super::EX_SOFTWARE;
 use super::Guard;
 use super::contain::Containment;
 use super::lease_file::LeaseFile;
+use super::poll_loop::URGENT;
 use super::sys::{self, Child};
 use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
@@ -106,6 +108,7 @@ impl Orphanage {
 
     fn end_orphans(&self) {
         let mut pause = SHORTEST_PAUSE;
+        let _ = setpriority_process(None, URGENT);
         loop {
             self.containment.kill();
             let pass = sweep::pass(&self.children, Some(self.guard), &[]);

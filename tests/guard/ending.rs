@@ -50,6 +50,25 @@ pub fn a_daemon_survives_a_guard_that_is_no_subreaper() {
     until("the daemon is gone", || !subject.tree_lives());
 }
 
+/// What is to be killed may take all processor time. The command knows nothing of it.
+pub fn a_guard_that_kills_has_priority_and_the_next_command_has_not(contain: Contain) {
+    let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; nice; sleep 1000 & exec sleep 1000"#);
+    let mut priorities = Vec::new();
+    for _ in 0..2 {
+        let run = subject.start(LONG);
+        priorities.push(subject.line());
+        let killed_at = now();
+        subject.order(Order::Kill { run });
+        subject.ends_at(killed_at);
+        let stat = fs::read_to_string(format!("/proc/{}/stat", subject.guard.pid)).unwrap();
+        // The nineteenth field; the second, a name, ends with the parenthesis (`proc_pid_stat(5)`).
+        let priority = stat.rsplit(')').next().unwrap().split_whitespace().nth(16);
+        assert_eq!(priority, Some("-20"), "{stat}");
+    }
+    assert_eq!(priorities[0], priorities[1]);
+    assert_ne!(priorities[0].trim(), "-20");
+}
+
 pub fn a_command_that_honours_the_stop_signal_ends_by_it(contain: Contain) {
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
     let run = subject.start_ready(LONG);

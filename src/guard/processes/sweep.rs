@@ -9,8 +9,11 @@ use nix::errno::Errno;
 use crate::guard::processes::children::Children;
 use crate::guard::sys::{self, Child};
 
-/// The maximum to reap in one pass; the next pass continues. Each pass lists all children, so a full table of processes takes few.
-const BATCH: usize = 4 * 1024;
+/// The maximum to reap of those that a pass has killed; the next pass continues.
+const BATCH: usize = 256;
+
+/// The maximum to reap before a pass kills.
+const DEAD: u32 = 16 * 1024;
 
 /// The result of one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,7 +31,7 @@ pub fn pass(children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
 /// A pass that kills nobody. When memory is short, as in a full cgroup, the kernel lets a process wait that touches a page for
 /// the first time, or for the first time since a fork. So whoever will have to kill touches now what a pass touches.
 pub fn rehearse(children: &Children, kept: Option<i32>) {
-    touch_stack(true);
+    touch_stack();
     signalling(NO_SIGNAL, children, kept, &[]);
     has_none();
 }
@@ -36,22 +39,19 @@ pub fn rehearse(children: &Children, kept: Option<i32>) {
 /// Only checks whether there is such a process (`kill(2)`).
 const NO_SIGNAL: i32 = 0;
 
-/// Twice this is deeper than a pass, with all that calls it.
-const STACK: usize = size_of::<[i32; BATCH]>();
+/// Deeper than a pass, with all that calls it.
+const STACK: usize = 16 * 1024;
 
 #[inline(never)]
-fn touch_stack(again: bool) {
-    let mut part = [1_u8; STACK];
-    if again {
-        touch_stack(false);
-    }
-    std::hint::black_box(&mut part);
+fn touch_stack() {
+    std::hint::black_box(&mut [1_u8; STACK]);
 }
 
 fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
     let mut batch = [0; BATCH];
     let mut places = batch.iter_mut();
-    let mut pass = Pass::default();
+    let mut pass = Pass { found: 0, reaped: 0 };
+    let dead = reap_dead(signal, children, kept, spared);
     // An unreadable list proves nothing: the caller checks `has_none`.
     let _ = children.for_each(|pid| {
         if spared.contains(&pid) {
@@ -66,11 +66,33 @@ fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32
         }
     });
     for pid in batch.into_iter().take_while(|&pid| pid != 0) {
-        if matches!(sys::reap(pid), Ok(Some(_))) {
-            pass.reaped += 1;
+        pass.reaped += u32::from(is_reaped(pid));
+    }
+    Pass { found: pass.found + dead, reaped: pass.reaped + dead }
+}
+
+/// A process that forks and exits at once lives only for a moment after it was listed. It is not hit if thousands of dead ones are
+/// signalled before it: new children stand at the end of the list. The group of a dead one may live.
+fn reap_dead(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> u32 {
+    let mut reaped = 0;
+    loop {
+        let before = reaped;
+        // What is reaped moves up the others, so that some are left out each time.
+        let _ = children.for_each_until(|pid| {
+            if Some(pid) != kept && !spared.contains(&pid) {
+                let _ = sys::kill(-pid, signal);
+                reaped += u32::from(is_reaped(pid));
+            }
+            reaped >= DEAD
+        });
+        if reaped == before || reaped >= DEAD {
+            return reaped;
         }
     }
-    pass
+}
+
+fn is_reaped(pid: i32) -> bool {
+    matches!(sys::reap(pid), Ok(Some(_)))
 }
 
 /// SIGKILL to an unreaped child, and to the group that it leads, if any.
