@@ -110,6 +110,7 @@ impl From<AdminError> for CommandError {
                 status: Status::NoPermission.code(),
                 word: "forbidden",
             },
+            AdminError::Refused(why) => Self::not_known(format!("ZooKeeper refuses it: {why}")),
             AdminError::Unknown(why) => Self::not_known(format!("the ensemble gave no answer ({why}); try again")),
         }
     }

@@ -250,9 +250,9 @@ impl Election {
             // Given up for its silence, it does not seem connected any more.
             let was_silent = by.as_ref().is_some_and(|contact| contact.client.was_silent());
             let contact = by.unwrap_or(contact);
-            log(candidacy, request, &answer);
+            log(&contact, candidacy, request, &answer);
             let error = match &answer {
-                Err(RequestError::Unknown(error)) => Some(error.clone()),
+                Err(error @ (RequestError::Refused(_) | RequestError::Unknown(_))) => Some(error.to_string()),
                 _ => None,
             };
             let unanswered = contact.unanswered.note(error.is_none(), asked_at, clock::now().lease);
@@ -314,7 +314,9 @@ async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, an
         Err(RequestError::Forbidden(refusal)) => {
             (Event::Denied { candidacy, request, denial: Denial::Forbidden(refusal.grounds()) }, Watching::Unchanged)
         }
-        Err(RequestError::Unknown(_)) => (Event::Unanswered { candidacy, request }, Watching::Unchanged),
+        Err(RequestError::Refused(_) | RequestError::Unknown(_)) => {
+            (Event::Unanswered { candidacy, request }, Watching::Unchanged)
+        }
     };
     contact.shared.tell(event);
     yield_now().await;
@@ -326,7 +328,8 @@ async fn give(contact: &Arc<Contact>, candidacy: Candidacy, request: Request, an
     }
 }
 
-fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, RequestError>) {
+fn log(contact: &Contact, candidacy: Candidacy, request: Request, answer: &Result<Answer, RequestError>) {
+    contact.shared.report_refused(request, answer.as_ref().err(), contact.negotiated);
     let candidacy = candidacy.0;
     match answer {
         Ok(_) if request == Request::Renew => tracing::trace!(candidacy, "Renewal was acknowledged"),
@@ -335,6 +338,9 @@ fn log(candidacy: Candidacy, request: Request, answer: &Result<Answer, RequestEr
             tracing::error!(why = "forbidden", "Forbidden by ZooKeeper: {refusal}");
         }
         Err(RequestError::Denied(denial)) => tracing::debug!(candidacy, ?request, ?denial, "Request was denied"),
+        Err(RequestError::Refused(complaint)) => {
+            tracing::debug!(candidacy, ?request, %complaint, "Request was refused");
+        }
         Err(RequestError::Unknown(error)) => tracing::debug!(candidacy, ?request, error, "Request was not answered"),
     }
 }

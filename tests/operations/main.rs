@@ -13,6 +13,7 @@ mod load_balancer;
 mod members;
 mod operators;
 mod prometheus;
+mod quota;
 mod switch_over;
 mod systemd;
 mod terminal;

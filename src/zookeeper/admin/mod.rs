@@ -55,6 +55,9 @@ pub enum AdminError {
     /// Authentication or an ACL forbids the request: the reason and the remedy.
     #[error("{0}")]
     Forbidden(String),
+    /// The server does not carry it out for another reason, such as a quota: the reason and the remedy.
+    #[error("{0}")]
+    Refused(String),
     /// The connection was lost, or no answer came within the limit. A write may have been applied.
     #[error("{0}")]
     Unknown(String),
@@ -64,6 +67,7 @@ impl From<RequestError> for AdminError {
     fn from(error: RequestError) -> Self {
         match error {
             RequestError::Forbidden(refusal) => Self::Forbidden(refusal.to_string()),
+            RequestError::Refused(complaint) => Self::Refused(complaint.to_string()),
             RequestError::Denied(_) | RequestError::Unknown(_) => Self::Unknown(error.to_string()),
         }
     }

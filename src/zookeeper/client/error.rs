@@ -14,6 +14,10 @@ pub enum RequestError {
     /// The server refused because a right is missing; nothing was written.
     #[error(transparent)]
     Forbidden(Refusal),
+    /// The server answered with an error of another kind, such as a quota that is used up. It is treated like an unknown
+    /// outcome; only, the operator is told.
+    #[error(transparent)]
+    Refused(Complaint),
     /// Applied, not applied, or still to be applied.
     #[error("{0}")]
     Unknown(String),
@@ -67,6 +71,19 @@ pub enum Refusal {
     TooOld,
 }
 
+/// What the server says of a request that it does not carry out, and the remedy.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{why}{}; {remedy}", if path.is_empty() { String::new() } else { format!(" at {path}") })]
+pub struct Complaint {
+    why: String,
+    remedy: &'static str,
+    /// Empty: not known.
+    path: String,
+}
+
+const QUOTA: &str = "raise or delete the quota of that znode or of one above it (setquota, delquota)";
+const SERVERS_LOG: &str = "the server's log may say why";
+
 const REMEDY: &str = "give us credentials that have it (--auth-file), or let the znode's owner grant it (setAcl)";
 
 impl Right {
@@ -101,6 +118,10 @@ impl RequestError {
         Self::Unknown(why.to_owned())
     }
 
+    fn refused(error: &Error, remedy: &'static str) -> Self {
+        Self::Refused(Complaint { why: error.to_string(), remedy, path: String::new() })
+    }
+
     /// For a multi of these steps.
     pub(crate) fn of_multi(error: &MultiError, steps: &[PathAccess]) -> Self {
         let (index, source) = match error {
@@ -115,9 +136,12 @@ impl RequestError {
         }
     }
 
-    /// Adds this right on this znode if a right is missing.
+    /// Adds this right on this znode if a right is missing, and the znode to a complaint.
     pub fn without(self, right: Right, path: &str) -> Self {
         match self {
+            Self::Refused(complaint) if complaint.path.is_empty() => {
+                Self::Refused(Complaint { path: path.to_owned(), ..complaint })
+            }
             Self::Forbidden(Refusal::SomeRight) => Self::Forbidden(Refusal::Right(right, path.to_owned())),
             other => other,
         }
@@ -141,6 +165,8 @@ impl From<&Error> for RequestError {
             Error::InvalidAcl => Self::Forbidden(Refusal::Acl),
             Error::AuthFailed => Self::Forbidden(Refusal::Credentials),
             Error::Unimplemented => Self::Forbidden(Refusal::TooOld),
+            Error::QuotaExceeded => Self::refused(error, QUOTA),
+            Error::UnexpectedErrorCode(_) => Self::refused(error, SERVERS_LOG),
             other => Self::Unknown(other.to_string()),
         }
     }
@@ -206,7 +232,6 @@ mod tests {
             Error::RuntimeInconsistent,
             Error::Throttled,
             Error::UnexpectedError("?".into()),
-            Error::UnexpectedErrorCode(-99),
         ];
         for source in unknown {
             let request = MultiError::RequestFailed { source: source.clone() };
@@ -216,6 +241,15 @@ mod tests {
                 assert!(matches!(failed(index, source.clone()), RequestError::Unknown(_)), "{source} at {index}");
             }
         }
+    }
+
+    #[test]
+    fn another_error_of_the_server_is_told_with_its_znode_and_the_remedy() {
+        let quota = failed(2, Error::QuotaExceeded);
+        assert!(matches!(quota, RequestError::Refused(_)), "{quota:?}");
+        assert!(quota.to_string().starts_with("exceed path quota at /r; raise or delete the quota"), "{quota}");
+        let other = RequestError::from(Error::UnexpectedErrorCode(-1));
+        assert_eq!(other.to_string(), "unexpected error code: -1; the server's log may say why");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod fencing;
 pub(crate) mod preempt;
 pub(crate) mod read;
 pub(crate) mod recipe;
+pub(crate) mod refusals;
 pub mod release_orphaned;
 pub(crate) mod run_once;
 pub(crate) mod secret;

@@ -6,6 +6,7 @@ mod upgrade;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::core::action::Entry;
-use crate::core::event::{Candidacy, Event, Record, SessionNumber};
+use crate::core::event::{Candidacy, Event, Record, Request, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::{Drain, Orders};
 use crate::core::settings::Recipe;
@@ -25,6 +26,7 @@ use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
 use crate::zookeeper::election::fencing::PendingFences;
+use crate::zookeeper::election::refusals::Refusals;
 use crate::zookeeper::schema::lease::{self, Holder, Parsed, PendingFence};
 use crate::zookeeper::schema::paths::Paths;
 use crate::zookeeper::schema::run_marker::OpenRun;
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     ownership_reported: AtomicBool,
     /// The last refusal of the publisher that was logged.
     last_refusal: Mutex<String>,
+    /// When to log that the servers refuse our requests.
+    refusals: Mutex<Refusals>,
     /// When to log that the servers cannot be reached.
     outage: Mutex<Outage>,
     was_reached: AtomicBool,
@@ -120,6 +124,7 @@ impl Shared {
             foreign_reported: AtomicBool::new(false),
             ownership_reported: AtomicBool::new(false),
             last_refusal: Mutex::default(),
+            refusals: Mutex::default(),
             outage: Mutex::default(),
             was_reached: AtomicBool::new(false),
         }
@@ -371,10 +376,29 @@ impl Shared {
         self.ownership_reported.store(true, Ordering::Relaxed);
     }
 
-    /// Logs a failure beside the election if a right is missing: then it does not pass by itself.
+    /// Logs that the servers refuse a request again and again, for a reason that the machine does not know.
+    pub fn report_refused(&self, request: Request, error: Option<&RequestError>, patience: Duration) {
+        let complaint = match error {
+            Some(RequestError::Refused(complaint)) => Some(complaint),
+            None => None,
+            Some(_) => return,
+        };
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = refusals.note(request, complaint.is_some(), clock::now().lease, patience);
+        if let Some(complaint) = complaint.filter(|_| is_due) {
+            tracing::warn!(
+                why = "refused",
+                "ZooKeeper refuses what this host needs for the election: {complaint}; trying again"
+            );
+        }
+    }
+
+    /// Logs a failure beside the election if a right is missing, or a quota is used up: then it does not pass by itself.
     pub fn report_aside(&self, what: &str, error: &RequestError) {
-        let RequestError::Forbidden(refusal) = error else { return tracing::debug!(?error, "{what}") };
-        let said = format!("{what}: {refusal}");
+        if !matches!(error, RequestError::Forbidden(_) | RequestError::Refused(_)) {
+            return tracing::debug!(?error, "{what}");
+        }
+        let said = format!("{what}: {error}");
         let mut last = self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != said {
             tracing::warn!("{said}");

@@ -90,14 +90,14 @@ async fn is_changed(contact: Weak<Contact>, shared: &Shared, watch: &Watch) -> b
         let change = match armed {
             Ok(Some(watcher)) => fired(watcher).await,
             // The end of a session is reported on its own.
-            Err(RequestError::Unknown(_)) if over => return false,
+            Err(RequestError::Refused(_) | RequestError::Unknown(_)) if over => return false,
             // A holder renews and does not look, so nothing else would arm it again.
-            Err(RequestError::Unknown(_)) if matches!(watch.target, Target::Base(_)) => {
+            Err(RequestError::Refused(_) | RequestError::Unknown(_)) if matches!(watch.target, Target::Base(_)) => {
                 sleep(UNWATCHED).await;
                 continue;
             }
             // Changed already, or not armed for an unknown reason: the next look arms it again.
-            Ok(None) | Err(RequestError::Unknown(_)) => return true,
+            Ok(None) | Err(RequestError::Refused(_) | RequestError::Unknown(_)) => return true,
             // We may not read it, so we would not be told, and look from time to time.
             Err(error) => {
                 shared.report_aside("The departure of a candidate may be seen late", &error);
