@@ -1,5 +1,9 @@
 //! What frees a killed supervisor's record, while others change what it has read.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
 use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::core::settings::Recipe;
 use zk_leader_run::zookeeper::Settings;
@@ -55,7 +59,7 @@ async fn a_renewal_that_comes_after_its_supervisor_s_death_keeps_no_record_held(
 
 /// There is time for many tries.
 #[tokio::test]
-async fn a_request_that_fails_is_tried_again_in_another_session() {
+async fn a_request_that_fails_is_tried_again() {
     const SYSTEM_ERROR: i32 = -1;
     let chroot = Chroot::new();
     let (_host, orphaned) = orphaned(&chroot.connect_string(), Recipe::Sequential).await;
@@ -69,6 +73,35 @@ async fn a_request_that_fails_is_tried_again_in_another_session() {
     });
     let freed = release_orphaned::free_record(of(&chroot.behind(&proxy), 9, Recipe::Sequential), &orphaned).await;
     assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+}
+
+/// Such as for a quota that is used up.
+#[tokio::test]
+async fn what_the_server_refuses_each_time_is_tried_ever_more_seldom_in_one_session_and_told() {
+    const QUOTA_EXCEEDED: i32 = -125;
+    let chroot = Chroot::new();
+    let (_host, orphaned) = orphaned(&chroot.connect_string(), Recipe::Sequential).await;
+    let (proxy, sessions, refused) = (link(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (opened, answered) = (Arc::clone(&sessions), Arc::clone(&refused));
+    proxy.tamper(move |frame| match i32::from_be_bytes(frame[4..8].try_into().unwrap()) {
+        0 => {
+            opened.fetch_add(1, Relaxed);
+            frame
+        }
+        1.. => {
+            answered.fetch_add(1, Relaxed);
+            [&16_i32.to_be_bytes()[..], &frame[4..16], &QUOTA_EXCEEDED.to_be_bytes()].concat()
+        }
+        _ => frame,
+    });
+    let short =
+        Settings { session_timeout: Duration::from_secs(4), ..of(&chroot.behind(&proxy), 9, Recipe::Sequential) };
+    let error = release_orphaned::free_record(short, &orphaned).await.unwrap_err().to_string();
+    assert!(error.starts_with("exceed path quota; raise or delete the quota"), "{error}");
+    assert_eq!(sessions.load(Relaxed), 1, "the session is used again");
+    // Every 100 ms it would be tried 39 times, with three reads each.
+    let tries = refused.load(Relaxed).div_ceil(3);
+    assert!((2..=10).contains(&tries), "tried {tries} times");
 }
 
 #[tokio::test]

@@ -25,6 +25,9 @@ use crate::zookeeper::schema::settings::Settings;
 /// Between two attempts to open a session.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What the server refuses, such as for a quota, it will hardly take at once: the pause is doubled, up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// The term whose supervisor was killed.
 #[derive(Clone, Debug)]
 pub struct Orphaned {
@@ -54,27 +57,42 @@ pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outc
     let (events, _) = unbounded_channel();
     let shared = Arc::new(Shared::new(settings, events));
     let by = Instant::now() + limit;
-    let work = async {
-        loop {
-            let contact = open(&shared).await?;
-            match release(&contact, orphaned).await {
-                Err(RequestError::Unknown(error)) => {
-                    tracing::debug!(error, "The lease could not be released; trying again");
-                }
-                outcome => return outcome.map(|outcome| (outcome, contact)),
-            }
-            sleep(PAUSE).await;
-        }
-    };
-    let done = timeout_at(by, work).await;
-    let (outcome, contact) =
-        done.unwrap_or_else(|_| Err(RequestError::unknown("no answer within the session timeout")))?;
+    let mut last = None;
+    let done = timeout_at(by, release_in_time(&shared, orphaned, &mut last)).await;
+    let (outcome, contact) = done.unwrap_or_else(|_| {
+        Err(last.unwrap_or_else(|| RequestError::unknown("no answer within the session timeout")))
+    })?;
     let mut service = contact.service();
     drop(contact);
     if timeout_at(by, service.over()).await.is_err() {
         tracing::debug!("Closing the session was not confirmed; it is left to expiry");
     }
     Ok(outcome)
+}
+
+/// Tries until the caller's limit, and keeps the last failure. A connection that lives is used again.
+async fn release_in_time(
+    shared: &Arc<Shared>,
+    orphaned: &Orphaned,
+    last: &mut Option<RequestError>,
+) -> Result<(Outcome, Contact), RequestError> {
+    let (mut open_contact, mut pause) = (None, PAUSE);
+    loop {
+        let contact = match open_contact.filter(Contact::seems_connected) {
+            Some(contact) => contact,
+            None => open(shared).await?,
+        };
+        match release(&contact, orphaned).await {
+            Err(error @ (RequestError::Refused(_) | RequestError::Unknown(_))) => {
+                tracing::debug!(%error, "The lease could not be released; trying again");
+                *last = Some(error);
+            }
+            outcome => return outcome.map(|outcome| (outcome, contact)),
+        }
+        open_contact = Some(contact);
+        sleep(pause).await;
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
 }
 
 /// Tries until the caller's limit.
