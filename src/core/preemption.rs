@@ -99,6 +99,7 @@ mod tests {
             run: None,
             frozen: false,
             is_ending: false,
+            unasked_until: None,
             vouching: None,
         }
     }

@@ -29,6 +29,12 @@ pub type Timestamp = Stamp<LeaseClock>;
 /// An instant on the successor's clock: when a record was first seen, when a wait is over.
 pub type Sighting = Stamp<ObserverClock>;
 
+impl<C: Copy> Default for Stamp<C> {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
 impl<C: Copy> Stamp<C> {
     pub const ZERO: Self = Self::from_nanos(0);
     /// Later than every reachable instant: 584 years.

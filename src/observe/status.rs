@@ -241,6 +241,7 @@ pub mod tests {
             run: Some(RunId(1)),
             frozen: false,
             is_ending: false,
+            unasked_until: None,
             vouching: None,
         };
         Status { in_contact: true, command: Some(4711), ..Status::new(now, snapshot) }

@@ -75,6 +75,8 @@ impl Election {
 
     /// Gives up the present session and opens another. Answer: `Connected`, `Unreachable` or `Rejected`.
     pub fn connect(&mut self, session: SessionNumber) {
+        let last = self.session.as_ref().and_then(Session::open_contact);
+        self.shared.note_turn(last.is_some_and(|contact| !contact.unanswered.is_silent()));
         self.retire();
         self.session = Some(Session::open(Arc::clone(&self.shared), Arc::clone(&self.companion), session));
     }

@@ -66,3 +66,27 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
     assert_eq!(election.diary.starts().len(), 1, "the command ran on");
     election.diary.assert_no_overlap();
 }
+
+/// It came when the leader and the host that vouches for it were cut off already.
+#[test]
+fn who_was_not_asked_to_vouch_says_until_when_it_waits() {
+    let election = election();
+    let links = [link(), link()];
+    let host = |index: usize, id: &str| election.host_behind(&links[index], id).flag("--vouch");
+    let first = host(0, "a").served().spawn();
+    election.diary.until_started(1);
+    let _second = host(1, "b").spawn();
+    let at = http::address_of(&first);
+    wait::until("b promises", || http::status(at)["vouching"]["leads"]["needed"][0]["id"] == "b");
+    for link in &links {
+        link.stall();
+    }
+    election.until_candidates(0);
+    let third = election.host("c").flag("--vouch").spawn();
+    let waits = "aiting: a is gone or cut off; this host was not asked to vouch, so it waits until ";
+    third.until_logged(waits);
+    wait::until("it has left the line twice", || third.log().matches("Session was opened").count() > 2);
+    assert_eq!(third.log().matches(waits).count(), 1, "{}", third.log());
+    assert!(!third.log().contains("opened anew"), "{}", third.log());
+    assert_eq!(election.diary.starts().len(), 1);
+}

@@ -35,6 +35,8 @@ pub struct Snapshot {
     pub is_ending: bool,
     /// `None`: without `--vouch`.
     pub vouching: Option<Vouched>,
+    /// Not asked to vouch for the last leader, which is gone or cut off, this host waits until then.
+    pub unasked_until: Option<Sighting>,
 }
 
 /// Vouching, as it stands.
@@ -97,6 +99,7 @@ impl Machine {
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
             vouching: self.vouched(),
+            unasked_until: self.unasked_until(),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::core::time::{Now, Sighting, Timestamp};
 use crate::core::vouching::{Promise, Question, Reply, Roster, Vouchers, Vouching, Word};
 
 /// What a process knows as a member, and what a leader needs of its members.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
     pub(super) in_contact: bool,
@@ -28,6 +28,10 @@ pub(super) struct State {
     promise: Promise,
     /// Since when we know that the candidate of this version's holder is gone: we were first behind it.
     first_since: Option<(i64, Sighting)>,
+    /// Behind this version of the record, whose holder is gone or cut off and needs no promise of ours, we wait until then. For
+    /// display.
+    #[serde(skip)]
+    unasked: Option<(i64, Sighting)>,
     /// We are not in line before this, in favour of others.
     away_until: Timestamp,
     /// Who could take over, as was last told.
@@ -42,23 +46,6 @@ pub(super) struct State {
     /// The timing of the session in which the last write was acknowledged; that session may be over.
     #[serde(skip)]
     tenure: Option<Timing>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            in_contact: false,
-            newest_token: 0,
-            promise: Promise::default(),
-            first_since: None,
-            away_until: Timestamp::ZERO,
-            line: Roster::EMPTY,
-            vouchers: Vouchers::default(),
-            written: Roster::EMPTY,
-            limit: None,
-            tenure: None,
-        }
-    }
 }
 
 impl State {
@@ -117,6 +104,11 @@ impl Machine {
         Some(Vouched { limit, promised_until: self.vouching.promise.until(), leads })
     }
 
+    /// The end of the wait of a host that was not asked to vouch for a leader that is gone or cut off.
+    pub(super) fn unasked_until(&self) -> Option<Sighting> {
+        self.vouching.unasked.map(|(_, until)| until).filter(|_| self.phase == Phase::Following)
+    }
+
     // As a member.
 
     /// A promise is given in any phase. The time is read after the question came.
@@ -161,6 +153,7 @@ impl Machine {
         // A holder that lives makes new versions.
         let is_same = |(version, _): &_| record.held && *version == record.mzxid && self.held_term.is_none();
         self.vouching.first_since = self.vouching.first_since.filter(is_same);
+        self.vouching.unasked = self.vouching.unasked.filter(is_same);
     }
 
     pub(super) fn note_token(&mut self, token: i64) {
@@ -221,9 +214,11 @@ impl Machine {
     /// lease, and we for its limit. So we leave the line for one lease, stay in it for the next, and so on: with a higher priority than
     /// theirs we would be before them again at once.
     pub(super) fn wait_in_turns(&mut self, now: Now, record: Record, not_before: Sighting) {
+        let is_unasked = record.held && self.asks_others(record).is_some();
+        self.vouching.unasked = is_unasked.then_some((record.mzxid, not_before));
         let over_at = now.lease.after(now.observer.until(not_before));
         let leaves_at = self.vouching.away_until.after(record.lease);
-        if !record.held || self.asks_others(record).is_none() {
+        if !is_unasked {
             self.standing.claim_at = Some(over_at);
         } else if now.lease < leaves_at {
             self.standing.claim_at = Some(over_at.min(leaves_at));

@@ -48,7 +48,7 @@ pub fn waits(phase: PhaseName) -> bool {
 
 /// Runs for as long as the feed does.
 pub async fn report_waits(manner: Manner, feed: Feed, surveyor: LeaderQuery) {
-    let mut reporter = WaitReporter { feed, surveyor, survey: None };
+    let mut reporter = WaitReporter { feed, surveyor, survey: None, is_told: false };
     while reporter.until_waiting().await {
         match manner {
             Manner::OnTerminal => reporter.draw().await,
@@ -61,6 +61,8 @@ struct WaitReporter {
     feed: Feed,
     surveyor: LeaderQuery,
     survey: Option<LeaderReport>,
+    /// That we were not asked to vouch.
+    is_told: bool,
 }
 
 impl WaitReporter {
@@ -103,22 +105,31 @@ impl WaitReporter {
         }
     }
 
-    /// Lets time pass; `false` if the wait was over before.
+    /// Lets time pass, or less if something is to be told at once; `false` if the wait was over before.
     async fn sits_through(&mut self, length: Duration) -> bool {
+        self.is_told &= self.feed.status().snapshot.unasked_until.is_some();
+        let is_told = self.is_told;
         let over = async {
             while self.feed.turned().await {
-                if !waits(self.feed.status().snapshot.phase) {
-                    return;
+                let Status { snapshot, in_contact, .. } = self.feed.status();
+                if !waits(snapshot.phase) {
+                    return false;
+                }
+                // It has just left the line, with its session.
+                if !is_told && in_contact && snapshot.unasked_until.is_some() {
+                    return true;
                 }
             }
+            false
         };
-        timeout(length, over).await.is_err()
+        timeout(length, over).await.unwrap_or(true)
     }
 
-    fn known(&self) -> Known {
+    fn known(&mut self) -> Known {
         let Status { snapshot, in_contact, .. } = self.feed.status();
+        self.is_told = snapshot.unasked_until.is_some();
         let survey = self.survey.clone().filter(|_| in_contact);
-        Known::new(&snapshot, survey, (self.surveyor.servers(), self.surveyor.base()))
+        Known::new(clock::now().observer, &snapshot, survey, (self.surveyor.servers(), self.surveyor.base()))
     }
 
     fn phase(&self) -> PhaseName {

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::super::words;
 use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
+use crate::core::time::Sighting;
 use crate::zookeeper::publish::leader_query::{Leader, LeaderReport};
 use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::control::remedy;
@@ -22,20 +23,28 @@ pub enum Known {
     InLine { place: Option<u32>, leader: Option<Leader> },
     /// For this reason we may not lead, wherever we stand.
     Ineligible { why: Why, place: Option<u32>, base: String },
+    /// `--vouch`: the last leader is gone or cut off, and we were not among those whom it asked.
+    Unasked { left: Duration, leader: Option<Leader> },
     /// The record is ours; the lease of the one before must run out first.
     First,
 }
 
 impl Known {
-    /// From what the machine holds, and the newest survey if there was an answer.
-    pub fn new(snapshot: &Snapshot, survey: Option<LeaderReport>, (servers, base): (&str, &str)) -> Self {
+    /// From what the machine holds at this time of its observer's clock, and the newest survey if there was an answer.
+    pub fn new(
+        now: Sighting,
+        snapshot: &Snapshot,
+        survey: Option<LeaderReport>,
+        (servers, base): (&str, &str),
+    ) -> Self {
         match (snapshot.phase, snapshot.view, survey) {
             (PhaseName::Waiting, ..) => Self::First,
             (_, _, None) => Self::OutOfContact { servers: servers.to_owned() },
-            (_, view, Some(LeaderReport { place, leader })) => match (snapshot.barred, view) {
-                (Some(why), _) => Self::Ineligible { why, place, base: base.to_owned() },
-                (None, None) => Self::NotInLine { leader },
-                (None, Some(_)) => Self::InLine { place, leader },
+            (_, view, Some(LeaderReport { place, leader })) => match (snapshot.barred, snapshot.unasked_until, view) {
+                (Some(why), ..) => Self::Ineligible { why, place, base: base.to_owned() },
+                (None, Some(until), _) => Self::Unasked { left: now.until(until), leader },
+                (None, None, None) => Self::NotInLine { leader },
+                (None, None, Some(_)) => Self::InLine { place, leader },
             },
         }
     }
@@ -62,6 +71,14 @@ impl Known {
                     _ => String::new(),
                 };
                 format!("{place} in line; {}{remedy}", words::reason(*why))
+            }
+            Self::Unasked { left, leader } => {
+                let leader = leader.as_ref().map_or("the last leader", |leader| leader.id.as_str());
+                let end = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_add(*left);
+                let end = since_when(i64::try_from(end.as_millis()).unwrap_or(i64::MAX), now);
+                format!(
+                    "{leader} is gone or cut off; this host was not asked to vouch, so it waits until {end} (--vouch-limit)"
+                )
             }
             Self::First => "first in line; the lease of the leader before must run out first".to_owned(),
         }
@@ -138,7 +155,9 @@ mod tests {
         let (absent, barred) = (Snapshot { view: None, ..waits }, Snapshot { barred: Some(Why::Disabled), ..waits });
         let first = Snapshot { phase: PhaseName::Waiting, ..waits };
         let survey = |place, leader| Some(LeaderReport { place, leader });
-        let known = |snapshot, survey| Known::new(snapshot, survey, ("zk1:2181,zk2:2181", "/jobs/nightly"));
+        let second = |count| Sighting::ZERO.after(Duration::from_secs(count));
+        let unasked = Snapshot { unasked_until: Some(second(607)), ..absent };
+        let known = |snapshot, survey| Known::new(second(7), snapshot, survey, ("zk1:2181,zk2:2181", "/jobs/nightly"));
         let cases = [
             (known(&absent, None), "no answer from zk1:2181,zk2:2181"),
             (known(&waits, None), "no answer from zk1:2181,zk2:2181"),
@@ -146,6 +165,10 @@ mod tests {
             (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
+            (
+                known(&unasked, survey(None, Some(db1()))),
+                "db1:4711 is gone or cut off; this host was not asked to vouch, so it waits until 03:23:45 UTC (--vouch-limit)",
+            ),
             (
                 known(&barred, survey(Some(2), None)),
                 "2nd in line; an operator disabled the election; zk-leaderctl enable --path /jobs/nightly ends that",

@@ -67,6 +67,7 @@ pub(crate) struct Shared {
     /// When to log that the servers cannot be reached.
     outage: Mutex<Outage>,
     was_reached: AtomicBool,
+    takes_turns: AtomicBool,
 }
 
 /// The present candidate: one for each candidacy and session.
@@ -127,6 +128,7 @@ impl Shared {
             refusals: Mutex::default(),
             outage: Mutex::default(),
             was_reached: AtomicBool::new(false),
+            takes_turns: AtomicBool::new(false),
         }
     }
 
@@ -418,6 +420,15 @@ impl Shared {
         let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
         self.lock_outage().report(clock::now().lease, text, is_final);
         diagnosis
+    }
+
+    /// A session is opened in place of another one, which was well: we leave the line, so that others go first.
+    pub fn note_turn(&self, is_turn: bool) {
+        self.takes_turns.store(is_turn, Ordering::Relaxed);
+    }
+
+    pub fn takes_turns(&self) -> bool {
+        self.takes_turns.load(Ordering::Relaxed)
     }
 
     /// Whether there was ever a session.

@@ -180,9 +180,9 @@ async fn see_through(
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &shared.settings.servers);
     let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
     let session = format!("{:#x}", contact.client.session_id());
-    // The first one is what everybody expects.
+    // The first one is what everybody expects, and one in place of another that was given up in good order.
     let was_reached = shared.was_reached();
-    if was_reached {
+    if was_reached && !shared.takes_turns() {
         tracing::info!(session, negotiated_ms, servers, "Session was opened anew, in place of the one before");
     } else {
         tracing::debug!(session, negotiated_ms, servers, "Session was opened");

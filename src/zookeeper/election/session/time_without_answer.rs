@@ -20,6 +20,11 @@ impl UnansweredSince {
         since.map_or(Duration::ZERO, |since| since.until(now))
     }
 
+    /// The last request found no answer.
+    pub fn is_silent(&self) -> bool {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// For the next connection of the session: it counts on, unless that connection has found an answer.
     pub fn carried(&self, answered: bool) -> Self {
         let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
