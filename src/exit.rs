@@ -2,6 +2,8 @@
 //!
 //! Never: a status that is chosen anywhere else.
 
+use std::time::Duration;
+
 use nix::errno::Errno;
 
 use crate::core::action::{ExitReason, Why};
@@ -158,6 +160,12 @@ pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
     }
 }
 
+/// Whether nobody may have heard of this end who wants to hear warnings only: this host has waited, in vain. With `--wait 0` it only
+/// wanted to know whether the command runs elsewhere, and a status of 0 says that this is well.
+pub fn is_worth_a_warning(reason: &ExitReason, choices: Choices, wait: Option<Duration>) -> bool {
+    *reason == ExitReason::NotElected && choices.not_elected != 0 && wait.is_some_and(|wait| !wait.is_zero())
+}
+
 /// Why the program ended, for the last line of the log.
 pub fn sentence(reason: &ExitReason) -> String {
     match *reason {
@@ -200,6 +208,15 @@ mod tests {
         for signal in 1..=64 {
             assert_eq!(status(&ExitReason::CommandEnded(ChildStatus::Signaled(signal)), CHOICES), 128 + signal);
         }
+    }
+
+    #[test]
+    fn a_wait_in_vain_is_worth_a_warning_unless_the_status_calls_it_a_success() {
+        let (waited, well) = (Some(Duration::from_secs(9)), Choices { not_elected: 0, ..CHOICES });
+        let worth = |choices, wait| is_worth_a_warning(&ExitReason::NotElected, choices, wait);
+        assert!(worth(CHOICES, waited));
+        assert!(!worth(well, waited) && !worth(CHOICES, Some(Duration::ZERO)));
+        assert!(!is_worth_a_warning(&ExitReason::Duplicate, CHOICES, waited));
     }
 
     #[test]

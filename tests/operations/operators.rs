@@ -48,6 +48,28 @@ fn a_base_that_is_deleted_znode_by_znode_kills_the_command_at_once() {
     assert!(lived < AT_ONCE, "nominal: milliseconds; lived for {lived:?}");
 }
 
+/// cron mails what it says; a job that runs elsewhere is well with `--wait 0`.
+#[test]
+fn a_wait_in_vain_is_told_to_who_wants_warnings_only_if_the_status_calls_it_a_failure() {
+    let election = election();
+    let _leader = election.host("a").spawn();
+    election.diary.until_started(1);
+    let waits = |wait| election.host("b").option("--log-level", "warn").option("--wait", wait);
+    let mut late = waits("1s").spawn();
+    assert_eq!(late.code(), 75, "{}", late.log());
+    assert_eq!(
+        late.log().matches("warning: not elected within --wait; zk-leaderctl status").count(),
+        1,
+        "{}",
+        late.log()
+    );
+    for mut silent in [waits("0").spawn(), waits("1s").option("--conflict-exit-code", "0").spawn()] {
+        silent.code();
+        assert_eq!(silent.log(), "");
+    }
+    assert!(election.host("b").option("--log-level", "info").option("--wait", "1s").spawn().code() == 75);
+}
+
 /// T18
 #[test]
 fn an_election_directory_that_is_deleted_is_made_again_and_somebody_leads() {
