@@ -148,6 +148,7 @@ impl Supervisor {
         let (upgrade, before) = config.upgrade.map(Plan::split).unzip();
         let before = before.flatten();
         let telling = sender.clone();
+        let is_asked = config.memory.upgrade;
         let runs_once = ensemble.once.as_ref().is_some_and(|once| !once.retry_failed);
         let (machine, election) =
             Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref(), config.memory)).await?;
@@ -175,6 +176,9 @@ impl Supervisor {
         };
         if let Some(before) = before {
             supervisor.resume(clock::now(), *before);
+        }
+        if is_asked {
+            supervisor.begin_upgrade();
         }
         Ok(supervisor)
     }
@@ -299,7 +303,7 @@ impl Supervisor {
     }
 
     /// The record is already free, or left to run out. Only our own exit waits for the last hooks. Another stop request
-    /// cuts them short and cancels a restart of this program.
+    /// cuts them short and cancels a restart of this program. A restarted program makes the upgrade that this one was asked for.
     async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> (ExitReason, Memory) {
         let machine = self.machine.past();
         let Effects { mut election, direct, guard, mut auxiliary } = self.effects;
@@ -312,7 +316,12 @@ impl Supervisor {
             }
             guard.dismiss(CLOSE_LIMIT).await;
         };
-        let stop = async { while !self.stop_again && signals.next().await != Received::Stop {} };
+        let mut upgrade = self.upgrade.as_ref().is_some_and(Upgrade::is_under_way);
+        let stop = async {
+            if !self.stop_again {
+                signals.until_stop(&mut upgrade).await;
+            }
+        };
         let last_hooks = async {
             tokio::select! {
                 biased;
@@ -330,7 +339,7 @@ impl Supervisor {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
         };
-        (reason, Memory { election: election.past(), machine })
+        (reason, Memory { election: election.past(), machine, upgrade })
     }
 }
 

@@ -130,6 +130,17 @@ impl SignalStream {
             }
         }
     }
+
+    /// Drops all signals up to the first that stops us; notes whether an upgrade was asked for.
+    pub async fn until_stop(&mut self, upgrade: &mut bool) {
+        loop {
+            match self.next().await {
+                Received::Stop => return,
+                Received::Upgrade => *upgrade = true,
+                Received::Forward(_) => {}
+            }
+        }
+    }
 }
 
 /// # Errors

@@ -16,6 +16,9 @@ use crate::zookeeper::standstill::Past;
 pub struct Memory {
     pub(super) election: Past,
     pub(super) machine: machine::Past,
+    /// An upgrade was asked for, and is not done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) upgrade: bool,
 }
 
 impl Memory {

@@ -171,6 +171,26 @@ fn a_host_that_stood_still_after_a_new_program_was_installed_can_be_upgraded() {
     assert_eq!(election.diary.last_start(), start);
 }
 
+/// It reads the request in the same turn in which it learns that its guard is gone.
+#[test]
+fn an_upgrade_that_was_asked_for_while_the_host_stood_still_is_made_after_its_restart() {
+    let (election, package) = (election(), Package::new());
+    let host = package.on(election.host("a").option("--health-cmd", "true")).spawn();
+    election.diary.until_started(1);
+    package.install();
+    let guard = host.guard_pid();
+    host.signal(Signal::SIGSTOP);
+    host.signal_guard(Signal::SIGSTOP);
+    wait::until("the guard was killed by the kernel", || !is_alive(guard));
+    ask(&host);
+    host.signal(Signal::SIGCONT);
+    host.until_logged("rejoining");
+    host.until_logged(UPGRADED);
+    assert!(package.is_executed_by(&host));
+    election.diary.until_started(2);
+    election.diary.until_alive();
+}
+
 #[test]
 fn a_server_that_restarts_meanwhile_costs_nothing() {
     let ensemble = crate::support::Ensemble::single();
