@@ -80,8 +80,9 @@ pub(crate) async fn put(
     }
 }
 
-/// Resolves when our znode, which was just written, is deleted, as by an operator who cleans up.
-pub(crate) async fn deleted(contact: &Contact) -> Result<impl Future<Output = ()> + use<>, RequestError> {
+/// Resolves when our znode, which was just written, is deleted, as by an operator who cleans up, or written by somebody else:
+/// that uses up the watch.
+pub(crate) async fn disturbed(contact: &Contact) -> Result<impl Future<Output = ()> + use<>, RequestError> {
     let path = path(contact);
     let read = contact.client.check_and_watch_stat(&path).await;
     let (found, watcher) = read.map_err(|error| RequestError::from(error).without(Right::Read, &path))?;
@@ -89,7 +90,7 @@ pub(crate) async fn deleted(contact: &Contact) -> Result<impl Future<Output = ()
         return Err(RequestError::unknown("our member was deleted at once"));
     }
     Ok(async move {
-        if watcher.changed().await != EventType::NodeDeleted {
+        if !matches!(watcher.changed().await, EventType::NodeDeleted | EventType::NodeDataChanged) {
             pending::<()>().await;
         }
     })

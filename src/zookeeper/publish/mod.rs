@@ -233,7 +233,7 @@ fn number(id: &str) -> u64 {
     hasher.finish()
 }
 
-/// Writes our member znode and the history. Returns the deletion of the znode.
+/// Writes our member znode and the history. Returns what others do to the znode.
 async fn put(
     publisher: &Publisher,
     contact: &Contact,
@@ -248,7 +248,7 @@ async fn put(
     let reported = if noted.is_ok() { acl_audit::report(contact).await } else { Ok(()) };
     noted.and(chronicled).and(reported)?;
     match status {
-        Some(_) => member_znode::deleted(contact).await.map(Some),
+        Some(_) => member_znode::disturbed(contact).await.map(Some),
         None => Ok(None),
     }
 }
@@ -266,11 +266,11 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         let written = AssertUnwindSafe(both).catch_unwind().await;
         drop(present);
         match written {
-            Ok(Ok(deleted)) => {
+            Ok(Ok(disturbed)) => {
                 backoff.reset();
                 tokio::select! {
                     _ = changes.changed() => {}
-                    Some(()) = OptionFuture::from(deleted) => {}
+                    Some(()) = OptionFuture::from(disturbed) => {}
                 }
                 continue;
             }
