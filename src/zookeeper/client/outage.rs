@@ -59,7 +59,7 @@ impl Outage {
         }
         let minutes = u32::try_from(length.as_secs() / 60).unwrap_or(u32::MAX);
         self.lines = minutes.saturating_add(2);
-        Some(Due::Still(if minutes == 0 { SECOND_LINE } else { MINUTE * minutes }))
+        Some(Due::Still(Duration::from_secs(length.as_secs())))
     }
 }
 
@@ -79,5 +79,15 @@ mod tests {
         assert_eq!(lines, [(0, Due::Reason), (10, still(10)), (60, still(60)), (120, still(120)), (180, still(180))]);
         assert_eq!(told(&mut outage, 191, "no quorum"), Some(Due::Reason), "another reason is told at once");
         assert_eq!(told(&mut outage, 192, "no quorum"), None);
+    }
+
+    #[test]
+    fn an_outage_is_as_long_as_it_is_though_its_reason_has_changed() {
+        let mut outage = Outage::default();
+        let mut told = |seconds: u64, reason: &str| {
+            outage.due(Timestamp::ZERO.after(Duration::from_millis(seconds * 1_000 + 7)), reason.to_owned())
+        };
+        assert_eq!([told(0, "refused"), told(24, "no quorum")], [Some(Due::Reason); 2]);
+        assert_eq!(told(29, "no quorum"), Some(Due::Still(Duration::from_secs(29))));
     }
 }
