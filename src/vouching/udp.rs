@@ -3,11 +3,14 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::network::{Network, Work};
+use crate::clock;
+use crate::core::time::Timestamp;
 
 /// One address of this host, at which others reach it.
 #[derive(Debug)]
@@ -16,6 +19,27 @@ pub struct Socket {
     inner: UdpSocket,
     /// The same socket, as the runtime knows it.
     registered: OnceLock<tokio::net::UdpSocket>,
+    failures: Mutex<Failures>,
+}
+
+/// The failures to send that were told: where to, the kind, and when. They begin anew after a minute.
+#[derive(Debug, Default)]
+struct Failures(Vec<(SocketAddr, io::ErrorKind, Timestamp)>);
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Failures {
+    /// Whether this one is to be told. What is full, or is refused by the other end, passes by itself.
+    fn note(&mut self, to: SocketAddr, kind: io::ErrorKind, now: Timestamp) -> bool {
+        use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
+        self.0.retain(|(_, _, told)| told.until(now) < MINUTE);
+        let is_told = self.0.iter().any(|(other, known, _)| (*other, *known) == (to, kind));
+        if is_told || matches!(kind, ConnectionRefused | Interrupted | WouldBlock) {
+            return false;
+        }
+        self.0.push((to, kind, now));
+        true
+    }
 }
 
 impl Socket {
@@ -38,7 +62,12 @@ impl Socket {
 
     fn of(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { address: socket.local_addr()?, inner: socket, registered: OnceLock::new() })
+        Ok(Self {
+            address: socket.local_addr()?,
+            inner: socket,
+            registered: OnceLock::new(),
+            failures: Mutex::default(),
+        })
     }
 
     fn registered(&self) -> io::Result<&tokio::net::UdpSocket> {
@@ -57,7 +86,17 @@ impl Network for Socket {
 
     fn send(&self, to: SocketAddr, datagram: &[u8]) {
         if let Err(error) = self.inner.send_to(datagram, to) {
-            tracing::trace!(%error, %to, "A datagram could not be sent");
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            if failures.note(to, error.kind(), clock::now().lease) {
+                let own = self.address.ip();
+                tracing::warn!(
+                    why = "cannot-send",
+                    "This host cannot send to {to}, so neither can vouch for the other: {error}; if this host does not have the \
+                     address {own} any more, restart zk-leader-run here"
+                );
+            } else {
+                tracing::trace!(%error, %to, "A datagram could not be sent");
+            }
         }
     }
 
@@ -67,5 +106,23 @@ impl Network for Socket {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.inner.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_sent_is_told_once_a_minute_for_each_host_and_each_reason() {
+        let mut failures = Failures::default();
+        let [a, b] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 7)));
+        let mut told = |to, kind, second| failures.note(to, kind, Timestamp::ZERO.after(Duration::from_secs(second)));
+        let (moved, cut) = (io::ErrorKind::AddrNotAvailable, io::ErrorKind::NetworkUnreachable);
+        assert!(told(a, moved, 1));
+        assert!(!told(a, moved, 30));
+        assert!(told(b, moved, 30) && told(a, cut, 30));
+        assert!(told(a, moved, 61));
+        assert!(!told(a, io::ErrorKind::WouldBlock, 61), "it passes by itself");
     }
 }
