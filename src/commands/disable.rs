@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::orders::following::{self, Step};
+use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError, overdue};
@@ -38,14 +39,36 @@ pub(super) async fn answer(
         for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
         since: None,
     };
-    change(context, &election, |orders| orders.disabled = Some(order.clone())).await?;
+    let replaced = give(context, &election, &order).await?;
     let mut progress = Progress::new(context.output.format);
+    if let Some(replaced) = replaced {
+        progress.tell(&format!("this replaces {}", replaced.said()));
+    }
     let end = end(context, &order, &election.base).await;
     progress.tell(&format!("{} is disabled {end}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, String::new())) };
     let remedy = remedy::about_election("enable", &election.base);
     context.stands(format!("the election stays disabled; {remedy} takes it back"));
     until_nobody_runs(context, limit, &mut progress).await
+}
+
+/// The order in force that it replaces. That one ends no later, or the new one is refused.
+async fn give(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    order: &Disabled,
+) -> Result<Option<Present>, CommandError> {
+    let (remedy, mut outcome) = (remedy::about_election("enable", &election.base), Ok(None));
+    change(context, election, |orders| {
+        let present = orders.in_force(clock::time_of_day()).disabled.as_ref().map(Present::disabled);
+        let refusal = present.as_ref().map_or(Ok(()), |present| present.gives_way(order.lasts(), false, &remedy));
+        if refusal.is_ok() {
+            orders.disabled = Some(order.clone());
+        }
+        outcome = refusal.map(|()| present);
+    })
+    .await?;
+    outcome
 }
 
 /// When the order ends, by `ZooKeeper`'s clock. It was given whether or not that can be read.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::disable::{DONE, NOT_DONE, told};
+use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
@@ -16,11 +17,11 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     let election = context.election().await?;
     let control = format!("{}/{CONTROL}", election.base);
     let done = match election.orders.disabled {
-        Some(_) => "is enabled again",
+        Some(ref order) => format!("is enabled again; this ends {}", Present::disabled(order).said()),
         None if election.is_unreadable(&control) => {
-            "is not disabled: its orders could not be read, and are written anew"
+            "is not disabled: its orders could not be read, and are written anew".to_owned()
         }
-        None => "was not disabled",
+        None => "was not disabled".to_owned(),
     };
     change(context, &election, |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);

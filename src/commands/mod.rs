@@ -42,6 +42,9 @@ use crate::zookeeper::admin::{AdminClient, AdminError, Destination, Tries};
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
 
+/// The status of an order that was not given.
+const REFUSED: u8 = 1;
+
 /// As a shell tells a program that SIGINT has ended.
 const INTERRUPTED: u8 = 130;
 
@@ -79,13 +82,19 @@ impl CommandError {
         Self { sentence: sentence.into(), status: Status::Usage.code(), word: "usage" }
     }
 
+    /// An order that is not given, as another one stands.
+    fn refused(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), status: REFUSED, word: "refused" }
+    }
+
     fn called(self, word: &'static str) -> Self {
         Self { word, ..self }
     }
 
     /// One object in place of the answer that a program expects.
     fn object(&self) -> Value {
-        json!({ "v": 1, "state": "unknown", "reason": self.word, "why": self.sentence })
+        let state = if self.word == "refused" { "refused" } else { "unknown" };
+        json!({ "v": 1, "state": state, "reason": self.word, "why": self.sentence })
     }
 
     /// For a question with the answers yes (0) and no (1), a refusal is "not known" (2).

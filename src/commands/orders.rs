@@ -4,6 +4,7 @@
 
 pub(super) mod following;
 pub(super) mod interrupt;
+pub(super) mod replacing;
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -30,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) async fn change(
     context: &CommandContext<'_>,
     election: &ElectionView,
-    change: impl Fn(&mut Orders),
+    mut change: impl FnMut(&mut Orders),
 ) -> Result<(), CommandError> {
     let path = format!("{}/{CONTROL}", election.base);
     let Some(slot) = election.slots.first() else {

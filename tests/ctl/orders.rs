@@ -162,6 +162,34 @@ fn an_order_that_another_operator_gives_at_the_same_time_is_not_lost() {
     assert!(written["disabled"].is_object(), "{written}");
 }
 
+/// Anna restores a database meanwhile.
+#[test]
+fn an_order_is_not_replaced_by_one_that_ends_earlier_and_whoever_replaces_or_ends_it_is_told_whose_it_was() {
+    let election = election();
+    election.prepare();
+    let name = &election.name;
+    let order = |words: &[&str]| ctl(&[&["disable", name, "--reason"], words].concat());
+    assert_eq!(order(&["Anna: restore", "--for", "2h"]).code, 0);
+    let control = election.admin.read(&election.path("control"));
+    let said = order(&["Bob: test", "--for", "3s"]);
+    let (whose, remedy) = ("it would end earlier than the order of ", format!("zk-leaderctl enable {name}\n"));
+    let parts = [whose, " until 20", " UTC: \"Anna: restore\"; ", &remedy];
+    assert!(said.code == 1 && parts.iter().all(|part| said.error.contains(part)), "{said:?}");
+    assert_eq!(election.admin.read(&election.path("control")), control);
+    let said = order(&["Bob: test", "--for", "3s", "--json"]);
+    assert_eq!((said.code, said.json()["state"].as_str()), (1, Some("refused")), "{said:?}");
+
+    let said = order(&["Bob: longer"]);
+    let is_told = said.output.starts_with("this replaces the order of ") && said.output.contains("\"Anna: restore\"\n");
+    assert!(said.code == 0 && is_told, "{said:?}");
+    let said = ctl(&["enable", name]).output;
+    assert!(
+        said.contains(" is enabled again; this ends the order of ") && said.contains("\"Bob: longer\"\n"),
+        "{said}"
+    );
+    assert_eq!(order(&["Bob: test", "--for", "3s"]).code, 0);
+}
+
 #[test]
 fn enable_takes_back_nothing_but_disable() {
     let election = election();

@@ -42,6 +42,7 @@ fn word_alike(word: &str, host: &str) -> String {
         _ if is_age => "AGE",
         _ if digits(bare) && bare.len() > 1 => "NUMBER",
         _ if bare == host => "HOST",
+        _ if bare.split_once('@').is_some_and(|(_, at)| at == host) => "operator@HOST",
         _ => return word.to_owned(),
     };
     word.replace(bare, new)

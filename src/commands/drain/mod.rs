@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::orders::following::{self, Step};
+use super::orders::replacing::Present;
 use super::orders::{Patience, Progress};
 use super::{Answer, CommandContext, CommandError};
 use super::{disable, slot_state};
@@ -20,8 +21,8 @@ use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::core::time::Sighting;
 use crate::observe::words;
 use crate::random;
-use crate::zookeeper::admin::Written;
 use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
+use crate::zookeeper::admin::{Written, Znode};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
@@ -92,8 +93,11 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
         return Err(CommandError::usage(sentence));
     }
-    let written_at = write(order).await?;
+    let (written_at, replaced) = write(order).await?;
     let mut progress = Progress::new(context.output.format);
+    if let Some(replaced) = replaced {
+        progress.tell(&format!("this replaces {}", replaced.said()));
+    }
     let end = match (written_at, drain.lasts()) {
         (_, None) => format!("until somebody runs: {}", remedy::about_host("undrain", host, root)),
         (None, Some(length)) => format!("for {}", words::length(length)),
@@ -277,8 +281,9 @@ fn held_by<'a>(election: &'a ElectionView, host: &'a str) -> impl Iterator<Item 
     election.slots.iter().filter(move |slot| holder(slot).is_some_and(|holder| holder.host == host))
 }
 
-/// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read.
-async fn write(order: &Drained<'_>) -> Result<Option<i64>, CommandError> {
+/// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read, and the drain
+/// in force that it replaces: that one ends no later, or the new one is refused.
+async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), CommandError> {
     let Drained { context, root, host, drain } = order;
     let (client, directory) = (&context.client, format!("{root}/{DRAINS}"));
     if client.children(&directory).await?.is_none() {
@@ -286,25 +291,41 @@ async fn write(order: &Drained<'_>) -> Result<Option<i64>, CommandError> {
     }
     let (path, data) = (format!("{directory}/{host}"), drain.written());
     for _ in 0..TRIES {
-        let written = match client.read(&path).await? {
-            Some(_) => client.overwrite(&path, &data).await?,
+        let found = client.read(&path).await?;
+        let present = found.as_ref().and_then(present);
+        if let Some(present) = &present {
+            present.gives_way(drain.lasts(), drain.force, &remedy::about_host("undrain", host, root))?;
+        }
+        let written = match found {
+            Some(znode) => client.overwrite(&path, &data, znode.facts.version).await?,
             None => client.create_below(&directory, &path, &data).await?,
         };
         if written == Written::Done {
-            return Ok(client.read(&path).await.ok().flatten().map(|znode| znode.facts.changed_at));
+            let written_at = client.read(&path).await.ok().flatten().map(|znode| znode.facts.changed_at);
+            return Ok((written_at, present));
         }
     }
     Err(CommandError::not_known(format!("others write {path} all the time; try again")))
 }
 
+/// The drain of this znode, if it is in force by our clock.
+fn present(znode: &Znode) -> Option<Present> {
+    let (drain, written_at) = (Drain::read(&znode.data).ok()?, znode.facts.changed_at);
+    let is_in_force = drain.ends_at(written_at).is_none_or(|end| clock::time_of_day() < end);
+    is_in_force.then(|| Present::drain(&drain, written_at))
+}
+
 async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Result<Answer, CommandError> {
-    let was = context.client.delete(&format!("{root}/{DRAINS}/{host}")).await? == Written::Done;
+    let path = format!("{root}/{DRAINS}/{host}");
+    let ended = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
+    let ended = ended.map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
+    let was = context.client.delete(&path).await? == Written::Done;
     let text = match context.output.format {
         OutputFormat::Json | OutputFormat::Yaml => {
             context.output.object(&json!({ "v": 1, "host": host, "state": "undrained", "was": was }))
         }
         OutputFormat::Plain => "undrained\n".to_owned(),
-        OutputFormat::Table | OutputFormat::Wide if was => format!("{host} is not drained any more\n"),
+        OutputFormat::Table | OutputFormat::Wide if was => format!("{host} is not drained any more{ended}\n"),
         OutputFormat::Table | OutputFormat::Wide => format!("{host} was not drained below {root}\n"),
     };
     Ok(Answer { text, status: DONE })

@@ -328,15 +328,15 @@ impl AdminClient {
         self.commit(multi, &steps).await
     }
 
-    /// Writes a znode that exists.
+    /// Writes a znode that has this version.
     ///
     /// # Errors
     ///
     /// There is no answer, and it may have been written; or it is forbidden.
-    pub async fn overwrite(&self, path: &str, data: &[u8]) -> Result<Written, AdminError> {
+    pub async fn overwrite(&self, path: &str, data: &[u8], version: i32) -> Result<Written, AdminError> {
         let path = self.full(path);
         let mut multi = self.client.multi();
-        multi.set(&path, data, None);
+        multi.set(&path, data, Some(version));
         self.commit(multi, &[PathAccess(Part::Other, Right::Write, &path)]).await
     }
 
