@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::orders::following::{self, Step};
+use super::orders::following::{self, Seen, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
@@ -49,7 +49,7 @@ pub(super) async fn answer(
     let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, String::new())) };
     let remedy = remedy::about_election("enable", &election.base);
     context.stands(format!("the election stays disabled; {remedy} takes it back"));
-    until_nobody_runs(context, limit, &mut progress).await
+    until_nobody_runs(context, &order, limit, &mut progress).await
 }
 
 /// The order in force that it replaces. That one ends no later, or the new one is refused.
@@ -85,14 +85,21 @@ async fn end(context: &CommandContext<'_>, order: &Disabled, base: &str) -> Stri
 /// confirms it.
 async fn until_nobody_runs(
     context: &CommandContext<'_>,
+    order: &Disabled,
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let mut seen: Vec<(i64, Sighting)> = Vec::new();
+    let (mut seen, mut order_seen): (Vec<(i64, Sighting)>, _) = (Vec::new(), Seen::default());
     following::until(context, &Patience::new(limit), progress, async |context, progress| {
         let election = context.election().await?;
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
+        // Another order that took the place of ours ends no earlier.
+        let stands = election.orders.disabled.is_some() || election.lapsed.disabled.is_some();
+        if order_seen.is_gone(stands, context.client.session_id()) {
+            let text = gone("order", order.for_ms.is_some(), &remedy::about_election("status", &election.base));
+            return Ok(Step::Done(told(context, "enabled", NOT_DONE, text)));
+        }
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
         let (doing, holder) = match running.first() {
             Some(slot) => why_not_idle(slot, &election),

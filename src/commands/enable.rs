@@ -34,6 +34,10 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
         if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
             return Ok(told(context, "led", DONE, format!("{id} leads\n")));
         }
+        if let Some(order) = &election.orders.disabled {
+            let text = format!("the election was disabled again: {}\n", Present::disabled(order).said());
+            return Ok(told(context, "disabled", NOT_DONE, text));
+        }
         if let Some((id, Some(phase))) = leaders.next() {
             progress.tell(&format!("{id} is elected; it is {phase}"));
         }

@@ -1,7 +1,8 @@
 //! Hosts that take part in many elections, each a UTS namespace with a name of its own: drained, rebooted, undrained.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -9,7 +10,7 @@ use nix::unistd::Pid;
 use zk_leader_run::core::spread::rank;
 
 use super::election;
-use super::operator::{Said, ctl};
+use super::operator::{Said, ctl, process};
 use crate::support::{Election, Running, wait};
 
 /// So long a lease that only a release can have moved a leader in time.
@@ -311,6 +312,26 @@ fn a_host_whose_command_stops_slowly_is_said_to_stop_when_the_time_is_over() {
     assert!(said.code == 1 && said.output.ends_with(&sentence), "{said:?}");
     let said = fleet.about(election, &["disable", "--wait", "--timeout", "1s"]);
     assert!(said.code == 1 && said.output.ends_with("one is still stopping after 1s; it continues\n"), "{said:?}");
+}
+
+/// Somebody else takes the drain back, and the command does not end.
+#[test]
+fn who_waits_for_a_drain_is_told_that_it_was_taken_back() {
+    let options = &[("--stop-signal", "USR1"), ("--stop-timeout", "10m")];
+    let fleet = Fleet { options, ..Fleet::new(1) };
+    let _host = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    let words = ["drain", "one", "--force", "--wait", "--timeout", "10m", "--root", &fleet.root];
+    let mut order = process(&super::server().connect_string(), &words, &[]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("one still leads ")), "it never said so");
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    let rest: Vec<_> = lines.collect();
+    assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
+    let told =
+        |line: &String| line.starts_with("the drain was taken back by somebody meanwhile; zk-leaderctl list --path ");
+    assert!(rest.last().is_some_and(told), "{rest:?}");
 }
 
 /// The leader, drained before it, needs six seconds to stop, and nobody else is there.

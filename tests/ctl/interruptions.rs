@@ -59,6 +59,31 @@ fn an_order_is_followed_over_another_session_where_the_server_goes_away() {
     assert_eq!(election.diary.starts().len(), 2);
 }
 
+/// Somebody else takes back what is waited for.
+#[test]
+fn who_waits_for_what_becomes_of_an_order_is_told_that_it_was_taken_back() {
+    let election = election();
+    let host = election.host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
+    election.diary.until_started(1);
+    let servers = server().connect_string();
+    // One after the other: the command is being stopped, and does not end.
+    let until_taken_back = |order: &[&str], last: &str, back: &[&str], told: &str| {
+        let mut order = orders(&servers, order);
+        let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains(last)), "never {last}");
+        assert!(process(&servers, back, &[]).stdout(Stdio::null()).status().unwrap().success());
+        let rest: Vec<_> = lines.collect();
+        assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
+        assert!(rest.last().is_some_and(|line| line.starts_with(told)), "{rest:?}");
+    };
+    let name = &election.name;
+    let disable = ["disable", name, "--wait", "--timeout", "10m"];
+    until_taken_back(&disable, "a is stopping", &["enable", name], "the order was taken back by somebody meanwhile; ");
+    let enable = ["enable", name, "--wait", "--timeout", "10m"];
+    until_taken_back(&enable, "was not disabled", &["disable", name], "the election was disabled again: the order of ");
+    drop(host);
+}
+
 /// The room is made, and nobody knows whether the leader was told to go.
 #[test]
 fn a_handover_to_one_host_is_ordered_once_though_the_server_goes_away_in_between() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::orders::following::{self, Step};
+use super::orders::following::{self, Seen, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress};
 use super::{Answer, CommandContext, CommandError};
@@ -124,9 +124,14 @@ async fn until_it_leads_none(
     mut is_known: bool,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let (patience, mut seen) = (Patience::new(limit), Vec::new());
+    let (patience, mut seen, mut drain_seen) = (Patience::new(limit), Vec::new(), Seen::default());
     following::until(order.context, &patience, progress, async |context, progress| {
         let fleet = look(&Drained { context, ..*order }, &mut seen).await?;
+        if drain_seen.is_gone(stands(context, order).await, context.client.session_id()) {
+            let list = format!("zk-leaderctl list --path {}", order.root);
+            let text = gone("drain", order.drain.for_ms.is_some(), &list);
+            return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));
+        }
         // A host that is gone is known by its leases.
         is_known |= fleet.shared > 0 || !fleet.led.is_empty() || !fleet.closed.is_empty();
         if !is_known {
@@ -144,6 +149,12 @@ async fn until_it_leads_none(
         Ok(Step::NotYet(Ok(told(order, &fleet, "leading", NOT_DONE, unfinished(order, &fleet, limit)))))
     })
     .await?
+}
+
+/// In doubt it does.
+async fn stands(context: &CommandContext<'_>, order: &Drained<'_>) -> bool {
+    let path = format!("{}/{DRAINS}/{}", order.root, order.host);
+    !matches!(context.client.read(&path).await, Ok(None))
 }
 
 fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String {

@@ -20,6 +20,20 @@ pub(in crate::commands) enum Step<T> {
     NotYet(T),
 }
 
+/// In which session the order was seen last: a server of another one may not have heard of it yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::commands) struct Seen(Option<i64>);
+
+impl Seen {
+    /// Whether an order that stood is gone.
+    pub fn is_gone(&mut self, stands: bool, session: i64) -> bool {
+        if stands {
+            self.0 = Some(session);
+        }
+        !stands && self.0 == Some(session)
+    }
+}
+
 /// Looks again and again. A server that goes away is replaced by another one, as long as there is time.
 pub(in crate::commands) async fn until<T>(
     context: &CommandContext<'_>,
@@ -61,7 +75,26 @@ async fn connected<'a>(
     Err(failure)
 }
 
+/// Who waits for what becomes of an order that is gone meanwhile.
+pub(in crate::commands) fn gone(what: &str, lasts: bool, remedy: &str) -> String {
+    let how = if lasts { "lapsed, or was taken back by somebody," } else { "was taken back by somebody" };
+    format!("the {what} {how} meanwhile; {remedy} tells who leads\n")
+}
+
 /// No answer came; a refusal, or an election that is not there, is one.
 fn may_pass(failure: &CommandError) -> bool {
     failure.status == NOT_KNOWN && matches!(failure.word, UNREACHABLE | "not-known")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_gone_only_by_the_word_of_a_session_in_which_it_was_seen() {
+        let mut seen = Seen::default();
+        assert!(!seen.is_gone(false, 1) && !seen.is_gone(true, 1));
+        assert!(!seen.is_gone(false, 2), "that server may be behind");
+        assert!(!seen.is_gone(true, 2) && seen.is_gone(false, 2));
+    }
 }
