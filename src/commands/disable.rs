@@ -143,11 +143,8 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Hol
         return (sentence, None);
     };
     let id = holder_of(lease);
-    let gone = election
-        .slots
-        .iter()
-        .all(|slot| matches!(slot_state::of(slot, election), SlotState::Nobody { .. } | SlotState::Overdue { .. }));
-    let sentence = if gone {
+    let gone = |state| matches!(state, SlotState::Nobody { .. } | SlotState::Overdue { .. } | SlotState::CutOff { .. });
+    let sentence = if election.slots.iter().all(|slot| gone(slot_state::of(slot, election))) {
         format!("{id} is gone; its lease must run out, within {}", words::length(lease.longest()))
     } else {
         format!("{id} is stopping its command")

@@ -57,6 +57,6 @@ fn new_leader<'a>(slot: &SlotView, election: &'a ElectionView) -> Option<(String
             let phase = slot_state::said_phase(&holder, token, election);
             Some((holder.id, phase))
         }
-        SlotState::Foreign { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
+        _ => None,
     }
 }

@@ -326,6 +326,7 @@ fn leader(election: &ElectionView) -> Result<Leader, String> {
             Err(format!("nobody leads (the lease of {} is overdue), so there is nothing to hand over", holder.id))
         }
         SlotState::Nobody { why } => Err(format!("nobody leads ({why}), so there is nothing to hand over")),
+        SlotState::CutOff { why } => Err(format!("who leads is not known: {why}")),
         SlotState::Unknown => Err("who leads is not known: the lease record cannot be read".to_owned()),
     }
 }
@@ -385,6 +386,7 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
         SlotState::Overdue { holder, .. } => {
             HandoverState::NotKnown { why: format!("the lease of {} is overdue", holder.id) }
         }
+        SlotState::CutOff { why } => HandoverState::NotKnown { why },
         SlotState::Nobody { why } if slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held()) => {
             HandoverState::NotKnown { why: why.to_string() }
         }

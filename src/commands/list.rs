@@ -105,7 +105,7 @@ fn state(election: &ElectionView) -> (&'static str, Tone) {
     let is = |wanted: fn(&SlotState) -> bool| states.iter().any(wanted);
     match () {
         () if election.orders.disabled.is_some() => ("disabled", Tone::Warning),
-        () if is(|state| *state == SlotState::Unknown) => ("unknown", Tone::Bad),
+        () if is(SlotState::is_unknown) => ("unknown", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => ("led", Tone::Good),
         () if is(|state| matches!(state, SlotState::Overdue { .. })) => ("lease overdue", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Waiting { .. })) => ("waiting", Tone::Warning),

@@ -60,7 +60,7 @@ fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
     if lease.waiting_on.is_some() && slot_state::waits(holder, election) {
         return None;
     }
-    Some(written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX)))
+    Some(slot_state::longest_until(lease, written))
 }
 
 /// Whether no command lives longer than its lease, or than the promises for it: under at-least-one it may.

@@ -6,8 +6,10 @@
 
 use std::fmt;
 
+use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{Candidate, ElectionView, SlotView};
-use crate::zookeeper::schema::lease::Holder;
+use crate::zookeeper::schema::control::moment::moment;
+use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
 
 /// The state of one slot.
@@ -34,8 +36,19 @@ pub(super) enum SlotState {
     Nobody {
         why: WhyNobody,
     },
+    /// The holder is gone, and others may vouch for it: its command may run.
+    CutOff {
+        why: String,
+    },
     /// The record cannot be read.
     Unknown,
+}
+
+impl SlotState {
+    /// Whether a command may run there or not.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::CutOff { .. } | Self::Unknown)
+    }
 }
 
 /// Why no host leads.
@@ -107,7 +120,7 @@ pub(super) struct Contender {
 
 /// Judges one slot.
 pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
-    let Some((lease, _)) = &slot.lease else { return SlotState::Unknown };
+    let Some((lease, written)) = &slot.lease else { return SlotState::Unknown };
     if let Some(id) = stranger(election) {
         return SlotState::Foreign { id };
     }
@@ -128,8 +141,19 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
         Some(member) if member.role == "leader" => SlotState::Led { holder, phase: member.phase.clone() },
         // Not written yet, or by a version that writes none.
         _ if in_line && !is_waiting => SlotState::Led { holder, phase: "leading".to_owned() },
+        _ if lease.vouch_ms.is_some() && !is_waiting => SlotState::CutOff { why: cut_off(&holder.id, lease, written) },
         _ => SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id: holder.id } },
     }
+}
+
+fn cut_off(id: &str, lease: &Lease, written: &Facts) -> String {
+    let until = moment(longest_until(lease, written));
+    format!("{id} is cut off or dead; with --vouch its command may run until {until}")
+}
+
+/// Until when a command may run under a record that is not written again, by `ZooKeeper`'s clock.
+pub(super) fn longest_until(lease: &Lease, written: &Facts) -> i64 {
+    written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Whether the holder of a record that waits is still there: it renews nothing, so only its candidate and its member tell.
@@ -248,7 +272,7 @@ impl Contender {
 pub(super) fn leader(slot: &SlotView, election: &ElectionView) -> Option<Holder> {
     match of(slot, election) {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Some(holder),
-        SlotState::Foreign { .. } | SlotState::Overdue { .. } | SlotState::Nobody { .. } | SlotState::Unknown => None,
+        _ => None,
     }
 }
 
@@ -297,8 +321,6 @@ fn is_of(member: &Member, holder: &Holder) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::schema::lease::Lease;
 
     /// An election whose record `a` wrote to wait, with this line and this phase of its member.
     fn waiting(line: &[&str], phase: Option<&str>) -> ElectionView {
@@ -339,6 +361,20 @@ mod tests {
         let reasons = "no host may be elected (the reasons are below)";
         assert_eq!(why(&[(true, ""), (false, "unhealthy")]), said("none-eligible", reasons));
         assert_eq!(why(&[(false, "")]), said("none-eligible", reasons), "an earlier build gives no reason");
+    }
+
+    /// Cut off from the servers alone: its session is over, and with it its member and its candidate.
+    #[test]
+    fn whether_a_leader_that_others_may_vouch_for_still_leads_is_not_known_until_its_limit_is_over() {
+        let record =
+            r#"{"v":1,"state":"held","lease_ms":15000,"vouch_ms":60000,"holder":{"id":"a","host":"h","pid":1}}"#;
+        let written = Facts { changed_at: 1_795_226_400_000, ..Facts::default() };
+        let mut election = waiting(&[], None);
+        election.slots[0].lease = Some((Lease::read(record.as_bytes()).unwrap(), written));
+        let why = "a is cut off or dead; with --vouch its command may run until 2026-11-21 02:01:00 UTC".to_owned();
+        assert_eq!(of(&election.slots[0], &election), SlotState::CutOff { why }, "it may lead");
+        election.slots[0].overdue_since = Some(written.changed_at + 60_000);
+        assert!(matches!(of(&election.slots[0], &election), SlotState::Overdue { .. }));
     }
 
     #[test]

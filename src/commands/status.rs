@@ -86,7 +86,7 @@ fn states(election: &ElectionView) -> Vec<SlotState> {
 fn status_of(states: &[SlotState]) -> u8 {
     match () {
         () if states.iter().any(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => LED,
-        () if states.contains(&SlotState::Unknown) => NOT_KNOWN,
+        () if states.iter().any(SlotState::is_unknown) => NOT_KNOWN,
         () => NOBODY,
     }
 }
@@ -173,6 +173,7 @@ fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &
         }
         SlotState::Overdue { holder, since } => Cell::new(overdue(slot, holder, &output.age(*since)), Tone::Bad),
         SlotState::Nobody { why } => Cell::new(format!("nobody: {why}"), Tone::Bad),
+        SlotState::CutOff { why } => Cell::new(format!("not known: {why}"), Tone::Bad),
         SlotState::Unknown => Cell::new("unknown: the lease record cannot be read", Tone::Bad),
     }
 }
@@ -296,14 +297,18 @@ fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
         SlotState::Waiting { holder } => ("waiting", Some((holder, "waiting")), None),
         SlotState::Overdue { .. } => ("overdue", None, None),
         SlotState::Nobody { why } => ("nobody", None, Some(why)),
-        SlotState::Unknown => ("unknown", None, None),
+        SlotState::CutOff { .. } | SlotState::Unknown => ("unknown", None, None),
+    };
+    let (why, reason) = match state {
+        SlotState::CutOff { why } => (Some(why.clone()), Some("cut-off")),
+        _ => (why.map(ToString::to_string), why.map(slot_state::WhyNobody::word)),
     };
     let lease = slot.lease.as_ref();
     json!({
         "slot": slot.name,
         "state": word,
-        "why": why.map(ToString::to_string),
-        "reason": why.map(slot_state::WhyNobody::word),
+        "why": why,
+        "reason": reason,
         "leader": match state {
             SlotState::Foreign { id } => Some(json!({ "id": id, "host": null, "pid": null, "phase": "foreign" })),
             _ => leader.map(|(holder, phase)| json!({

@@ -118,6 +118,30 @@ fn a_record_that_changes_while_it_is_watched_is_told_as_it_is_then() {
     });
 }
 
+/// It has `--vouch`, and is cut off from the servers alone: candidate and member go with its session.
+#[test]
+fn whether_a_leader_that_others_may_vouch_for_still_leads_is_not_known_until_its_limit_is_over() {
+    in_virtual_time(async {
+        let desk = Desk::new().await;
+        let mut record = held_by("a");
+        (record["vouch_ms"], record["guarantee"]) = (60_000.into(), "at-most-one, vouched".into());
+        let empty = ["", "/job", "/job/election", "/job/members", "/job/term"].iter();
+        let changes = empty.map(|path| create(path, &Value::Null)).chain([create("/job/lease", &record)]);
+        desk.write(changes.collect()).await;
+        sleep(Duration::from_secs(30)).await;
+        let (status, said) = desk.ask(&["--path", BASE, "status"]).await;
+        let slot = &said["slots"][0];
+        assert_eq!((status, &slot["state"], &slot["reason"]), (2, &"unknown".into(), &"cut-off".into()), "{said:#}");
+        assert_eq!(desk.ask(&["list"]).await.1["elections"][0]["state"], "unknown");
+        let (status, said) = desk.ask(&["--path", BASE, "handover"]).await;
+        let is_told = said["said"].as_str().is_some_and(|it| it.starts_with("who leads is not known: a is cut off"));
+        assert!(status == 1 && is_told, "{said:#}");
+        sleep(Duration::from_secs(40)).await;
+        let (status, said) = desk.ask(&["--path", BASE, "status"]).await;
+        assert_eq!((status, &said["slots"][0]["state"]), (1, &"overdue".into()), "{said:#}");
+    });
+}
+
 #[test]
 fn a_list_tells_who_took_over_while_it_was_made() {
     in_virtual_time(async {

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Finding, advice, good, wrong};
+use crate::commands::slot_state::{self, SlotState};
 use crate::observe::words;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::lease::Lease;
@@ -23,7 +24,9 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
     if limit.is_none() && members.iter().all(|member| member.vouch.is_empty()) {
         return Vec::new();
     }
-    let mut findings: Vec<_> = held.iter().filter_map(|lease| of_leader(lease, limit)).collect();
+    let is_cut_off = |slot| matches!(slot_state::of(slot, election), SlotState::CutOff { .. });
+    let is_cut_off = election.slots.iter().any(is_cut_off);
+    let mut findings: Vec<_> = held.iter().filter_map(|lease| of_leader(lease, is_cut_off, limit)).collect();
     let leader = held.and_then(|lease| lease.holder.as_ref()).map(|holder| holder.id.as_str());
     for member in members.iter().filter(|member| member.vouch.is_empty() && Some(member.id.as_str()) != leader) {
         findings.push(without(member, limit));
@@ -37,12 +40,17 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
     findings
 }
 
-fn of_leader(lease: &Lease, limit: Option<Duration>) -> Option<Finding> {
+fn of_leader(lease: &Lease, is_cut_off: bool, limit: Option<Duration>) -> Option<Finding> {
     let leader = &lease.holder.as_ref()?.id;
     let Some(limit) = limit.map(words::length) else {
         let text = format!("{leader} leads without --vouch: an outage of ZooKeeper stops its command after one lease");
         return Some(advice(WHAT, format!("{text}; add the option there, too")));
     };
+    if is_cut_off {
+        let text =
+            format!("{leader} is cut off or dead: its command may run on promises, for {limit} after its last renewal");
+        return Some(advice(WHAT, format!("{text}; zk-leaderctl status says until when, and its log what it does")));
+    }
     if lease.roster.is_empty() {
         let text = format!("no other host vouches: in an outage of ZooKeeper the command runs on for {limit} at most");
         let remedy = "a host that comes then waits for that long; start a second one with --vouch";
@@ -73,7 +81,7 @@ mod tests {
     use super::super::Grade;
     use super::*;
     use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::admin::view::SlotView;
+    use crate::zookeeper::admin::view::{Candidate, SlotView};
 
     const LEADER: &str = r#""v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h1","pid":1}"#;
     const ASKS_B: &str =
@@ -93,7 +101,9 @@ mod tests {
             };
             (id, (member, Facts::default()))
         };
-        ElectionView { slots, members: members.iter().enumerate().map(member).collect(), ..ElectionView::default() }
+        let line = members.iter().map(|(id, _)| Candidate { id: (*id).to_owned(), ..Candidate::default() }).collect();
+        let members = members.iter().enumerate().map(member).collect();
+        ElectionView { line, slots, members, ..ElectionView::default() }
     }
 
     fn graded(record: &str, members: &[(&str, &str)]) -> Vec<(Grade, String)> {
@@ -111,6 +121,16 @@ mod tests {
         let line = "a runs on for 10m at most without ZooKeeper, while all of these hold back: b (10.0.0.2:4711); its /status \
                     says whether they answer";
         assert_eq!(said, [(Grade::Good, line.to_owned())]);
+    }
+
+    #[test]
+    fn a_leader_that_is_cut_off_is_nothing_good() {
+        let said = graded(&format!("{{{LEADER},{ASKS_B}}}"), &[("b", "10.0.0.2:4711")]);
+        assert_eq!((said.len(), said[0].0), (1, Grade::Advice));
+        assert!(
+            said[0].1.starts_with("a is cut off or dead: its command may run on promises, for 10m after"),
+            "{said:?}"
+        );
     }
 
     #[test]
