@@ -11,7 +11,7 @@ use zk_leader_run::core::spread::rank;
 
 use super::election;
 use super::operator::{Said, ctl, process};
-use crate::support::{Election, Running, wait};
+use crate::support::{Election, Running, http, wait};
 
 /// So long a lease that only a release can have moved a leader in time.
 const SESSION_TIMEOUT: &str = "30s";
@@ -141,14 +141,20 @@ impl Fleet {
 /// No other host would repeat its run.
 #[test]
 fn a_job_at_most_once_ends_on_a_drained_host_and_the_drain_waits_for_it() {
-    let fleet = Fleet { options: &[("--slot", "noon"), ("--on-loss", "exit")], ..Fleet::new(1) };
+    let options = &[("--slot", "noon"), ("--on-loss", "exit"), ("--http", "127.0.0.1:0")];
+    let fleet = Fleet { options, ..Fleet::new(1) };
     let election = &fleet.elections[0];
     let mut first = fleet.contender(election, "one", "one");
     let start = election.diary.until_started(1);
     let mut second = fleet.contender(election, "two", "two");
     fleet.until_all_in_line(2);
     let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--wait", "--timeout", "4s"]);
-    assert_eq!(said.code, 1, "{} {}", said.output, said.error);
+    let (root, name) = (&fleet.root, &election.name);
+    let forced = format!("zk-leaderctl drain one --root {root} --force --reason kernel");
+    let lets_end = format!("it has heard of it and lets the run end in {name} (a job that no other host would repeat)");
+    assert!(said.code == 1 && said.output.ends_with(&format!(" after 4s; {lets_end}; {forced} ends it\n")), "{said:?}");
+    first.until_logged(&format!("A run at work is let end, as no other host would repeat it; {forced} stops it."));
+    assert_eq!(http::status(http::address_of(&first))["drained"]["obeyed"], false);
     assert!(!first.log().contains("-> stopping"), "{}", first.log());
     kill(Pid::from_raw(start.pid), Signal::SIGKILL).unwrap();
     assert_eq!(first.code(), 128 + 9, "{}", first.log());

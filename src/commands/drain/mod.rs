@@ -75,6 +75,8 @@ struct Fleet {
     led: Vec<String>,
     /// Those of them in which it says that it is stopping its command.
     stopping: Vec<String>,
+    /// Those of them in which it lets a run end that no other host would repeat.
+    lets_end: Vec<String>,
     /// The lease records of these cannot be read, so that it may lead them.
     unknown: Vec<String>,
     /// It will lead these next: whoever leads them now gives way, and nobody else could.
@@ -202,7 +204,9 @@ fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
     if fleet.led.is_empty() && fleet.unknown.is_empty() {
         return format!("{what} ({length} have passed); {}\n", remedy_for_the_only_one(order));
     }
-    format!("{what} after {length}; {}\n", stopping::why_not_yet(&fleet.led, &fleet.stopping))
+    let forced = order.drain.forced(order.host, order.root);
+    let why = stopping::why_not_yet(&fleet.led, &fleet.stopping, &fleet.lets_end, &forced);
+    format!("{what} after {length}; {why}\n")
 }
 
 fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
@@ -269,6 +273,7 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
             continue;
         }
         fleet.stopping.extend(stopping::stops(&seen, host).then(|| name.clone()));
+        fleet.lets_end.extend((!order.drain.force && stopping::lets_end(&seen, host)).then(|| name.clone()));
         fleet.led.push(name);
     }
     Ok(fleet)

@@ -1,4 +1,5 @@
-//! What a host that still leads says of itself: that it is stopping its command, which may take as long as `--stop-timeout` there.
+//! What a host that still leads says of itself: that it is stopping its command, which may take as long as `--stop-timeout` there,
+//! or that it has heard of the drain, and lets the run of a job end.
 //!
 //! Never: "cut off" of a host that has said that it stops.
 
@@ -12,15 +13,28 @@ pub(super) fn stops(election: &ElectionView, host: &str) -> bool {
     held_by(election, host).filter(is_held).all(|slot| slot_state::stopping(slot, election).is_some())
 }
 
+/// Whether it lets a run end that no other host would repeat: it has heard of a drain, which is not forced, and goes on.
+pub(super) fn lets_end(election: &ElectionView, host: &str) -> bool {
+    let mut own = election.members.values().map(|(member, _)| member).filter(|member| member.host == host);
+    election.has_runs && own.any(|member| member.drained && slot_state::runs(Some(&member.phase)))
+}
+
 /// Why it still leads these, of which it is stopping some.
-pub(super) fn why_not_yet(led: &[String], stopping: &[String]) -> String {
+pub(super) fn why_not_yet(led: &[String], stopping: &[String], lets_end: &[String], forced: &str) -> String {
     const UNHEARD: &str = "it may be cut off, or run an older version";
-    let continues = format!("it is still stopping its command in {}, and continues", listed(stopping));
-    match stopping {
-        [] => UNHEARD.to_owned(),
-        _ if stopping.len() == led.len() => continues,
-        _ => format!("{continues}; elsewhere {UNHEARD}"),
-    }
+    let part = |names: &[String], text: &dyn Fn(String) -> String| (!names.is_empty()).then(|| text(listed(names)));
+    let continues = part(stopping, &|names| format!("it is still stopping its command in {names}, and continues"));
+    let told = stopping.len() + lets_end.len();
+    let lets_end = part(lets_end, &|names| {
+        let why = "a job that no other host would repeat";
+        format!("it has heard of it and lets the run end in {names} ({why}); {forced} ends it")
+    });
+    let unheard = match told {
+        0 => Some(UNHEARD.to_owned()),
+        _ if told < led.len() => Some(format!("elsewhere {UNHEARD}")),
+        _ => None,
+    };
+    [continues, lets_end, unheard].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -56,11 +70,27 @@ mod tests {
     #[test]
     fn a_host_that_stops_is_not_said_to_be_cut_off() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let why = |led, stopping| why_not_yet(&names(led), &names(stopping));
+        let why = |led, stopping| why_not_yet(&names(led), &names(stopping), &[], "");
         assert_eq!(why(&["a"], &[]), "it may be cut off, or run an older version");
         assert_eq!(why(&["a", "b"], &["a", "b"]), "it is still stopping its command in a, b, and continues");
         let some = "it is still stopping its command in b, and continues; elsewhere it may be cut off, or run an older version";
         assert_eq!(why(&["a", "b"], &["b"]), some);
         assert_eq!(why(&[], &[]), "it may be cut off, or run an older version", "a record cannot be read");
+    }
+
+    #[test]
+    fn a_host_that_lets_a_job_end_is_not_said_to_be_cut_off() {
+        let mut job = election(Some("leading"));
+        assert!(!lets_end(&job, "db1"), "it is no job");
+        job.has_runs = true;
+        assert!(!lets_end(&job, "db1"), "it has not heard of the drain");
+        job.members.iter_mut().for_each(|(_, (member, _))| member.drained = true);
+        assert!(lets_end(&job, "db1") && !lets_end(&job, "db2"));
+        let (one, two) = (&["a".to_owned()][..], &["a".to_owned(), "b".to_owned()][..]);
+        let sentence =
+            "it has heard of it and lets the run end in a (a job that no other host would repeat); F ends it";
+        assert_eq!(why_not_yet(one, &[], one, "F"), sentence);
+        let elsewhere = "elsewhere it may be cut off, or run an older version";
+        assert_eq!(why_not_yet(two, &[], one, "F"), format!("{sentence}; {elsewhere}"));
     }
 }

@@ -150,7 +150,7 @@ fn everything(
         "phase": words::phase(snapshot.phase),
         "why": status.why.map(words::reason_code),
         "barred": snapshot.barred.map(words::reason_code),
-        "drained": drain.map(drained),
+        "drained": drain.map(|notice| drained(notice, snapshot.run.is_some())),
         "seconds_in_phase": seconds(status.since.until(now.lease)),
         "connected": status.in_contact,
         "ready": status.is_ready(now),
@@ -170,13 +170,13 @@ fn everything(
     })
 }
 
-fn drained(notice: &DrainNotice) -> Value {
+fn drained(notice: &DrainNotice, is_at_work: bool) -> Value {
     json!({
         "by": notice.drain.by,
         "reason": notice.drain.reason,
         "since": notice.written_at,
         "until": notice.drain.ends_at(notice.written_at),
-        "obeyed": notice.is_obeyed(),
+        "obeyed": notice.is_obeyed(is_at_work),
     })
 }
 

@@ -31,12 +31,14 @@ pub struct DrainNotice {
     pub written_at: i64,
     /// Another host could take over.
     pub has_others: bool,
+    /// No other host would repeat a run of ours: it is let end.
+    pub runs_once: bool,
 }
 
 impl DrainNotice {
-    /// Whether this host gives way.
-    pub fn is_obeyed(&self) -> bool {
-        self.drain.force || self.has_others
+    /// Whether this host gives way, if a run of the command is at work there or if none is.
+    pub fn is_obeyed(&self, is_at_work: bool) -> bool {
+        self.drain.force || self.has_others && !(self.runs_once && is_at_work)
     }
 }
 
@@ -93,9 +95,12 @@ fn say(settings: &Settings, notice: Option<&DrainNotice>) {
     let (host, root) = (&settings.host, parent(&settings.base));
     let Some(notice) = notice else { return tracing::info!("This host ({host}) is not drained any more") };
     let said = notice.drain.said(notice.written_at);
-    if notice.is_obeyed() {
+    if notice.is_obeyed(false) {
+        let forced = || notice.drain.forced(host, root);
+        let let_end = || format!(" A run at work is let end, as no other host would repeat it; {} stops it.", forced());
+        let let_end = if notice.is_obeyed(true) { String::new() } else { let_end() };
         tracing::warn!(
-            "This host ({host}) is drained {said}. Other hosts lead meanwhile; {} ends it",
+            "This host ({host}) is drained {said}.{let_end} Other hosts lead meanwhile; {} ends it",
             remedy::about_host("undrain", host, root)
         );
     } else {
@@ -172,7 +177,8 @@ async fn read(drains: &Drains, changed: impl Fn(), contact: &Contact) -> Result<
         let has_others = !drain.force && has_others(contact, &mut look.watchers).await?;
         let (id, force) = (number(&drain.order), drain.force);
         shared.drained(Some(DrainOrder { id, lasts: rest, has_others, force }));
-        notice = Some(DrainNotice { drain, written_at, has_others });
+        let runs_once = shared.settings.once.as_ref().is_some_and(|once| !once.retry_failed);
+        notice = Some(DrainNotice { drain, written_at, has_others, runs_once });
     } else {
         shared.drained(None);
     }
