@@ -5,6 +5,7 @@
 mod access;
 mod contents;
 mod leadership;
+mod servers;
 mod vouching;
 
 use std::time::Duration;
@@ -22,7 +23,6 @@ use crate::core::lease::{Timing, Wishes};
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::admin::{AdminClient, Tries};
-use crate::zookeeper::client::four_letter::{self, Said};
 
 const HEALTHY: u8 = 0;
 const FINDINGS: u8 = 1;
@@ -75,7 +75,7 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
         Err(error) if error.word == UNREACHABLE => return Ok(about_servers_only(asked, &error, &output).await),
         opened => opened?,
     };
-    let mut findings = servers(asked).await;
+    let mut findings = servers::findings(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await;
     let (watched, standing) = (overdue::Watched::default(), Standing::default());
@@ -92,7 +92,7 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
 
 /// Without an ensemble, which server is missing, and why.
 async fn about_servers_only(asked: &Asked, error: &CommandError, output: &Output) -> Answer {
-    let mut findings = servers(asked).await;
+    let mut findings = servers::findings(asked).await;
     findings.push(wrong("ensemble", error.sentence.clone()));
     let text = match error.object() {
         // What every other command says, too.
@@ -158,53 +158,6 @@ async fn others(context: &CommandContext<'_>, base: &str) -> String {
     let below = if root.is_empty() { None } else { view::elections(&context.client, root).await.ok().flatten() };
     let names: Vec<_> = below.unwrap_or_default().names.iter().take(MOST).map(|name| quoted(name)).collect();
     if names.is_empty() { String::new() } else { format!(", such as {}", names.join(", ")) }
-}
-
-/// Asks every server for its version and role.
-async fn servers(asked: &Asked) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let (mut serving, mut versions) = (0, Vec::new());
-    let addresses: Vec<_> = asked.servers.split(',').collect();
-    let answers = four_letter::all(&addresses, &asked.access, asked.limit).await;
-    for (address, said) in addresses.iter().zip(answers) {
-        findings.push(match said {
-            Said::Serves { version, role } => {
-                serving += 1;
-                versions.push(version.clone());
-                good("server", format!("{address} is {}, version {version}", role_in_words(&role)))
-            }
-            Said::NotAllowed | Said::Mute => {
-                let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";
-                advice("server", format!("{address} is there; {remedy}"))
-            }
-            Said::NotServing => {
-                wrong("server", format!("{address} does not serve: has it lost its quorum? See its log"))
-            }
-            Said::Unreachable(why) => {
-                wrong("server", format!("{address} was not reached ({why}); start it, or take it out of --connect"))
-            }
-        });
-    }
-    versions.sort();
-    versions.dedup();
-    if versions.len() > 1 {
-        findings.push(advice("server", format!("versions differ: {}; finish the upgrade", versions.join(", "))));
-    }
-    if addresses.len() == 1 && serving == 1 {
-        findings.push(advice("server", "--connect names only one server: if it fails, nobody leads; name all of them"));
-    }
-    findings
-}
-
-/// With its article.
-fn role_in_words(role: &str) -> String {
-    match role {
-        "standalone" => "a standalone server".to_owned(),
-        // Without a quorum: it answers reads, and nobody can lead by it.
-        "read-only" => "read-only".to_owned(),
-        role if role.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {role}"),
-        role => format!("a {role}"),
-    }
 }
 
 /// The session timeouts that the ensemble grants.
@@ -360,11 +313,5 @@ mod tests {
         assert_eq!(said(2_000, 40_000, 40), "7s", "20 answers within an eighth");
         assert_eq!(said(2_000, 6_000, 40), "none");
         assert_eq!(said(2_000, 400_000, 260), "none", "a renewal comes every 5 s at the latest");
-    }
-
-    #[test]
-    fn a_server_is_an_observer_a_follower_or_a_standalone_server() {
-        let said = ["observer", "follower", "leader", "standalone", "read-only"].map(role_in_words);
-        assert_eq!(said, ["an observer", "a follower", "a leader", "a standalone server", "read-only"]);
     }
 }

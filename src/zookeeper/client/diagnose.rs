@@ -113,7 +113,7 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
                 format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),
             ),
             Said::Mute => Opinion::Away("it hangs up".to_owned()),
-            Said::Unreachable(why) => Opinion::Away(why),
+            Said::Unreachable(why) | Said::Refused(why) => Opinion::Away(why),
             Said::Serves { role, .. } if role == "read-only" => {
                 Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
             }

@@ -31,6 +31,8 @@ pub enum Said {
     /// It closed the connection without an answer.
     Mute,
     Unreachable(String),
+    /// Over TLS: it stays until somebody changes the configuration.
+    Refused(String),
 }
 
 /// Asks `srvr` of all of them at the same time, over TLS if the connect string says so. Their answers, in this order.
@@ -47,7 +49,8 @@ async fn server(server: &str, access: &Access, limit: Duration) -> Said {
         None => plain(address, limit).await,
         Some(certificates) => match timeout(limit, talk::ask(address.host, address.port, certificates, WORD)).await {
             Ok(Ok(answer)) => understood(&answer),
-            Ok(Err(Trouble::Network(why) | Trouble::Refused(why))) => Said::Unreachable(why),
+            Ok(Err(Trouble::Network(why))) => Said::Unreachable(why),
+            Ok(Err(Trouble::Refused(why))) => Said::Refused(why),
             Err(_) => Said::Unreachable(LATE.to_owned()),
         },
     }
