@@ -185,9 +185,16 @@ fn each_reason_why_tls_does_not_come_about_is_told_and_ends_with_77() {
         "it speaks TLS on that port; write tcp+tls://localhost:",
     );
 
-    let said = site.ctl(&by_address, &["list"]);
-    let error = String::from_utf8_lossy(&said.stderr);
-    assert!(error.contains("its certificate is for another name"), "{error}");
+    // `status` is a question with the answers yes and no.
+    for (verb, status) in [("list", 77), ("history", 77), ("disable", 77), ("handover", 77), ("status", 2)] {
+        let said = site.ctl(&by_address, &[verb]);
+        let error = String::from_utf8_lossy(&said.stderr);
+        assert!(error.contains("its certificate is for another name"), "{error}");
+        assert_eq!(said.status.code(), Some(status), "{verb}: {error}");
+    }
+    let said = String::from_utf8(site.ctl(&by_address, &["doctor"]).stdout).unwrap();
+    assert!(said.contains("was not reached (its certificate is for another name"), "{said}");
+    assert!(!said.contains("; start it, or take it out of --connect"), "{said}");
 }
 
 #[test]

@@ -52,6 +52,9 @@ pub enum AdminError {
     /// No server could be reached within the limit.
     #[error("{0}")]
     Unreachable(String),
+    /// The servers refuse the connection, until somebody changes the configuration: TLS, or a login by Kerberos.
+    #[error("{0}")]
+    Refused(String),
     /// Authentication or an ACL forbids the request: the reason and the remedy.
     #[error("{0}")]
     Forbidden(String),
@@ -166,7 +169,10 @@ async fn opened(destination: &Destination, last: &mut Failure) -> Result<Connect
             let diagnosis = diagnose::of(servers, access).await;
             let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
             let why = diagnosis.map_or_else(|| error::no_session(&error), |diagnosis| diagnosis.text);
-            if *tries == Tries::Twice || is_final || !has_addresses(servers).await {
+            if is_final {
+                return Err(AdminError::Refused(why));
+            }
+            if *tries == Tries::Twice || !has_addresses(servers).await {
                 return Err(AdminError::Unreachable(why));
             }
             *last = Failure::Known(why);
