@@ -82,6 +82,9 @@ const WIDE: &[&str] = &["NAME", "LEADER", "HOST", "SINCE", "LEASE", "CHANGED", "
 /// The state of an election that this client may not read.
 const NO_PERMISSION: &str = "no permission";
 
+/// The state of an election that a contender of another library leads, by its place in line.
+const FOREIGN: &str = "foreign";
+
 fn closed_json(root: &str, name: &str) -> Value {
     json!({ "name": name, "path": format!("{root}/{name}"), "state": NO_PERMISSION })
 }
@@ -100,13 +103,22 @@ fn leaders(election: &ElectionView) -> Vec<Holder> {
     election.slots.iter().filter_map(|slot| slot_state::leader(slot, election)).collect()
 }
 
+/// The contender of another library that leads.
+fn foreign(election: &ElectionView) -> Option<String> {
+    election.slots.iter().find_map(|slot| match slot_state::of(slot, election) {
+        SlotState::Foreign { id } => Some(id),
+        _ => None,
+    })
+}
+
 fn state(election: &ElectionView) -> (&'static str, Tone) {
     let states: Vec<_> = election.slots.iter().map(|slot| slot_state::of(slot, election)).collect();
     let is = |wanted: fn(&SlotState) -> bool| states.iter().any(wanted);
     match () {
         () if election.orders.disabled.is_some() => ("disabled", Tone::Warning),
         () if is(SlotState::is_unknown) => ("unknown", Tone::Bad),
-        () if is(|state| matches!(state, SlotState::Led { .. } | SlotState::Foreign { .. })) => ("led", Tone::Good),
+        () if is(|state| matches!(state, SlotState::Led { .. })) => ("led", Tone::Good),
+        () if is(|state| matches!(state, SlotState::Foreign { .. })) => (FOREIGN, Tone::Good),
         () if is(|state| matches!(state, SlotState::Overdue { .. })) => ("lease overdue", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Waiting { .. })) => ("waiting", Tone::Warning),
         () if election.has_runs && states.iter().all(is_deserted) => ("nobody leads", Tone::Faint),
@@ -129,7 +141,7 @@ fn row(name: &str, election: &ElectionView, columns: &[&str], output: &Output) -
     };
     let cell = |column: &&str| match *column {
         "NAME" => Cell::new(name, Tone::Strong),
-        "LEADER" => Cell::from(of_all(|holder| &holder.id)),
+        "LEADER" => Cell::from(foreign(election).unwrap_or_else(|| of_all(|holder| &holder.id))),
         "HOST" => Cell::from(of_all(|holder| &holder.host)),
         "SINCE" if leaders.is_empty() => Cell::from("-"),
         "SINCE" => Cell::from(output.age(newest.changed_at)),

@@ -242,6 +242,9 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     assert_eq!((said.code, &said.json()["slots"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
     let shown = ctl(&["status", &election.name]).output;
     assert!(shown.contains("kz, a contender of another library"), "{shown}");
+    let list = ctl(&["list", "-o", "plain"]).output;
+    let is_shown = |line: &str| line.starts_with(&format!("{}\tkz\t", election.name)) && line.ends_with("\tforeign");
+    assert!(list.lines().any(is_shown), "{list}");
     assert!(shown.contains(nameless.rsplit('/').next().unwrap()), "{shown}");
     let handover = ctl(&["handover", &election.name]);
     assert!(handover.code == 1 && handover.output.contains("hears no orders"), "{handover:?}");

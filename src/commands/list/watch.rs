@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{
-    Cell, CommandContext, CommandError, ElectionView, Fleet, NO_PERMISSION, Output, Tone, as_json, changed_at,
+    Cell, CommandContext, CommandError, ElectionView, FOREIGN, Fleet, NO_PERMISSION, Output, Tone, as_json, changed_at,
     closed_json, closed_row, drained, leaders, look, newest_term, row, state,
 };
 use crate::commands::output::moment;
@@ -89,7 +89,7 @@ fn changed_when_bad(election: &ElectionView) -> i64 {
 
 fn summary(seen: &Fleet) -> String {
     let all = seen.elections.len() + seen.closed.len();
-    let led = seen.elections.iter().filter(|(_, election)| state(election).0 == "led").count();
+    let led = seen.elections.iter().filter(|(_, election)| matches!(state(election).0, "led" | FOREIGN)).count();
     format!("{all} elections below {}{}, {led} led", seen.root, seen.in_chroot)
 }
 
