@@ -328,7 +328,7 @@ fn who_waits_for_a_drain_is_told_that_it_was_taken_back() {
     let _host = fleet.boot("one");
     fleet.until_led_by("one");
     fleet.until_members(1);
-    let words = ["drain", "one", "--force", "--wait", "--timeout", "10m", "--root", &fleet.root];
+    let words = ["drain", "one", "--force", "--wait", "--timeout", "1m", "--root", &fleet.root];
     let mut order = process(&super::server().connect_string(), &words, &[]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.starts_with("one still leads ")), "it never said so");

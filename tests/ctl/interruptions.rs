@@ -77,9 +77,9 @@ fn who_waits_for_what_becomes_of_an_order_is_told_that_it_was_taken_back() {
         assert!(rest.last().is_some_and(|line| line.starts_with(told)), "{rest:?}");
     };
     let name = &election.name;
-    let disable = ["disable", name, "--wait", "--timeout", "10m"];
+    let disable = ["disable", name, "--wait", "--timeout", "1m"];
     until_taken_back(&disable, "a is stopping", &["enable", name], "the order was taken back by somebody meanwhile; ");
-    let enable = ["enable", name, "--wait", "--timeout", "10m"];
+    let enable = ["enable", name, "--wait", "--timeout", "1m"];
     until_taken_back(&enable, "was not disabled", &["disable", name], "the election was disabled again: the order of ");
     drop(host);
 }

@@ -44,7 +44,7 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
         };
         findings.push(wrong("election", format!("{count} foreign znodes, such as {first}: {remedy}")));
     }
-    findings.extend(queue(&election.line));
+    findings.extend(queue(&election.line, &election.directory));
     for slot in &election.slots {
         if slot.term.is_none() || slot.lease.is_none() && !election.is_unreadable(&slot.lease_path()) {
             let text =
@@ -85,13 +85,22 @@ fn nothing_wrong(election: &ElectionView) -> Finding {
     }
 }
 
+/// The znodes of an election of ours, below its base.
+const LAYOUT: [&str; 8] = ["election", "lease", "term", "slots", "members", "control", "history", "runs"];
+
 /// Checks the candidates in line.
-fn queue(line: &[Candidate]) -> Vec<Finding> {
+fn queue(line: &[Candidate], directory: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for candidate in line {
         if candidate.facts.owner == 0 {
-            let remedy = "no candidate behind it will ever lead; delete it";
-            findings.push(wrong("line", format!("{} is persistent and has no owner: {remedy}", candidate.name)));
+            let remedy = if LAYOUT.contains(&candidate.name.as_str()) {
+                "an election of ours was made there by --path, and belongs elsewhere: give its hosts another --path"
+            } else {
+                "delete it"
+            };
+            let path = format!("{directory}/{}", candidate.name);
+            let text = "is persistent and has no owner: no candidate behind it will ever lead";
+            findings.push(wrong("line", format!("{path} {text}; {remedy}")));
         }
     }
     for (index, candidate) in line.iter().enumerate() {
@@ -106,4 +115,20 @@ fn queue(line: &[Candidate]) -> Vec<Finding> {
 
 fn is_double(one: &Candidate, other: &Candidate) -> bool {
     one.id == other.id && one.facts.owner == other.facts.owner && one.facts.owner != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_leads_is_named_with_its_path_and_an_election_of_ours_is_not_to_be_deleted() {
+        let persistent = |name: &str| Candidate { name: name.into(), ..Candidate::default() };
+        let said = |name: &str| queue(&[persistent(name)], "/app/latch").remove(0).said;
+        let rest = "is persistent and has no owner: no candidate behind it will ever lead; ";
+        assert_eq!(said("_c_1-latch-0"), format!("/app/latch/_c_1-latch-0 {rest}delete it"));
+        let ours = said("lease");
+        assert!(ours.starts_with(&format!("/app/latch/lease {rest}an election of ours was made there")), "{ours}");
+        assert!(!ours.contains("delete"), "{ours}");
+    }
 }
