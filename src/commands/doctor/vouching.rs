@@ -37,7 +37,22 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
         let text = format!("{id} is to be asked at {vouch}, where no other host reaches it");
         findings.push(wrong(WHAT, format!("{text}; give it --vouch-address and an address that the others reach")));
     }
+    findings.extend(leader.into_iter().flat_map(|leader| of_other_families(leader, &members)));
     findings
+}
+
+/// Neither reaches the other: the leader asks in vain.
+fn of_other_families(leader: &str, members: &[&Member]) -> Vec<Finding> {
+    let address = |member: &Member| member.vouch.parse::<SocketAddr>().ok();
+    let own = members.iter().find(|member| member.id == leader).and_then(|member| address(member));
+    let family = |address: SocketAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    let finding = |member: &&Member| {
+        let (own, other) = (family(own?), family(address(member)?));
+        let text = format!("{leader} has an {own} address and {} an {other} address for vouching", member.id);
+        let remedy = "they cannot reach each other; give both --vouch-address of one family";
+        (own != other).then(|| wrong(WHAT, format!("{text}: {remedy}")))
+    };
+    members.iter().filter_map(finding).collect()
 }
 
 fn of_leader(lease: &Lease, is_cut_off: bool, limit: Option<Duration>) -> Option<Finding> {
@@ -148,6 +163,16 @@ mod tests {
         let said = graded(&format!(r#"{{{LEADER},"vouch_ms":600000}}"#), &[("a", "10.0.0.1:1")]);
         assert_eq!((said.len(), said[0].0), (1, Grade::Advice));
         assert!(said[0].1.contains("a host that comes then waits for that long"), "{said:?}");
+    }
+
+    #[test]
+    fn addresses_of_two_families_are_wrong() {
+        let members = [("a", "10.0.0.1:1"), ("b", "10.0.0.2:4711"), ("d", "[fd00::4]:4711"), ("e", "")];
+        let said = graded(&format!("{{{LEADER},{ASKS_B}}}"), &members);
+        let text = "a has an IPv4 address and d an IPv6 address for vouching: they cannot reach each other; give both \
+                    --vouch-address of one family";
+        let wrong: Vec<_> = said.iter().filter(|(grade, _)| *grade == Grade::Wrong).map(|(_, said)| said).collect();
+        assert_eq!(wrong, [text], "{said:?}");
     }
 
     #[test]
