@@ -114,7 +114,7 @@ impl From<AdminError> for CommandError {
             AdminError::Unreachable(why) => {
                 Self::not_known(format!("cannot reach ZooKeeper: {why}")).called(UNREACHABLE)
             }
-            AdminError::Refused(why) => Self {
+            AdminError::Rejected(why) => Self {
                 sentence: format!("cannot reach ZooKeeper: {why}"),
                 status: Status::NoPermission.code(),
                 word: UNREACHABLE,
@@ -363,8 +363,14 @@ mod tests {
         let begin = documents.find("Without an answer there are no `slots`").expect("they tell of it");
         let sentence = documents[begin..].split("[What is said at night]").next().unwrap_or_default();
         let why = String::new;
-        let failures = [AdminError::Unreachable, AdminError::Refused, AdminError::Forbidden, AdminError::Unknown]
-            .map(|it| it(why()));
+        let failures = [
+            AdminError::Unreachable,
+            AdminError::Rejected,
+            AdminError::Forbidden,
+            AdminError::Refused,
+            AdminError::Unknown,
+        ]
+        .map(|it| it(why()));
         let failures = failures.map(CommandError::from).into_iter();
         for error in failures.chain([CommandError::usage(""), CommandError::not_known("").called(NO_ELECTION)]) {
             assert!(sentence.contains(&format!("`{}`", error.word)), "{} is missing in: {sentence}", error.word);

@@ -54,7 +54,7 @@ pub enum AdminError {
     Unreachable(String),
     /// The servers refuse the connection, until somebody changes the configuration: TLS, or a login by Kerberos.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
     /// Authentication or an ACL forbids the request: the reason and the remedy.
     #[error("{0}")]
     Forbidden(String),
@@ -170,7 +170,7 @@ async fn opened(destination: &Destination, last: &mut Failure) -> Result<Connect
             let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
             let why = diagnosis.map_or_else(|| error::no_session(&error), |diagnosis| diagnosis.text);
             if is_final {
-                return Err(AdminError::Refused(why));
+                return Err(AdminError::Rejected(why));
             }
             if *tries == Tries::Twice || !has_addresses(servers).await {
                 return Err(AdminError::Unreachable(why));
