@@ -30,7 +30,7 @@ pub(super) struct State {
     first_since: Option<(i64, Sighting)>,
     /// Behind this version of the record, whose holder is gone or cut off and needs no promise of ours, we wait until then. For
     /// display.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     unasked: Option<(i64, Sighting)>,
     /// We are not in line before this, in favour of others.
     away_until: Timestamp,
