@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use super::{election, link, server};
-use crate::support::{http, wait};
+use crate::support::ensemble::Build;
+use crate::support::{Election, Ensemble, http, wait};
 
 /// Whatever `zk-leaderctl` prints.
 fn ctl(words: &[&str]) -> String {
@@ -89,4 +90,14 @@ fn who_was_not_asked_to_vouch_says_until_when_it_waits() {
     assert_eq!(third.log().matches(waits).count(), 1, "{}", third.log());
     assert!(!third.log().contains("opened anew"), "{}", third.log());
     assert_eq!(election.diary.starts().len(), 1);
+}
+
+/// As it is asked for, the limit is two leases.
+#[test]
+fn a_limit_that_is_short_for_the_lease_that_is_granted_is_told() {
+    let build = Build { config: "minSessionTimeout=8000\n".to_owned(), ..Build::default() };
+    let ensemble = Ensemble::built(1, &build);
+    let election = Election::on(&ensemble.connect_string());
+    let host = election.host("a").session_timeout("2s").flag("--vouch").option("--vouch-limit", "4s").spawn();
+    host.until_logged("warning: --vouch-limit 4s is less than two leases, which are 16s with that: an outage may stop");
 }

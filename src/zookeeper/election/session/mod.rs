@@ -30,6 +30,7 @@ use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
 use crate::zookeeper::election::read;
 use crate::zookeeper::election::shared::Shared;
+use crate::zookeeper::schema::settings::Settings;
 use companion::Companion;
 use contact::Contact;
 
@@ -170,6 +171,29 @@ async fn until_retired(shared: &Shared, session: SessionNumber, mut retired: Ret
     }
 }
 
+/// What was asked for was checked with the settings at the start; what is granted may be longer.
+fn report_grant(settings: &Settings, negotiated: Duration) {
+    let asked = settings.session_timeout;
+    if negotiated == asked {
+        return;
+    }
+    let granted = humantime::format_duration(negotiated);
+    tracing::warn!(
+        "ZooKeeper grants a session timeout of {granted} instead of {}: the lease follows it; see minSessionTimeout \
+         and maxSessionTimeout of the servers",
+        humantime::format_duration(asked)
+    );
+    let shortest = LEASES_OF_LIMIT * settings.own_lease(negotiated);
+    if let Some(limit) = settings.vouch.map(|vouch| vouch.limit).filter(|limit| *limit < shortest) {
+        tracing::warn!(
+            "--vouch-limit {} is less than two leases, which are {} with that: an outage may stop the command as without --vouch; \
+             raise it on every host, or let the servers grant a shorter session timeout",
+            humantime::format_duration(limit),
+            humantime::format_duration(shortest)
+        );
+    }
+}
+
 /// Follows the session to its end, through its connections.
 async fn see_through(
     shared: &Arc<Shared>,
@@ -187,14 +211,7 @@ async fn see_through(
     } else {
         tracing::debug!(session, negotiated_ms, servers, "Session was opened");
     }
-    let asked = shared.settings.session_timeout;
-    if negotiated != asked {
-        let (granted, asked) = (humantime::format_duration(negotiated), humantime::format_duration(asked));
-        tracing::warn!(
-            "ZooKeeper grants a session timeout of {granted} instead of {asked}: the lease follows it; see minSessionTimeout \
-             and maxSessionTimeout of the servers"
-        );
-    }
+    report_grant(&shared.settings, negotiated);
     shared.reached();
     let news = vec![Event::Connected { session: number, negotiated }];
     if let Some(lost) = keep(shared, companion, Arc::new(contact), way, (news, was_reached)).await {
@@ -309,6 +326,9 @@ async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
         _ => shared.tell(Event::Unreachable { session }),
     }
 }
+
+/// The shortest `--vouch-limit` with which an outage is lived through.
+const LEASES_OF_LIMIT: u32 = 2;
 
 /// While the session is being resumed, the servers are asked this often why they do not answer.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
