@@ -2,27 +2,56 @@
 //!
 //! Never: "good" of servers by which two hosts could be elected.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
 use super::{Finding, advice, good, wrong};
 use crate::config::ctl::Asked;
+use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::four_letter::{self, Said};
 
 /// Asks every server for its version and role.
 pub(super) async fn findings(asked: &Asked) -> Vec<Finding> {
     let addresses: Vec<_> = asked.servers.split(',').collect();
     let answers = four_letter::all(&addresses, &asked.access, asked.limit).await;
-    judged(&addresses.into_iter().zip(answers).collect::<Vec<_>>())
+    let mut all = Vec::new();
+    for (address, said) in addresses.into_iter().zip(answers) {
+        all.push((address, said, places(address).await));
+    }
+    judged(&all)
 }
 
-fn judged(answers: &[(&str, Said)]) -> Vec<Finding> {
-    let mut findings: Vec<_> = answers.iter().map(|(address, said)| of_one(address, said)).collect();
-    let serving: Vec<_> = answers.iter().filter_map(|(address, said)| serves(address, said)).collect();
+/// Where a server is, sorted. Empty: not known.
+async fn places(address: &str) -> Vec<SocketAddr> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let Address { host, port, .. } = Address::of(address);
+    let found = timeout(PATIENCE, lookup_host((host, port))).await;
+    let mut places: Vec<_> = found.ok().and_then(Result::ok).map(Iterator::collect).unwrap_or_default();
+    places.sort_unstable();
+    places
+}
+
+fn judged(answers: &[(&str, Said, Vec<SocketAddr>)]) -> Vec<Finding> {
+    let mut findings: Vec<_> = answers.iter().map(|(address, said, _)| of_one(address, said)).collect();
+    let serving: Vec<_> = answers.iter().filter_map(|(address, said, _)| serves(address, said)).collect();
     let mut versions: Vec<_> = serving.iter().map(|server| server.version).collect();
     versions.sort_unstable();
     versions.dedup();
     if versions.len() > 1 {
         findings.push(advice("server", format!("versions differ: {}; finish the upgrade", versions.join(", "))));
     }
-    findings.extend(several_ensembles(&serving));
+    // One server may have several names.
+    let (mut known, mut distinct) = (Vec::new(), Vec::new());
+    for (address, said, places) in answers {
+        if places.is_empty() || !known.contains(&places) {
+            known.push(places);
+            distinct.extend(serves(address, said));
+        }
+    }
+    findings.extend(several_ensembles(&distinct));
     if answers.len() == 1 && serving.len() == 1 {
         findings.push(advice("server", "--connect names only one server: if it fails, nobody leads; name all of them"));
     }
@@ -103,7 +132,7 @@ mod tests {
 
     fn all(roles: &[(&str, &str)]) -> Vec<Finding> {
         let serves = |role: &str| Said::Serves { version: "3.8.0".into(), role: role.into() };
-        judged(&roles.iter().map(|(address, role)| (*address, serves(role))).collect::<Vec<_>>())
+        judged(&roles.iter().map(|(address, role)| (*address, serves(role), Vec::new())).collect::<Vec<_>>())
     }
 
     fn wrongs(roles: &[(&str, &str)]) -> Vec<String> {
@@ -128,6 +157,19 @@ mod tests {
     }
 
     #[test]
+    fn one_server_with_two_names_is_one_server() {
+        let named = |name: &'static str, place: &str| {
+            let said = Said::Serves { version: "3.8.0".into(), role: "standalone".into() };
+            (name, said, vec![place.parse().unwrap()])
+        };
+        let is_wrong = |other: &str| {
+            let findings = judged(&[named("a:1", "10.0.0.1:1"), named("b:1", other)]);
+            findings.iter().any(|finding| finding.grade == Grade::Wrong)
+        };
+        assert!(!is_wrong("10.0.0.1:1") && is_wrong("10.0.0.2:1"));
+    }
+
+    #[test]
     fn a_read_only_server_is_wrong_and_does_not_serve() {
         let said = all(&[("a:1", "read-only")]);
         let text =
@@ -138,7 +180,7 @@ mod tests {
 
     #[test]
     fn who_refuses_us_is_neither_to_be_started_nor_to_be_left_out() {
-        let said = |said| judged(&[("a:1", said)]).remove(0).said;
+        let said = |said| judged(&[("a:1", said, Vec::new())]).remove(0).said;
         let expired = "its certificate has expired; renew it".to_owned();
         assert_eq!(said(Said::Refused(expired.clone())), format!("a:1 was not reached ({expired})"));
         assert!(
