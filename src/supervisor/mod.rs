@@ -174,11 +174,10 @@ impl Supervisor {
             stop_again: false,
             upgrade,
         };
-        if let Some(before) = before {
-            supervisor.resume(clock::now(), *before);
-        }
-        if is_asked {
-            supervisor.begin_upgrade();
+        match before {
+            Some(before) => supervisor.resume(clock::now(), *before),
+            None if is_asked => drop(supervisor.begin_upgrade()),
+            None => {}
         }
         Ok(supervisor)
     }
