@@ -82,12 +82,16 @@ pub(crate) async fn put(
 
 /// Resolves when our znode, which was just written, is deleted, as by an operator who cleans up, or written by somebody else:
 /// that uses up the watch.
-pub(crate) async fn disturbed(contact: &Contact) -> Result<impl Future<Output = ()> + use<>, RequestError> {
+pub(crate) async fn disturbed(
+    contact: &Contact,
+    status: &MemberStatus,
+    drained: bool,
+) -> Result<impl Future<Output = ()> + use<>, RequestError> {
     let path = path(contact);
-    let read = contact.client.check_and_watch_stat(&path).await;
-    let (found, watcher) = read.map_err(|error| RequestError::from(error).without(Right::Read, &path))?;
-    if found.is_none() {
-        return Err(RequestError::unknown("our member was deleted at once"));
+    let read = contact.client.get_and_watch_data(&path).await;
+    let (found, _, watcher) = read.map_err(|error| RequestError::from(error).without(Right::Read, &path))?;
+    if found != member(contact, status, drained).written() {
+        return Err(RequestError::unknown("our member was written by somebody else at once"));
     }
     Ok(async move {
         if !matches!(watcher.changed().await, EventType::NodeDeleted | EventType::NodeDataChanged) {

@@ -240,15 +240,16 @@ async fn put(
     own: &mut OwnMember,
     status: Option<&MemberStatus>,
 ) -> Result<Option<impl Future<Output = ()> + use<>>, RequestError> {
+    let drained = publisher.drains.is_drained();
     let noted = match status {
-        Some(status) => member_znode::put(contact, own, status, publisher.drains.is_drained()).await,
+        Some(status) => member_znode::put(contact, own, status, drained).await,
         None => Ok(()),
     };
     let chronicled = publisher.write_history(contact).await;
     let reported = if noted.is_ok() { acl_audit::report(contact).await } else { Ok(()) };
     noted.and(chronicled).and(reported)?;
     match status {
-        Some(_) => member_znode::disturbed(contact).await.map(Some),
+        Some(status) => member_znode::disturbed(contact, status, drained).await.map(Some),
         None => Ok(None),
     }
 }
