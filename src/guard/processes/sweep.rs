@@ -50,8 +50,8 @@ fn touch_stack() {
 fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
     let mut batch = [0; BATCH];
     let mut places = batch.iter_mut();
-    let mut pass = Pass { found: 0, reaped: 0 };
     let dead = reap_dead(signal, children, kept, spared);
+    let mut pass = Pass { found: dead, reaped: dead };
     // An unreadable list proves nothing: the caller checks `has_none`.
     let _ = children.for_each(|pid| {
         if spared.contains(&pid) {
@@ -68,7 +68,7 @@ fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32
     for pid in batch.into_iter().take_while(|&pid| pid != 0) {
         pass.reaped += u32::from(is_reaped(pid));
     }
-    Pass { found: pass.found + dead, reaped: pass.reaped + dead }
+    pass
 }
 
 /// A process that forks and exits at once lives only for a moment after it was listed. It is not hit if thousands of dead ones are
@@ -109,4 +109,27 @@ fn send(pid: i32, signal: i32) {
 /// Whether there is no child at all, dead or alive.
 pub fn has_none() -> bool {
     sys::peek(Child::Any) == Err(Errno::ECHILD)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::Command;
+
+    use super::*;
+
+    /// More than a pass kills and reaps.
+    #[test]
+    fn a_pass_reaps_all_that_were_dead_before_it() {
+        const DEAD: u32 = 600;
+        let children = Children::OfThread(File::open("/proc/thread-self/children").unwrap());
+        let dead: Vec<_> = (0..DEAD).map(|_| Command::new("true").spawn().unwrap().id().cast_signed()).collect();
+        for pid in dead {
+            while sys::peek(Child::Pid(pid)) == Ok(None) {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(pass(&children, None, &[]), Pass { found: DEAD, reaped: DEAD });
+        assert_eq!(pass(&children, None, &[]), Pass::default());
+    }
 }
