@@ -269,11 +269,12 @@ fn a_drain_is_not_replaced_by_one_that_ends_earlier_or_is_not_forced() {
     let znode = format!("{}/drains/one", fleet.root);
     let stands = fleet.elections[0].admin.read(&znode);
     for (words, lacks) in [
-        (&["Bob: test", "--for", "3s", "--force"][..], "end earlier than the order of "),
-        (&["Bob: test", "--for", "3h"], "lack the --force of the order of "),
+        (&["Bob: test", "--for", "3s", "--force"][..], "this order would end earlier than the order of "),
+        (&["Bob: test", "--for", "3h"], "this order lacks the --force of the order of "),
     ] {
         let said = drain(words);
-        let parts = [lacks, " UTC: \"Anna: restore\"; ", &format!("zk-leaderctl undrain one --root {}\n", fleet.root)];
+        let remedy = format!("zk-leaderctl undrain one --root {} ends that one\n", fleet.root);
+        let parts = [lacks, " UTC: \"Anna: restore\"; ", &remedy];
         assert!(said.code == 1 && parts.iter().all(|part| said.error.contains(part)), "{said:?}");
         assert_eq!(fleet.elections[0].admin.read(&znode), stands);
     }

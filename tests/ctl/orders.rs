@@ -172,7 +172,8 @@ fn an_order_is_not_replaced_by_one_that_ends_earlier_and_whoever_replaces_or_end
     assert_eq!(order(&["Anna: restore", "--for", "2h"]).code, 0);
     let control = election.admin.read(&election.path("control"));
     let said = order(&["Bob: test", "--for", "3s"]);
-    let (whose, remedy) = ("it would end earlier than the order of ", format!("zk-leaderctl enable {name}\n"));
+    let (whose, remedy) =
+        ("this order would end earlier than the order of ", format!("zk-leaderctl enable {name} ends that one\n"));
     let parts = [whose, " until 20", " UTC: \"Anna: restore\"; ", &remedy];
     assert!(said.code == 1 && parts.iter().all(|part| said.error.contains(part)), "{said:?}");
     assert_eq!(election.admin.read(&election.path("control")), control);

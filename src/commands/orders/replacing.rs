@@ -43,11 +43,11 @@ impl Present {
     /// Whether a new order, given now, may take its place: `remedy` ends this one.
     pub fn gives_way(&self, lasts: Option<Duration>, force: bool, remedy: &str) -> Result<(), CommandError> {
         let lacks = match () {
-            () if self.ends_before(lasts) => "end earlier than",
-            () if self.force && !force => "lack the --force of",
+            () if self.ends_before(lasts) => "would end earlier than",
+            () if self.force && !force => "lacks the --force of",
             () => return Ok(()),
         };
-        let sentence = format!("refused: it would {lacks} {}; to end that one first: {remedy}", self.said());
+        let sentence = format!("refused: this order {lacks} {}; {remedy} ends that one", self.said());
         Err(CommandError::refused(sentence))
     }
 
@@ -94,10 +94,10 @@ mod tests {
     #[test]
     fn a_refusal_says_whose_order_stands_and_what_ends_it() {
         let refused = drain(None, true).gives_way(Some(Duration::from_secs(3)), false, "zk-leaderctl undrain db1");
-        let sentence = "refused: it would end earlier than the order of anna@adm until undrain: \"restore\"; to end that \
-                        one first: zk-leaderctl undrain db1";
+        let sentence = "refused: this order would end earlier than the order of anna@adm until undrain: \"restore\"; \
+                        zk-leaderctl undrain db1 ends that one";
         assert_eq!(refused, Err(CommandError::refused(sentence)));
         let refused = drain(None, true).gives_way(None, false, "R").unwrap_err().sentence;
-        assert!(refused.starts_with("refused: it would lack the --force of the order of anna@adm"), "{refused}");
+        assert!(refused.starts_with("refused: this order lacks the --force of the order of anna@adm"), "{refused}");
     }
 }
