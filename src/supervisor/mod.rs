@@ -36,6 +36,7 @@ use crate::observe::vouching;
 use crate::observe::waiting::{self, Manner};
 use crate::observe::words;
 use crate::vouching::{Direct, Dropped, Network};
+use crate::zookeeper::schema::once::Once;
 use crate::zookeeper::{self, Election};
 
 use auxiliary::{AuxiliaryCommands, Guards, Handles};
@@ -149,7 +150,7 @@ impl Supervisor {
         let before = before.flatten();
         let telling = sender.clone();
         let is_asked = config.memory.upgrade;
-        let runs_once = ensemble.once.as_ref().is_some_and(|once| !once.retry_failed);
+        let runs_once = ensemble.once.as_ref().is_some_and(Once::is_at_most_once);
         let (machine, election) =
             Box::pin(exchange::begin(settings, ensemble, sender, before.as_deref(), config.memory)).await?;
         let said = before.as_ref().and_then(|before| before.said.clone()).unwrap_or_default();

@@ -3,7 +3,9 @@
 use super::{Finding, advice, good, wrong};
 use crate::zookeeper::admin::view::{Candidate, ElectionView, Unreadable};
 use crate::zookeeper::schema::control::drain::DRAINS;
-use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::control::{CONTROL, remedy};
+use crate::zookeeper::schema::history::HISTORY;
+use crate::zookeeper::schema::member::MEMBERS;
 
 fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
     let Unreadable { path, why, is_forbidden } = znode;
@@ -86,7 +88,7 @@ fn nothing_wrong(election: &ElectionView) -> Finding {
 }
 
 /// The znodes of an election of ours, below its base.
-const LAYOUT: [&str; 8] = ["election", "lease", "term", "slots", "members", "control", "history", "runs"];
+const LAYOUT: [&str; 8] = ["election", "lease", "term", "slots", MEMBERS, CONTROL, HISTORY, "runs"];
 
 /// Checks the candidates in line.
 fn queue(line: &[Candidate], directory: &str) -> Vec<Finding> {

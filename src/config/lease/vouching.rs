@@ -9,11 +9,8 @@ use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Origin, Setting};
 use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, Recipe};
-use crate::core::vouching::LIMIT_LONGEST;
+use crate::core::vouching::{LIMIT_LEASES, LIMIT_LONGEST};
 use crate::observe::words;
-
-/// The shortest `--vouch-limit`, in leases.
-const LEASES: u32 = 2;
 
 /// `--vouch` and what belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,12 +46,12 @@ pub fn read(layers: &Layers, others: &Others) -> Result<Option<Vouch>, ConfigErr
         };
     }
     agree(others).map_err(|complaint| ConfigError::usage(layers.name_of("vouch"), complaint))?;
-    let shortest = LEASES * others.lease;
+    let shortest = LIMIT_LEASES * others.lease;
     if (shortest..=LIMIT_LONGEST).contains(&length) {
         return Ok(Some(Vouch { address: place, limit: length }));
     }
     Err(limit.unworkable(format_args!(
-        "does not fit: the limit is at least {} = {LEASES} x {} lease, and at most {}; write one between them",
+        "does not fit: the limit is at least {} = {LIMIT_LEASES} x {} lease, and at most {}; write one between them",
         words::length(shortest),
         words::length(others.lease),
         words::length(LIMIT_LONGEST)

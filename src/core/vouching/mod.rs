@@ -18,6 +18,9 @@ pub use vouchers::{Needed, Vouchers};
 /// The longest F, `--vouch-limit`; also that of a record that says more.
 pub const LIMIT_LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// The shortest F, in leases: an outage is noticed late, and a promise takes time.
+pub const LIMIT_LEASES: u32 = 2;
+
 /// What a leader asks a host: not to take over for one lease from when it hears this.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Question {

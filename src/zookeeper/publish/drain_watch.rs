@@ -21,6 +21,7 @@ use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::drain::Drain;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
+use crate::zookeeper::schema::once::Once;
 use crate::zookeeper::schema::settings::Settings;
 
 /// The drain of our host, for display.
@@ -177,7 +178,7 @@ async fn read(drains: &Drains, changed: impl Fn(), contact: &Contact) -> Result<
         let has_others = !drain.force && has_others(contact, &mut look.watchers).await?;
         let (id, force) = (number(&drain.order), drain.force);
         shared.drained(Some(DrainOrder { id, lasts: rest, has_others, force }));
-        let runs_once = shared.settings.once.as_ref().is_some_and(|once| !once.retry_failed);
+        let runs_once = shared.settings.once.as_ref().is_some_and(Once::is_at_most_once);
         notice = Some(DrainNotice { drain, written_at, has_others, runs_once });
     } else {
         shared.drained(None);

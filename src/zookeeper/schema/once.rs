@@ -12,6 +12,13 @@ pub struct Once {
     pub keep_slots: usize,
 }
 
+impl Once {
+    /// No other host repeats a run that failed or never ended.
+    pub fn is_at_most_once(&self) -> bool {
+        !self.retry_failed
+    }
+}
+
 /// The unit of which a command may run once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Per {

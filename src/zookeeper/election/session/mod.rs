@@ -26,6 +26,7 @@ use tokio::time::{sleep, timeout};
 use crate::background;
 use crate::clock;
 use crate::core::event::{Event, Grounds, SessionNumber};
+use crate::core::vouching::LIMIT_LEASES;
 use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
 use crate::zookeeper::election::read;
@@ -183,7 +184,7 @@ fn report_grant(settings: &Settings, negotiated: Duration) {
          and maxSessionTimeout of the servers",
         humantime::format_duration(asked)
     );
-    let shortest = LEASES_OF_LIMIT * settings.own_lease(negotiated);
+    let shortest = LIMIT_LEASES * settings.own_lease(negotiated);
     if let Some(limit) = settings.vouch.map(|vouch| vouch.limit).filter(|limit| *limit < shortest) {
         tracing::warn!(
             "--vouch-limit {} is less than two leases, which are {} with that: an outage may stop the command as without --vouch; \
@@ -326,9 +327,6 @@ async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
         _ => shared.tell(Event::Unreachable { session }),
     }
 }
-
-/// The shortest `--vouch-limit` with which an outage is lived through.
-const LEASES_OF_LIMIT: u32 = 2;
 
 /// While the session is being resumed, the servers are asked this often why they do not answer.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
