@@ -22,14 +22,6 @@ impl Children {
     }
 
     pub fn for_each(&self, mut visit: impl FnMut(i32)) -> io::Result<()> {
-        self.for_each_until(|pid| {
-            visit(pid);
-            false
-        })
-    }
-
-    /// Ends early if `visit` says so.
-    pub fn for_each_until(&self, mut visit: impl FnMut(i32) -> bool) -> io::Result<()> {
         match self {
             Self::OfThread(file) => read_ids(file, &mut visit),
             Self::OfProcess => {
@@ -54,7 +46,7 @@ impl Children {
 }
 
 /// Numbers, each followed by a blank.
-fn read_ids(file: &File, visit: &mut impl FnMut(i32) -> bool) -> io::Result<()> {
+fn read_ids(file: &File, visit: &mut impl FnMut(i32)) -> io::Result<()> {
     let mut buffer = [0; 4096];
     let (mut offset, mut id) = (0, 0);
     loop {
@@ -69,8 +61,8 @@ fn read_ids(file: &File, visit: &mut impl FnMut(i32) -> bool) -> io::Result<()> 
         for &byte in buffer.get(..length).unwrap_or_default() {
             if byte.is_ascii_digit() {
                 id = id * 10 + i32::from(byte - b'0');
-            } else if id != 0 && visit(std::mem::take(&mut id)) {
-                return Ok(());
+            } else if id != 0 {
+                visit(std::mem::take(&mut id));
             }
         }
     }
@@ -149,17 +141,7 @@ mod tests {
             write!(file, "{id} ").unwrap();
         }
         let mut read = Vec::new();
-        let mut read_until = |last| {
-            read.clear();
-            read_ids(&file, &mut |id| {
-                read.push(id);
-                id == last
-            })
-            .unwrap();
-            read.clone()
-        };
-        assert_eq!(read_until(4_000 * 7), ids[..4_000]);
-        read_until(0);
+        read_ids(&file, &mut |id| read.push(id)).unwrap();
         assert_eq!(read, ids);
     }
 }

@@ -9,16 +9,10 @@ use nix::errno::Errno;
 use crate::guard::processes::children::Children;
 use crate::guard::sys::{self, Child};
 
-/// The maximum to reap of those that a pass has killed; the next pass continues.
-const BATCH: usize = 256;
-
-/// The maximum to reap before a pass kills.
-const DEAD: u32 = 16 * 1024;
-
 /// The result of one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pass {
-    /// Children that were found, except the kept one.
+    /// Children that were found after the kill, dead or alive, except the kept one.
     pub found: u32,
     pub reaped: u32,
 }
@@ -47,48 +41,24 @@ fn touch_stack() {
     std::hint::black_box(&mut [1_u8; STACK]);
 }
 
+/// First a signal to everyone who lives: dead children, however many, must not delay it. Then all dead ones are reaped: a process
+/// that forks and exits at once is not hit by the next pass if that walks through thousands of dead ones before it.
 fn signalling(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> Pass {
-    let mut batch = [0; BATCH];
-    let mut places = batch.iter_mut();
-    let dead = reap_dead(signal, children, kept, spared);
-    let mut pass = Pass { found: dead, reaped: dead };
+    let mut pass = Pass::default();
     // An unreadable list proves nothing: the caller checks `has_none`.
     let _ = children.for_each(|pid| {
-        if spared.contains(&pid) {
-            return;
-        }
-        send(pid, signal);
-        if Some(pid) != kept {
-            pass.found += 1;
-            if let Some(place) = places.next() {
-                *place = pid;
-            }
+        if !spared.contains(&pid) {
+            send(pid, signal);
         }
     });
-    for pid in batch.into_iter().take_while(|&pid| pid != 0) {
-        pass.reaped += u32::from(is_reaped(pid));
-    }
-    pass
-}
-
-/// A process that forks and exits at once lives only for a moment after it was listed. It is not hit if thousands of dead ones are
-/// signalled before it: new children stand at the end of the list. The group of a dead one may live.
-fn reap_dead(signal: i32, children: &Children, kept: Option<i32>, spared: &[i32]) -> u32 {
-    let mut reaped = 0;
-    loop {
-        let before = reaped;
-        // What is reaped moves up the others, so that some are left out each time.
-        let _ = children.for_each_until(|pid| {
-            if Some(pid) != kept && !spared.contains(&pid) {
-                let _ = sys::kill(-pid, signal);
-                reaped += u32::from(is_reaped(pid));
-            }
-            reaped >= DEAD
-        });
-        if reaped == before || reaped >= DEAD {
-            return reaped;
+    // What is reaped moves up the others, so that some are left out; the next pass finds them.
+    let _ = children.for_each(|pid| {
+        if Some(pid) != kept && !spared.contains(&pid) {
+            pass.found += 1;
+            pass.reaped += u32::from(is_reaped(pid));
         }
-    }
+    });
+    pass
 }
 
 fn is_reaped(pid: i32) -> bool {
@@ -118,18 +88,63 @@ mod tests {
 
     use super::*;
 
-    /// More than a pass kills and reaps.
-    #[test]
-    fn a_pass_reaps_all_that_were_dead_before_it() {
-        const DEAD: u32 = 600;
-        let children = Children::OfThread(File::open("/proc/thread-self/children").unwrap());
-        let dead: Vec<_> = (0..DEAD).map(|_| Command::new("true").spawn().unwrap().id().cast_signed()).collect();
-        for pid in dead {
-            while sys::peek(Child::Pid(pid)) == Ok(None) {
-                std::thread::yield_now();
+    /// Whatever becomes of the test, no child is left.
+    struct OfThisTest(Children);
+
+    impl OfThisTest {
+        fn new() -> Self {
+            Self(Children::OfThread(File::open("/proc/thread-self/children").unwrap()))
+        }
+    }
+
+    impl Drop for OfThisTest {
+        fn drop(&mut self) {
+            while self.0.list().is_ok_and(|children| !children.is_empty()) {
+                pass(&self.0, None, &[]);
             }
         }
-        assert_eq!(pass(&children, None, &[]), Pass { found: DEAD, reaped: DEAD });
-        assert_eq!(pass(&children, None, &[]), Pass::default());
+    }
+
+    fn wait_until_dead(pid: i32) {
+        while sys::peek(Child::Pid(pid)) == Ok(None) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_pass_reaps_all_that_were_dead_before_it() {
+        const DEAD: u32 = 400;
+        let children = OfThisTest::new();
+        let dead: Vec<_> = (0..DEAD).map(|_| Command::new("true").spawn().unwrap().id().cast_signed()).collect();
+        dead.into_iter().for_each(wait_until_dead);
+        assert_eq!(pass(&children.0, None, &[]), Pass { found: DEAD, reaped: DEAD });
+        assert_eq!(pass(&children.0, None, &[]), Pass::default());
+    }
+
+    /// Perl that forks, where the child becomes our own.
+    fn perl(script: &str) -> i32 {
+        let fork = format!(
+            "sub fork_brother {{ syscall({}, {}, 0, 0, 0, 0) }}",
+            libc::SYS_clone,
+            libc::CLONE_PARENT | libc::SIGCHLD
+        );
+        Command::new("perl").args(["-e", &format!("{fork} {script}")]).spawn().unwrap().id().cast_signed()
+    }
+
+    /// Those have others die beside them for as long as they live.
+    #[test]
+    fn the_living_are_killed_before_the_dead_are_reaped() {
+        const MANY: u32 = 2_000;
+        let children = OfThisTest::new();
+        wait_until_dead(perl("for (1 .. 500) { if (fork_brother() == 0) { sleep 100; exit } }"));
+        let living = children.0.list().unwrap();
+        for _ in 0..4 {
+            perl("while (1) { exit if fork_brother() == 0 }");
+        }
+        while children.0.list().unwrap().len() < living.len() + 100 {
+            std::thread::yield_now();
+        }
+        let reaped = pass(&children.0, None, &[]).reaped;
+        assert!(reaped < MANY, "{reaped} were reaped before those were killed that had them die");
     }
 }
