@@ -4,7 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{election, host, link, millis, noted, wait, witness};
-use crate::support::subject::guards_of;
+use crate::support::subject::{children_of, guards_of};
 
 const STUBBORN: &str = "ignore-term daemonise";
 
@@ -56,6 +56,31 @@ fn an_after_stop_that_hangs_is_ended_at_its_timeout_and_the_record_is_freed() {
     assert!(!election.diary.somebody_lives());
     assert_eq!(election.state(), "free");
     assert!(host.log().contains("--after-stop failed: it took longer than 1s and was killed"), "{}", host.log());
+}
+
+/// What the step has not undone, somebody must look for; its own time limit is not to be raised.
+#[test]
+fn an_after_stop_that_is_ended_before_its_time_says_why() {
+    for (its_lease_ends, why) in
+        [(true, "the lease ended first, and it was killed"), (false, "it was killed before it had ended")]
+    {
+        let (election, link) = (election(), link());
+        let host = election.host_behind(&link, "a").option("--after-stop", "exec sleep 98765");
+        let host = host.option("--after-stop-timeout", "30s").option("--log-level", "warn").spawn();
+        election.diary.until_started(1);
+        host.signal(Signal::SIGTERM);
+        wait::until("the step runs", || {
+            guards_of(host.pid()).get(1).is_some_and(|guard| !children_of(*guard).is_empty())
+        });
+        if its_lease_ends {
+            link.stall();
+        } else {
+            // At once it would be the same request.
+            wait::pass(millis(500));
+            host.signal(Signal::SIGTERM);
+        }
+        host.until_logged(&format!("--after-stop failed: {why}"));
+    }
 }
 
 /// A guard that is stopped before it reads the order would leave the machine waiting for ever.

@@ -169,7 +169,8 @@ impl Machine {
     /// A process that was asked to stop does not restart itself.
     pub(super) fn last_reason(&mut self, reason: ExitReason) -> ExitReason {
         if reason == ExitReason::StoodStill && self.stop_requested {
-            return ExitReason::StopRequested(Some(self.status.unwrap_or(KILLED)));
+            let has_run = self.held_term.is_some_and(|held| held.has_started);
+            return ExitReason::StopRequested(has_run.then(|| self.status.unwrap_or(KILLED)));
         }
         self.standstill.starts_anew = reason == ExitReason::StoodStill;
         reason

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::runner::{Outcome, Runner, complaint};
 use super::variable;
+use crate::clock;
 use crate::core::action::Why;
 use crate::core::event::{Event, StepOutcome};
 use crate::core::guard_messages::{Deadlines, Grant};
@@ -23,11 +24,16 @@ pub(super) struct Step {
     token: Option<i64>,
     /// The present run could not be started.
     is_refused: bool,
+    /// When the present run has used up its timeout.
+    time_is_up: Timestamp,
+    /// When the guard ends the present run: not after the lease.
+    kill_at: Timestamp,
 }
 
 impl Step {
     pub(super) fn new(kind: StepKind, runner: Runner, timeout: Duration, identity: Identity) -> Self {
-        Self { kind, runner, timeout, identity, token: None, is_refused: false }
+        let (time_is_up, kill_at) = (Timestamp::NEVER, Timestamp::NEVER);
+        Self { kind, runner, timeout, identity, token: None, is_refused: false, time_is_up, kill_at }
     }
 
     pub(super) fn begin(&mut self, grant: &Grant, why: Why, deadlines: Deadlines) {
@@ -36,10 +42,13 @@ impl Step {
         variables.extend(variable("ZK_LEADER_WHY", words::reason_code(why)));
         let briefing = Briefing { variables, stdin: Vec::new() };
         self.token = Some(grant.token);
+        self.time_is_up = clock::now().lease.after(self.timeout);
+        self.kill_at = deadlines.kill_at;
         self.is_refused = !self.runner.start_under(deadlines, briefing);
     }
 
-    pub(super) fn extend(&self, deadlines: Deadlines) {
+    pub(super) fn extend(&mut self, deadlines: Deadlines) {
+        self.kill_at = self.kill_at.max(deadlines.kill_at);
         self.runner.extend(deadlines);
     }
 
@@ -65,8 +74,9 @@ impl Step {
                 },
             };
             if let Some(token) = self.token.take() {
+                let outcome = self.judge(outcome);
                 self.is_refused = false;
-                return Event::StepEnded { step: self.kind, token, outcome: self.judge(outcome) };
+                return Event::StepEnded { step: self.kind, token, outcome };
             }
             if outcome == Outcome::GuardGone {
                 return self.runner.gone();
@@ -85,9 +95,19 @@ impl Step {
                 tracing::error!("{option} failed: {why}");
                 StepOutcome::GuardGone
             }
+            // The runner has said why it could not be started.
+            _ if self.is_refused => StepOutcome::Failed,
             // Why it was, the change of phase says.
-            (Some(_), Outcome::Stopped) => {
+            (Some(_), Outcome::Stopped) if self.kind == StepKind::BeforeStart => {
                 tracing::info!("{option} was stopped before it had ended");
+                StepOutcome::Failed
+            }
+            (Some(_), Outcome::Stopped) => {
+                tracing::error!("{option} failed: it was killed before it had ended");
+                StepOutcome::Failed
+            }
+            (Some(_), Outcome::TimedOut) if self.is_ended_by_the_lease() => {
+                tracing::error!("{option} failed: the lease ended first, and it was killed");
                 StepOutcome::Failed
             }
             (Some(why), _) => {
@@ -95,6 +115,11 @@ impl Step {
                 StepOutcome::Failed
             }
         }
+    }
+
+    /// A run that had nearly all of its time was too slow for that.
+    fn is_ended_by_the_lease(&self) -> bool {
+        self.kill_at.after(self.timeout / 10) < self.time_is_up
     }
 
     pub(super) fn into_runner(self) -> Runner {
