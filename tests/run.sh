@@ -41,9 +41,11 @@ waiting_too=(guard hostile_peer zookeeper_layer jobs)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}" "${waiting_too[@]}"))
 
+# Those that compute are built where they run.
 build() {
-    without_warnings cargo test --no-run --package zk-leader-run --features kerberos && # with the examples, as programs
-        without_warnings cargo test --no-run --package zk-leader-run --features kerberos --bench peers
+    local targets=(--lib --bins --bench=peers "${waiting[@]/#/--test=}" "${waiting_too[@]/#/--test=}" "${others[@]/#/--test=}")
+    without_warnings cargo test --no-run --package zk-leader-run --features kerberos "${targets[@]}" --test=kerberos --test=ansible &&
+        without_warnings cargo build --package zk-leader-run --features kerberos --examples
 }
 
 # They give way to the others, somewhat. Not in idle time: there they would hold locks of the kernel for seconds, for which others wait.

@@ -37,4 +37,5 @@ libraries=$(cd "$work" && dpkg-shlibdeps -O root/usr/bin/* | sed -n 's/^shlibs:D
 sed -e "s|@VERSION@|$revision|; s|@ARCHITECTURE@|$architecture|; s|@MAINTAINER@|$MAINTAINER|; s|@LIBRARIES@|$libraries|" \
     -e "s|@SIZE@|$(du -sk --apparent-size "$root" | cut -f1)|" packaging/debian/control >"$root/DEBIAN/control"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group ${COMPRESSION:+-Z"$COMPRESSION"} --build "$root" "$out/zk-leader-run_${revision}_$architecture.deb"
+# shellcheck disable=SC2086 # a compression, or one with its level: "gzip -z1"
+dpkg-deb --root-owner-group ${COMPRESSION:+-Z$COMPRESSION} --build "$root" "$out/zk-leader-run_${revision}_$architecture.deb"

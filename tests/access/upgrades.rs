@@ -5,9 +5,8 @@ use std::path::Path;
 
 use zookeeper_client::{Client, SaslOptions};
 
-use super::credential_rotation::{Worn, has_expired, permit};
+use super::credential_rotation::{Worn, permit, until_expired};
 use super::package::Package;
-use super::tls::text;
 use super::{election, secs};
 use crate::support::ensemble::Build;
 use crate::support::{Admin, Election, Ensemble, Running, wait};
@@ -38,7 +37,7 @@ fn a_certificate_that_was_renewed_counts_after_an_upgrade() {
     let leader = package.on(worn.host(&election, "a").session_timeout("12s")).spawn();
     election.diary.until_started(1);
     is_upgraded(&election, &package, &leader);
-    wait::until("it has expired", || has_expired(text(&late.certificate)));
+    until_expired(&late);
     worn.renew();
     is_upgraded(&election, &package, &leader);
 }

@@ -6,7 +6,8 @@
 # Where that text is missing, any red counts.
 # Usage: tests/mutations/run.sh [--jobs N] [--sample N] [--features LIST] [name…]
 #   --jobs N     so many copies at once, each with a build of its own
-#   --sample N   so many mistakes, drawn from those that no server and no chance judges; MUTANTS_SEED=… draws the same ones again
+#   --sample N   so many mistakes of one target, drawn from those that no server and no chance judges; MUTANTS_SEED=… draws the same
+#                ones again
 #   --features L Cargo's features: those with which the crates of others are built already
 # Prints a table; fails if a mistake survives, is red for another reason, does not compile or does not apply. What each test
 # said is kept in logs/ under the target folder (CARGO_TARGET_DIR, or target/mutants).
@@ -46,9 +47,11 @@ in_order() { cut -d' ' -f3 <<<"$judges" | awk '!seen[$0]++'; }
 selected() { # the names of the mistakes, in order
     local mistake
     if [ "$sample" -gt 0 ]; then
+        # One build serves all that one target judges.
         in_order | while read -r mistake; do
-            if is_judged_by "$mistake" "$certain"; then echo "$mistake"; fi
-        done | awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand() "\t" NR "\t" $0 }' | sort -n | head -n "$sample" | sort -n -k2 | cut -f3
+            if is_judged_by "$mistake" "$certain"; then echo "$mistake $(judges_of "$mistake" | cut -d' ' -f1 | sort -u | xargs)"; fi
+        done | awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand() "\t" NR "\t" $0 }' | sort -n |
+            awk -v most="$sample" '{ name = $3; $1 = $2 = $3 = "" } NR == 1 { targets = $0 } $0 == targets && ++count <= most { print name }'
     elif [ ${#asked[@]} -gt 0 ]; then
         printf '%s\n' "${asked[@]}"
     else

@@ -67,7 +67,9 @@ fn both_packages_hold_the_same() {
 
 #[test]
 fn the_same_tree_gives_the_same_bytes() {
-    for (kind, compression, first) in [("debian", "gzip", packages::debian()), ("rpm", "w1.zstdio", packages::rpm())] {
+    for (kind, compression, first) in
+        [("debian", packages::GZIP, packages::debian()), ("rpm", "w1.zstdio", packages::rpm())]
+    {
         let again = packages::build(kind, compression);
         said(Command::new("cmp").arg(first).arg(&again.file));
     }
