@@ -84,7 +84,7 @@ fn who_was_not_asked_to_vouch_says_until_when_it_waits() {
     }
     election.until_candidates(0);
     let third = election.host("c").flag("--vouch").spawn();
-    let waits = "aiting: a is gone or cut off; this host was not asked to vouch, so it waits until ";
+    let waits = " UTC (--vouch-limit): a is gone or cut off, and did not ask this host to vouch";
     third.until_logged(waits);
     wait::until("it has left the line twice", || third.log().matches("Session was opened").count() > 2);
     assert_eq!(third.log().matches(waits).count(), 1, "{}", third.log());

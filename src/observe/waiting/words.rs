@@ -75,10 +75,9 @@ impl Known {
             Self::Unasked { left, leader } => {
                 let leader = leader.as_ref().map_or("the last leader", |leader| leader.id.as_str());
                 let end = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_add(*left);
-                let end = since_when(i64::try_from(end.as_millis()).unwrap_or(i64::MAX), now);
-                format!(
-                    "{leader} is gone or cut off; this host was not asked to vouch, so it waits until {end} (--vouch-limit)"
-                )
+                let end = moment(i64::try_from(end.as_millis()).unwrap_or(i64::MAX));
+                // The end first: a terminal cuts the line.
+                format!("until {end} (--vouch-limit): {leader} is gone or cut off, and did not ask this host to vouch")
             }
             Self::First => "first in line; the lease of the leader before must run out first".to_owned(),
         }
@@ -167,7 +166,7 @@ mod tests {
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
             (
                 known(&unasked, survey(None, Some(db1()))),
-                "db1:4711 is gone or cut off; this host was not asked to vouch, so it waits until 03:23:45 UTC (--vouch-limit)",
+                "until 2026-11-21 03:23:45 UTC (--vouch-limit): db1:4711 is gone or cut off, and did not ask this host to vouch",
             ),
             (
                 known(&barred, survey(Some(2), None)),
@@ -183,6 +182,13 @@ mod tests {
         }
         let line = known(&waits, survey(Some(3), Some(db1()))).line(Duration::from_millis(95_700), now());
         assert_eq!(line, "zk-leader-run: waiting 1m35s: 3rd in line; db1:4711 leads since 03:12:45 UTC");
+    }
+
+    #[test]
+    fn the_end_of_a_wait_of_a_day_has_its_date_and_fits_a_terminal() {
+        let wait = Known::Unasked { left: Duration::from_secs(86_400), leader: Some(db1()) };
+        let line = wait.line(Duration::from_secs(86_399), now());
+        assert!(line[..80].contains("until 2026-11-22 03:13:45 UTC (--vouch-limit)"), "{line}");
     }
 
     #[test]
