@@ -1,6 +1,13 @@
 //! What was dropped, by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::core::time::Sighting;
+use crate::zookeeper::schema::vouching::Secret;
+
+/// Far longer than any host that reaches `ZooKeeper` takes to learn a new secret.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Why a datagram is worth nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,9 +85,47 @@ impl Dropped {
     }
 }
 
+/// A series of datagrams that do not fit our secret. When it is made anew, one host learns it before another, and what is under
+/// way is of the old one: only what goes on is worth a word, once.
+#[derive(Debug, Default)]
+pub(super) struct Mismatches {
+    ours: Option<Secret>,
+    first: Sighting,
+    newest: Sighting,
+    is_told: bool,
+}
+
+impl Mismatches {
+    /// One more, while this is our secret. Whether it is to be told.
+    pub fn note(&mut self, ours: Secret, now: Sighting) -> bool {
+        let is_of_series = self.ours == Some(ours) && self.newest.until(now) < PATIENCE;
+        if !is_of_series {
+            (self.ours, self.first) = (Some(ours), now);
+        }
+        self.newest = now;
+        let is_news = !self.is_told && self.first.until(now) >= PATIENCE;
+        self.is_told |= is_news;
+        is_news
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_that_does_not_fit_for_long_is_told_once() {
+        let mut mismatches = Mismatches::default();
+        let mut told = |ours: u8, second| {
+            let secret = Secret([ours; Secret::LENGTH]);
+            mismatches.note(secret, Sighting::ZERO.after(Duration::from_secs(second)))
+        };
+        assert!(!told(1, 100) && !told(1, 110), "ours may be the old one");
+        assert!(!told(2, 116) && !told(2, 122), "ours is new, and theirs may be the old one");
+        assert!(!told(2, 137) && !told(2, 151), "it has just begun anew");
+        assert!(told(2, 152), "it goes on");
+        assert!(!told(2, 160) && !told(2, 170), "it was told");
+    }
 
     #[test]
     fn each_reason_has_its_own_count_and_its_own_word() {

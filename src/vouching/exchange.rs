@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 
-use super::dropped::{Dropped, Reason};
+use super::dropped::{Dropped, Mismatches, Reason};
 use super::memory::Memory;
 use super::message::{LENGTH, Message, Said};
 use super::network::Network;
@@ -37,6 +37,7 @@ impl Exchange {
     pub async fn receive(self: Arc<Self>) {
         // One byte more, by which one that is too long is seen.
         let mut buffer = [0; LENGTH + 1];
+        let mut mismatches = Mismatches::default();
         loop {
             let taken = match self.network.receive(&mut buffer).await {
                 Ok((length, from)) => {
@@ -51,7 +52,12 @@ impl Exchange {
             };
             if let Err((why, from)) = taken {
                 tracing::trace!(%from, why = why.word(), "A datagram was dropped");
-                if self.dropped.count(why) {
+                let is_first = self.dropped.count(why);
+                let is_news = match (why, self.credentials()) {
+                    (Reason::Secret, Some((_, secret))) => mismatches.note(secret, clock::now().observer),
+                    _ => is_first,
+                };
+                if is_news {
                     tell(why, from);
                 }
             }
@@ -160,17 +166,18 @@ impl Exchange {
 
 /// Once for each reason that people should look into; the rest is only counted.
 fn tell(why: Reason, from: SocketAddr) {
-    let what = match why {
-        Reason::Length | Reason::Format => "is none of this program",
-        Reason::Election => "is of another election, or of this one before its znodes were made anew",
-        Reason::Secret => "is not authentic: its sender does not know the secret of this election",
+    const LEARNS: &str = "see that it reaches ZooKeeper, from which it learns that by itself";
+    let (what, remedy) = match why {
+        Reason::Length | Reason::Format => ("is none of this program", "see which version runs there"),
+        Reason::Election => ("is of another election, or of this one before its znodes were made anew", LEARNS),
+        Reason::Secret => ("is not authentic: its sender does not know the secret of this election", LEARNS),
         _ => return,
     };
     tracing::warn!(
         %from,
         why = why.word(),
         "A datagram from {from} at --vouch-address {what}; it was ignored, and others like it will only be counted \
-         (vouch_datagrams_dropped_total); if {from} is a host of this election, restart zk-leader-run there, else let no \
-         stranger reach this address"
+         (vouch_datagrams_dropped_total); if {from} is a host of this election, {remedy}; else let no stranger reach this \
+         address"
     );
 }

@@ -1,7 +1,12 @@
 //! Whoever has no secret, or only what he has overheard.
 
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use zk_leader_run::clock;
+use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 use zk_leader_run::core::vouching::Word;
 use zk_leader_run::vouching::Reason;
 use zk_leader_run::vouching::message::{LENGTH, Message, Said};
@@ -29,6 +34,60 @@ async fn a_forged_question_is_dropped() {
     let mut without = asks(1).write(ELECTION, &SECRET);
     without[52..].fill(0);
     are_dropped(&[forged, without, asks(1).write(ELECTION, &OTHER_SECRET)], Reason::Secret).await;
+}
+
+thread_local! {
+    static SECONDS: Cell<u64> = const { Cell::new(1000) };
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn warnings(&self) -> usize {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).matches("is not authentic").count()
+    }
+}
+
+/// Of what is under way when the secret is made anew, nothing needs to be looked into.
+#[tokio::test]
+async fn only_a_secret_that_stays_wrong_is_told() {
+    clock::simulate(Some(|| {
+        let since_start = Duration::from_secs(SECONDS.get());
+        Now { lease: Timestamp::ZERO.after(since_start), observer: Sighting::ZERO.after(since_start) }
+    }));
+    let log = Log::default();
+    let to = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || to.clone()).finish();
+    let _here = tracing::subscriber::set_default(subscriber);
+    let (leader, mut member) = pair();
+    // The member learns it first, then the leader does.
+    member.secret(Some(OTHER_SECRET));
+    leader.direct.ask(MEMBER, question(1));
+    member.drops(Reason::Secret, 1).await;
+    leader.secret(Some(OTHER_SECRET));
+    leader.direct.ask(MEMBER, question(2));
+    assert_eq!(member.hears().await, Word::Asked(question(2)));
+    // Long after that the leader learns another one, and the member never does.
+    SECONDS.set(SECONDS.get() + 60);
+    leader.secret(Some(SECRET));
+    for (asked, warnings) in [(2, 0), (3, 0), (4, 1), (5, 1)] {
+        SECONDS.set(SECONDS.get() + 8);
+        leader.direct.ask(MEMBER, question(asked + 1));
+        member.drops(Reason::Secret, asked).await;
+        assert_eq!(log.warnings(), warnings, "at {asked}");
+    }
+    clock::simulate(None);
 }
 
 #[tokio::test]
