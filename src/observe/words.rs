@@ -141,7 +141,8 @@ pub const fn reason(why: Why) -> &'static str {
         Why::StoodStill { .. } => "this host stood still; the command was killed before its lease ended",
         Why::Released => "the lease is free",
         Why::ReleaseUnconfirmed => {
-            "could not tell ZooKeeper that the command stopped; the next leader waits until the lease (with --vouch: --vouch-limit) is over"
+            "could not tell ZooKeeper that the command stopped; the next leader waits until the lease is over (with --vouch, a host \
+             that was not asked waits for --vouch-limit)"
         }
         Why::WaitOver => "not elected within --wait; zk-leaderctl status tells who leads",
         Why::Unreachable => "ZooKeeper was not reached in time (--connect-timeout, or else --wait or --start-deadline)",

@@ -88,31 +88,13 @@ pub fn transition(transition: &Transition) {
 
 /// The time of day is in milliseconds since 1970.
 fn sentence(transition: &Transition, time_of_day: i64) -> String {
-    let Transition { from, to, why, grant, next_in, .. } = *transition;
+    let Transition { from, to, why, next_in, .. } = *transition;
     // Only a host that stands back knows how long it follows.
     let stands_back = next_in.filter(|_| to == PhaseName::Following).map(|left| {
         let end = time_of_day.saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX));
         format!("stays out of the queue until {} (--stand-back)", moment(end))
     });
-    let reason = match why {
-        Why::StoodStill { length } => {
-            let length = words::length(length);
-            format!("this host stood still for {length}; the command was killed before its lease ended")
-        }
-        Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
-            "elected; the leader before did not release its lease, which has run out".to_owned()
-        }
-        // A process that stays to free its lease.
-        Why::ContactLost if to == PhaseName::Releasing => "the command has ended".to_owned(),
-        Why::ContactLost => contact_lost(from, next_in),
-        Why::LeaseEnding if from == PhaseName::Vouched => {
-            "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
-             when the lease ends"
-                .to_owned()
-        }
-        Why::StopRequested if to != PhaseName::Stopping => "a signal asks us to stop".to_owned(),
-        why => words::reason(why).to_owned(),
-    };
+    let reason = reason(transition);
     let reason = match (why, stands_back) {
         (Why::StandingBack, Some(end)) => format!("this host resigned, and {end}; another host may lead"),
         (_, Some(end)) => format!("{reason}; this host {end}"),
@@ -129,6 +111,35 @@ fn sentence(transition: &Transition, time_of_day: i64) -> String {
     match (words::phase(from), words::phase(to)) {
         (from, to) if from == to => format!("{from}: {reason}"),
         (from, to) => format!("{from} -> {to}: {reason}"),
+    }
+}
+
+/// The words of the reason, as far as the two phases change them.
+fn reason(transition: &Transition) -> String {
+    let Transition { from, to, why, grant, next_in, .. } = *transition;
+    match why {
+        Why::StoodStill { length } => {
+            let length = words::length(length);
+            format!("this host stood still for {length}; the command was killed before its lease ended")
+        }
+        Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
+            "elected; the leader before did not release its lease, which has run out".to_owned()
+        }
+        // A process that stays to free its lease.
+        Why::ContactLost if to == PhaseName::Releasing => "the command has ended".to_owned(),
+        Why::ContactLost => contact_lost(from, next_in),
+        Why::LeaseEnding if from == PhaseName::Vouched => {
+            "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
+             when the lease ends"
+                .to_owned()
+        }
+        Why::ReleaseUnconfirmed if to == PhaseName::Following => {
+            "could not tell ZooKeeper that the command stopped; the next leader waits until the lease is over (with --vouch, this \
+             process still frees it when ZooKeeper is back)"
+                .to_owned()
+        }
+        Why::StopRequested if to != PhaseName::Stopping => "a signal asks us to stop".to_owned(),
+        why => words::reason(why).to_owned(),
     }
 }
 
@@ -287,6 +298,17 @@ mod tests {
         assert!(said(PhaseName::Leading, stopping, Why::StopRequested).contains("--stop-timeout"));
         let idle = said(PhaseName::Following, PhaseName::Done, Why::StopRequested);
         assert_eq!(idle, "following -> done: a signal asks us to stop", "no command runs");
+        let unconfirmed = |to| {
+            let (from, why) = (PhaseName::Releasing, Why::ReleaseUnconfirmed);
+            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, 0)
+        };
+        assert!(
+            unconfirmed(PhaseName::Following)
+                .ends_with("(with --vouch, this process still frees it when ZooKeeper is back)")
+        );
+        assert!(
+            unconfirmed(PhaseName::Done).ends_with("(with --vouch, a host that was not asked waits for --vouch-limit)")
+        );
     }
 
     #[test]
