@@ -23,7 +23,7 @@ use crate::background;
 use crate::clock::{self, SuspendWatch};
 use crate::core::action::{Action, ExitReason, PhaseName};
 use crate::core::event::Event;
-use crate::core::machine::{Machine, Settings};
+use crate::core::machine::{Machine, RELEASE_LIMIT, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
 use crate::core::time::{Now, Timestamp};
@@ -286,11 +286,19 @@ impl Supervisor {
         if self.machine.hastens_stop() {
             tracing::warn!(why = "stop-again", "Stop requested again: killing all remaining processes of the command");
             self.stop_again = true;
-        } else if matches!(self.machine.phase(), PhaseName::Stopping | PhaseName::Releasing) {
-            tracing::info!(
+            return;
+        }
+        match self.machine.phase() {
+            PhaseName::Stopping => tracing::info!(
                 why = "stop-requested",
                 "Stop requested while a stop is under way: this process ends after it; a second signal kills what still runs"
-            );
+            ),
+            PhaseName::Releasing => tracing::info!(
+                why = "stop-requested",
+                "Stop requested: this process waits no longer than {} for ZooKeeper to free the lease",
+                words::length(RELEASE_LIMIT)
+            ),
+            _ => {}
         }
     }
 

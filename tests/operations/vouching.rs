@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::process::Command;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use super::{election, link, server};
 use crate::support::ensemble::Build;
 use crate::support::{Election, Ensemble, http, wait};
@@ -90,6 +93,23 @@ fn who_was_not_asked_to_vouch_says_until_when_it_waits() {
     assert_eq!(third.log().matches(waits).count(), 1, "{}", third.log());
     assert!(!third.log().contains("opened anew"), "{}", third.log());
     assert_eq!(election.diary.starts().len(), 1);
+}
+
+/// Its command has ended; it stays only to free the lease.
+#[test]
+fn who_is_asked_to_stop_while_it_stays_to_free_its_lease_says_how_long_it_still_does() {
+    let election = election();
+    let link = link();
+    let mut host = election.host_behind(&link, "a").flag("--vouch").spawn();
+    let command = election.diary.until_started(1).pid;
+    link.stall();
+    host.until_logged("The command runs on without ZooKeeper");
+    kill(Pid::from_raw(command), Signal::SIGKILL).unwrap();
+    host.until_logged("this process stays until it is back");
+    host.signal(Signal::SIGTERM);
+    host.until_logged("Stop requested: this process waits no longer than 1s for ZooKeeper to free the lease");
+    assert_eq!(host.code(), 137, "{}", host.log());
+    assert!(!host.log().contains("what still runs"), "{}", host.log());
 }
 
 /// As it is asked for, the limit is two leases.

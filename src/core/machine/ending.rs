@@ -14,7 +14,7 @@ use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};
 
 /// A release that is not confirmed within this time is left to expiry (T40).
-pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(1);
+pub const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 /// A tree that lives this long after SIGKILL survives it. Its lease is no longer renewed; and this long after the lease
 /// has ended, we give up our place in line.
 const KILL_LIMIT: Duration = Duration::from_secs(1);

@@ -30,6 +30,7 @@ use super::restart::History;
 use super::settings::{Guarantee, OnExit, OnLoss, OnPause, Preparations, Service, StepLimits};
 use super::time::{Now, Timestamp};
 
+pub use ending::RELEASE_LIMIT;
 pub use ineligibility::Ineligibilities;
 pub use snapshot::{Held, Snapshot, Vouched, Vouchees};
 pub use standstill::Past;
