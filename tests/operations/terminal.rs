@@ -3,7 +3,7 @@
 use super::{election, link};
 use crate::support::golden::golden;
 use crate::support::terminal::{LOG, Terminal};
-use crate::support::{Election, Subject, wait};
+use crate::support::{Election, Subject, http, wait};
 
 /// High enough for all that the client library may say of its tries.
 const LINES: u16 = 60;
@@ -85,6 +85,22 @@ fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_com
     screens.push(terminal.screen());
     let screens = screens.iter().map(|screen| normalised(screen)).collect::<Vec<_>>();
     golden("tests/golden/screen-waiting.txt", &screens.join("----\n"));
+}
+
+/// The record still says that it leads.
+#[test]
+fn the_line_says_so_if_the_leader_is_cut_off_and_may_live_on_promises() {
+    let election = election();
+    let link = link();
+    let vouches = |host: Subject| host.session_timeout("4s").flag("--vouch").served();
+    let holder = vouches(election.host_behind(&link, "holder")).spawn();
+    election.diary.until_started(1);
+    let terminal = runs(&vouches(election.host("here")));
+    until_foot(&terminal, "in line; holder leads since ");
+    let at = http::address_of(&holder);
+    wait::until("here promises", || http::status(at)["vouching"]["leads"]["needed"][0]["id"] == "here");
+    link.stall();
+    until_foot(&terminal, "1st in line; holder is cut off or dead");
 }
 
 #[test]

@@ -86,7 +86,10 @@ impl Known {
 
 fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
     match leader {
-        Some(Leader { id, since }) => {
+        Some(Leader { id, is_away: true, .. }) => {
+            format!("{id} is cut off or dead; with --vouch its command may run on")
+        }
+        Some(Leader { id, since, .. }) => {
             let lead = if id.contains(", ") { "lead" } else { "leads" };
             format!("{id} {lead} since {}", since_when(*since, now))
         }
@@ -144,7 +147,7 @@ mod tests {
     }
 
     fn db1() -> Leader {
-        Leader { id: "db1:4711".into(), since: SINCE }
+        Leader { id: "db1:4711".into(), since: SINCE, is_away: false }
     }
 
     #[test]
@@ -163,6 +166,10 @@ mod tests {
             (known(&absent, survey(None, Some(db1()))), "not in line; db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45 UTC"),
+            (
+                known(&waits, survey(Some(1), Some(Leader { is_away: true, ..db1() }))),
+                "1st in line; db1:4711 is cut off or dead; with --vouch its command may run on",
+            ),
             (known(&waits, survey(Some(2), None)), "2nd in line; nobody leads"),
             (
                 known(&unasked, survey(None, Some(db1()))),

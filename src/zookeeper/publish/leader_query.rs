@@ -37,6 +37,8 @@ pub struct Leader {
     pub id: String,
     /// The start of its term, by `ZooKeeper`'s clock: milliseconds since 1970.
     pub since: i64,
+    /// Its candidate is not in line any more, and its command may live on promises.
+    pub is_away: bool,
 }
 
 impl LeaderQuery {
@@ -76,10 +78,17 @@ async fn read(contact: &Contact) -> Result<LeaderReport, RequestError> {
     let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
     let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
     let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
-    let leader = since.map(|since| Leader { id: ids, since });
+    let is_away = books.iter().any(|books| may_live_without(&children, books));
+    let leader = since.map(|since| Leader { id: ids, since, is_away });
     let leader =
         if contact.shared.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
     Ok(LeaderReport { place: place(contact, &children, &books), leader })
+}
+
+/// Its holder has lost its session, and may live on what others promise.
+fn may_live_without(children: &[String], books: &SlotState) -> bool {
+    let is_gone = matches!(&books.holder, Holder::Candidate { name, .. } if !children.contains(name));
+    is_gone && books.record.vouching.is_some()
 }
 
 /// In an election shared with other libraries the first candidate leads. The record may be the last leader's, which was
@@ -98,7 +107,8 @@ async fn first(
     match contact.client.get_data(&contact.shared.paths.candidate(&first)).await {
         Ok((data, stat)) => {
             let id = String::from_utf8_lossy(&data).into_owned();
-            Ok(Some(Leader { id: if id.is_empty() { first } else { id }, since: stat.ctime }))
+            let id = if id.is_empty() { first } else { id };
+            Ok(Some(Leader { id, since: stat.ctime, is_away: false }))
         }
         Err(Error::NoNode) => Ok(None),
         Err(error) => Err(error.into()),
