@@ -269,6 +269,10 @@ impl Supervisor {
         if event == Event::StopRequested {
             self.say_stop();
         }
+        // Who moves to another address loses its connection.
+        if matches!(event, Event::Connected { .. } | Event::ContactRestored { .. }) {
+            self.effects.direct.iter().for_each(Direct::check);
+        }
         let actions = self.machine.handle(now, event);
         self.publisher.publish(now, &event, &actions, self.machine.snapshot());
         if !waiting::waits(self.machine.phase()) {

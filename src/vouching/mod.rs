@@ -62,6 +62,11 @@ impl Direct {
         self.exchange.network.address()
     }
 
+    /// Tells people if this host does not have that address any more. Who only answers never fails to send: it is not asked.
+    pub fn check(&self) {
+        self.exchange.network.check();
+    }
+
     /// The open socket, which an upgrade in place hands over. `None` in a simulation.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.exchange.network.descriptor()

@@ -21,6 +21,9 @@ pub trait Network: fmt::Debug + Send + Sync {
     /// The next datagram that has come, cut at the buffer's length; its length, and where it came from. May be cancelled.
     fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>>;
 
+    /// Tells people if others do not reach us there any more, as far as this host knows.
+    fn check(&self) {}
+
     /// The open socket, which an upgrade in place hands over. `None` in a simulation.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }

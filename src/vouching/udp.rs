@@ -70,6 +70,19 @@ impl Socket {
         })
     }
 
+    /// Whether this host does not have our address any more.
+    fn is_homeless(&self) -> bool {
+        let mut any_port = self.address;
+        any_port.set_port(0);
+        UdpSocket::bind(any_port).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
+    }
+
+    /// Whether this failure is to be told.
+    fn note(&self, to: SocketAddr, kind: io::ErrorKind) -> bool {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.note(to, kind, clock::now().lease)
+    }
+
     fn registered(&self) -> io::Result<&tokio::net::UdpSocket> {
         if let Some(socket) = self.registered.get() {
             return Ok(socket);
@@ -86,17 +99,33 @@ impl Network for Socket {
 
     fn send(&self, to: SocketAddr, datagram: &[u8]) {
         if let Err(error) = self.inner.send_to(datagram, to) {
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            if failures.note(to, error.kind(), clock::now().lease) {
-                let own = self.address.ip();
+            if self.note(to, error.kind()) {
+                let remedy = if self.is_homeless() {
+                    format!(
+                        "this host does not have the address {} any more: restart zk-leader-run here",
+                        self.address.ip()
+                    )
+                } else {
+                    "see whether a network leads there, and no firewall here forbids it".to_owned()
+                };
                 tracing::warn!(
                     why = "cannot-send",
-                    "This host cannot send to {to}, so neither can vouch for the other: {error}; if this host does not have the \
-                     address {own} any more, restart zk-leader-run here"
+                    "This host cannot send to {to}, so neither can vouch for the other: {error}; {remedy}"
                 );
             } else {
                 tracing::trace!(%error, %to, "A datagram could not be sent");
             }
+        }
+    }
+
+    fn check(&self) {
+        if self.is_homeless() && self.note(self.address, io::ErrorKind::AddrNotAvailable) {
+            tracing::warn!(
+                why = "address-gone",
+                "This host does not have the address {} any more, where others would ask it to vouch for them: restart \
+                 zk-leader-run here, or give this host the address back",
+                self.address.ip()
+            );
         }
     }
 

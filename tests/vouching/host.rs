@@ -1,7 +1,8 @@
 //! One host: a socket, what it knows of the others, and what it was told.
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -162,5 +163,40 @@ impl Stranger {
     pub fn received_nothing(&self) {
         let received = self.plain.recv(&mut [0; LENGTH]);
         assert_eq!(received.map_err(|error| error.kind()), Err(std::io::ErrorKind::WouldBlock));
+    }
+}
+
+/// What is said in one thread.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Until the second of them is dropped.
+    pub fn of_this_thread() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let to = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || to.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// How often this was said.
+    pub fn count(&self, text: &str) -> usize {
+        self.to_string().matches(text).count()
+    }
+}
+
+impl std::fmt::Display for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0.lock().unwrap()))
     }
 }

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sched::{CloneFlags, unshare};
 use zk_leader_run::core::vouching::Word;
 use zk_leader_run::vouching::{Network as _, Socket};
 
-use crate::host::{ELECTION, Host, MEMBER, SECRET, Stranger, asks, loopback, pair, question, yes};
+use crate::host::{ELECTION, Host, Log, MEMBER, SECRET, Stranger, asks, loopback, pair, question, yes};
 
 fn is_closed_on_exec(descriptor: BorrowedFd<'_>) -> bool {
     let flags = fcntl(descriptor, FcntlArg::F_GETFD).unwrap();
@@ -76,6 +77,36 @@ fn an_address_that_is_taken_or_of_another_host_is_refused() {
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     let foreign = Socket::bind("192.0.2.1:0".parse().unwrap()).unwrap_err();
     assert_eq!(foreign.kind(), std::io::ErrorKind::AddrNotAvailable);
+}
+
+#[track_caller]
+fn ip(words: &str) {
+    let status = std::process::Command::new("ip").args(words.split(' ')).status();
+    assert!(status.is_ok_and(|status| status.success()), "this needs root, and `apt-get install iproute2`: ip {words}");
+}
+
+#[test]
+fn only_a_host_whose_address_is_gone_is_told_to_restart() {
+    let in_a_network_of_its_own = || {
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        ip("link set lo up");
+        ip("address add 192.0.2.7/32 dev lo");
+        let (log, _here) = Log::of_this_thread();
+        let socket = Socket::bind("192.0.2.7:0".parse().unwrap()).unwrap();
+        let away = "198.51.100.1:7".parse().unwrap();
+        socket.check();
+        socket.send(away, b"hello");
+        assert_eq!((log.count("WARN"), log.count("see whether a network leads there")), (1, 1), "{log}");
+        ip("address delete 192.0.2.7/32 dev lo");
+        socket.send("127.0.0.1:7".parse().unwrap(), b"hello");
+        let gone = "This host does not have the address 192.0.2.7 any more";
+        let said = "this host does not have the address 192.0.2.7 any more: restart zk-leader-run here";
+        assert_eq!((log.count(said), log.count(gone)), (1, 0), "{log}");
+        socket.check();
+        socket.check();
+        assert_eq!(log.count(gone), 1, "{log}");
+    };
+    std::thread::spawn(in_a_network_of_its_own).join().unwrap();
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Whoever has no secret, or only what he has overheard.
 
 use std::cell::Cell;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use zk_leader_run::clock;
@@ -12,7 +10,7 @@ use zk_leader_run::vouching::Reason;
 use zk_leader_run::vouching::message::{LENGTH, Message, Said};
 
 use crate::host::{
-    ELECTION, Host, LEADER, MEMBER, OTHER_SECRET, SECRET, Stranger, asks, loopback, message, pair, question, yes,
+    ELECTION, Host, LEADER, Log, MEMBER, OTHER_SECRET, SECRET, Stranger, asks, loopback, message, pair, question, yes,
 };
 
 /// These were dropped for this reason, and a question after them is the first that is heard and answered.
@@ -40,25 +38,6 @@ thread_local! {
     static SECONDS: Cell<u64> = const { Cell::new(1000) };
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn warnings(&self) -> usize {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).matches("is not authentic").count()
-    }
-}
-
 /// Of what is under way when the secret is made anew, nothing needs to be looked into.
 #[tokio::test]
 async fn only_a_secret_that_stays_wrong_is_told() {
@@ -66,10 +45,7 @@ async fn only_a_secret_that_stays_wrong_is_told() {
         let since_start = Duration::from_secs(SECONDS.get());
         Now { lease: Timestamp::ZERO.after(since_start), observer: Sighting::ZERO.after(since_start) }
     }));
-    let log = Log::default();
-    let to = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || to.clone()).finish();
-    let _here = tracing::subscriber::set_default(subscriber);
+    let (log, _here) = Log::of_this_thread();
     let (leader, mut member) = pair();
     // The member learns it first, then the leader does.
     member.secret(Some(OTHER_SECRET));
@@ -85,7 +61,7 @@ async fn only_a_secret_that_stays_wrong_is_told() {
         SECONDS.set(SECONDS.get() + 8);
         leader.direct.ask(MEMBER, question(asked + 1));
         member.drops(Reason::Secret, asked).await;
-        assert_eq!(log.warnings(), warnings, "at {asked}");
+        assert_eq!(log.count("is not authentic"), warnings, "at {asked}");
     }
     clock::simulate(None);
 }
