@@ -13,6 +13,7 @@ use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::history::{NOT_RELEASED, Term};
+use crate::zookeeper::schema::member::DRAINED;
 
 /// The state that was published last.
 #[derive(Debug, Default)]
@@ -189,7 +190,7 @@ fn member_status(
         (ineligibilities.unhealthy, "unhealthy"),
         (ineligibilities.ineligible, "not eligible by its own command"),
         (ineligibilities.handing_over, "makes room for a handover"),
-        (ineligibilities.drained, "drained"),
+        (ineligibilities.drained, DRAINED),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why.to_owned());
     let stands_back = stands_back.map(|end| format!("stands back until {}, as it has resigned", moment(end)));

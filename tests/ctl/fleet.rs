@@ -341,6 +341,25 @@ fn who_waits_for_a_drain_is_told_that_it_was_taken_back() {
     assert!(rest.last().is_some_and(told), "{rest:?}");
 }
 
+/// The first has just given way, and its member does not say yet that it is drained.
+#[test]
+fn of_two_hosts_drained_one_right_after_the_other_the_second_leads_on_and_is_named() {
+    let fleet = Fleet::new(1);
+    let _first = fleet.boot("one");
+    fleet.until_led_by("one");
+    let _second = fleet.boot("two");
+    fleet.until_all_in_line(2);
+    fleet.until_eligible("two");
+    let said = fleet.ctl(&["drain", "one", "--wait"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = fleet.ctl(&["drain", "two", "--wait"]);
+    assert!(said.code == 1 && said.output.contains("which no other host could lead"), "{said:?}");
+    fleet.until_led_by("two");
+    let starts = fleet.starts();
+    assert_eq!(starts, 2, "it was stopped and started for nothing");
+    fleet.assert_handed_over();
+}
+
 /// The leader, drained before it, needs six seconds to stop, and nobody else is there.
 #[test]
 fn a_host_that_leads_next_since_no_other_can_is_not_said_to_lead_none() {

@@ -154,6 +154,28 @@ async fn a_drained_host_hears_that_a_member_that_was_not_eligible_can_take_over(
     assert!(hears(true).await, "never heard of");
 }
 
+/// The other one is drained, too, and its member does not say so yet: two that give way to each other stop for nothing.
+#[tokio::test]
+async fn a_drained_host_does_not_give_way_to_another_one_that_is_drained() {
+    const OTHER: &str = "/zk-leader-run/drains/host2";
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    admin.create_all(MEMBERS);
+    admin.create(&format!("{MEMBERS}/b"), r#"{"v":1,"id":"b","host":"host2","eligible":true}"#);
+    admin.create_all("/zk-leader-run/drains");
+    admin.create(OTHER, r#"{"v":1,"order":"y"}"#);
+    admin.create(DRAIN, r#"{"v":1,"order":"x"}"#);
+    let mut orders = host.election.orders();
+    let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.drain.is_some())).await;
+    let has_others = heard.unwrap().unwrap().drain.is_some_and(|drain| drain.has_others);
+    assert!(!has_others, "it gives way to a drained one");
+    let could = |orders: &Orders| orders.drain.is_some_and(|drain| drain.has_others);
+    admin.delete(OTHER);
+    let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(could)).await;
+    assert!(heard.is_ok(), "never heard that it is not drained any more");
+}
+
 /// What can be known of it is read anew over each connection.
 #[tokio::test]
 async fn a_drain_that_may_not_be_read_any_more_is_not_obeyed_any_more() {

@@ -2,29 +2,44 @@
 
 use crate::commands::slot_state;
 use crate::zookeeper::admin::view::ElectionView;
-use crate::zookeeper::schema::member::Member;
+use crate::zookeeper::schema::member::{DRAINED, Member};
 
 const LEADER: &str = "leader";
 
-/// Whether the next leader is this host: it is the next in line for a slot whose leader gives way, and nobody else could lead.
+/// Whether the next leader is this host: it is the next in line for a slot whose leader gives way, or lines up for one that nobody is in
+/// line for, and nobody else could lead.
 pub(super) fn leads_next(election: &ElectionView, host: &str) -> bool {
     let is_disabled = election.orders.disabled.is_some();
     let leaders = members(election).filter(|member| leads_on(election, member)).count();
     let free = election.slots.len().max(1).saturating_sub(leaders);
     let could_lead = |other: &Member| other.can_replace(host) && !is_drained(election, &other.host);
-    !is_disabled && is_next_in_line(election, host, free) && !members(election).any(could_lead)
+    let is_next = is_next_in_line(election, host, free) || lines_up(election, host, free);
+    !is_disabled && is_next && !members(election).any(could_lead)
 }
 
 fn members(election: &ElectionView) -> impl Iterator<Item = &Member> {
     election.members.values().map(|(member, _)| member)
 }
 
-/// For so many slots. Leaders that give way are about to leave the line, and the others stay where they are.
+/// For so many slots.
 fn is_next_in_line(election: &ElectionView, host: &str, slots: usize) -> bool {
-    let member = |id: &str| election.members.get(id).map(|(member, _)| member);
-    let is_leader = |id: &str| member(id).is_some_and(|member| member.role == LEADER);
-    let next = election.line.iter().filter(|candidate| !is_leader(&candidate.id)).take(slots);
-    next.filter_map(|candidate| member(&candidate.id)).any(|member| member.host == host)
+    let next = standbys(election).take(slots).filter_map(|id| election.members.get(id));
+    next.into_iter().any(|(member, _)| member.host == host)
+}
+
+/// Whether the line is too short for so many slots, and only a drain keeps this host out of it, which holds only while others could
+/// lead. Who has just released is in no line, and its member may not say yet that it leads no more.
+fn lines_up(election: &ElectionView, host: &str, slots: usize) -> bool {
+    let is_forced = || election.drains.iter().any(|drain| drain.is_in_force && drain.host == host && drain.drain.force);
+    let is_barred = |member: &Member| member.why_not.iter().any(|why| why != DRAINED);
+    let can_lead = |member: &Member| member.host == host && !is_barred(member);
+    standbys(election).count() < slots && members(election).any(can_lead) && !is_forced()
+}
+
+/// Leaders that give way are about to leave the line, and the others stay where they are.
+fn standbys(election: &ElectionView) -> impl Iterator<Item = &str> {
+    let is_leader = |id: &str| election.members.get(id).is_some_and(|(member, _)| member.role == LEADER);
+    election.line.iter().map(|candidate| candidate.id.as_str()).filter(move |id| !is_leader(id))
 }
 
 fn leads_on(election: &ElectionView, member: &Member) -> bool {
@@ -83,6 +98,32 @@ mod tests {
         assert!(next(&[stopping, ("b", "following", true, true), ("c", "following", true, true)]));
         assert!(!next(&[stopping, ("c", "following", true, true), ("b", "following", true, true)]), "c is before it");
         assert!(!next(&[stopping]), "it is not in line");
+    }
+
+    /// Both were drained one right after the other, and their members still say what they were.
+    #[test]
+    fn who_has_just_released_lines_up_again_if_no_other_host_could_lead() {
+        let released = |drained: bool| {
+            let hosts = [("b", "stopping", !drained, drained), ("a", "following", true, drained)];
+            let mut election = with_drains(election(&hosts), &["a", "b"]);
+            election.line.clear();
+            if let Some((member, _)) = election.members.get_mut("b:1") {
+                member.why_not = if drained { vec![DRAINED.to_owned()] } else { Vec::new() };
+            }
+            election
+        };
+        assert!(leads_next(&released(false), "b") && leads_next(&released(true), "b"), "nobody else could");
+        let mut behind = released(true);
+        behind.line.push(Candidate { id: "a:1".into(), ..Candidate::default() });
+        assert!(!leads_next(&behind, "b"), "a is in line");
+        let mut barred = released(true);
+        if let Some((member, _)) = barred.members.get_mut("b:1") {
+            member.why_not.push("unhealthy".to_owned());
+        }
+        assert!(!leads_next(&barred, "b"));
+        let mut forced = released(true);
+        forced.drains.iter_mut().for_each(|drain| drain.drain.force = true);
+        assert!(!leads_next(&forced, "b"), "it is obeyed even so");
     }
 
     #[test]

@@ -243,17 +243,30 @@ async fn has_others(contact: &Contact, watchers: &mut Vec<Watcher>) -> Result<bo
         match client.get_and_watch_data(&format!("{directory}/{id}")).await {
             Ok((data, _, watcher)) => {
                 let member = Member::read(&data).unwrap_or_default();
-                if member.can_replace(&shared.settings.host) {
-                    // Whatever becomes of the others, this one is enough.
-                    watchers.truncate(1);
-                    watchers.push(watcher);
-                    return Ok(true);
-                }
                 watchers.push(watcher);
+                if member.can_replace(&shared.settings.host) {
+                    let Some(drain) = drained_too(contact, &member.host).await? else {
+                        // Whatever becomes of the others, this one is enough.
+                        watchers.drain(1..watchers.len() - 1);
+                        return Ok(true);
+                    };
+                    watchers.push(drain);
+                }
             }
             Err(Error::NoNode) => {}
             Err(error) => return Err(forbidden(error)),
         }
     }
     Ok(false)
+}
+
+/// A watch on the drain of this host, if there is one: its member may not say so yet, and two that are drained one right after the
+/// other would make room for each other. One that may not be read is none there, either.
+async fn drained_too(contact: &Contact, host: &str) -> Result<Option<Watcher>, RequestError> {
+    let path = format!("{}/{host}", parent(&contact.shared.paths.drain));
+    match contact.client.get_and_watch_data(&path).await {
+        Ok((data, _, watcher)) => Ok(Drain::read(&data).ok().map(|_| watcher)),
+        Err(Error::NoNode | Error::NoAuth | Error::BadArguments(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
