@@ -44,9 +44,9 @@ fn judged(answers: &[(&str, Said, Vec<SocketAddr>)]) -> Vec<Finding> {
         findings.push(advice("server", format!("versions differ: {}; finish the upgrade", versions.join(", "))));
     }
     // One server may have several names.
-    let (mut known, mut distinct) = (Vec::new(), Vec::new());
+    let (mut known, mut distinct) = (Vec::<&Vec<_>>::new(), Vec::new());
     for (address, said, places) in answers {
-        if places.is_empty() || !known.contains(&places) {
+        if !known.iter().any(|other| is_one_server(other, places)) {
             known.push(places);
             distinct.extend(serves(address, said));
         }
@@ -56,6 +56,17 @@ fn judged(answers: &[(&str, Said, Vec<SocketAddr>)]) -> Vec<Finding> {
         findings.push(advice("server", "--connect names only one server: if it fails, nobody leads; name all of them"));
     }
     findings
+}
+
+/// Whether two names are of one server. Who has an address of each family may be named by one of them alone. A name with several of
+/// one family may be that of a whole ensemble: it is no other server's.
+fn is_one_server(one: &[SocketAddr], other: &[SocketAddr]) -> bool {
+    let is_single = |places: &[SocketAddr]| {
+        let of_four = places.iter().filter(|place| place.is_ipv4()).count();
+        of_four <= 1 && places.len() - of_four <= 1
+    };
+    let has_shared = one.iter().any(|place| other.contains(place));
+    has_shared && (one == other || is_single(one) && is_single(other))
 }
 
 fn of_one(address: &str, said: &Said) -> Finding {
@@ -158,15 +169,19 @@ mod tests {
 
     #[test]
     fn one_server_with_two_names_is_one_server() {
-        let named = |name: &'static str, place: &str| {
+        let named = |name: &'static str, places: &[&str]| {
             let said = Said::Serves { version: "3.8.0".into(), role: "standalone".into() };
-            (name, said, vec![place.parse().unwrap()])
+            (name, said, places.iter().map(|place| place.parse().unwrap()).collect::<Vec<_>>())
         };
-        let is_wrong = |other: &str| {
-            let findings = judged(&[named("a:1", "10.0.0.1:1"), named("b:1", other)]);
+        let is_wrong = |places: &[&str], other: &[&str]| {
+            let findings = judged(&[named("a:1", places), named("b:1", other)]);
             findings.iter().any(|finding| finding.grade == Grade::Wrong)
         };
-        assert!(!is_wrong("10.0.0.1:1") && is_wrong("10.0.0.2:1"));
+        let (four, six) = ("10.0.0.1:1", "[fd00::1]:1");
+        assert!(!is_wrong(&[four], &[four]) && is_wrong(&[four], &["10.0.0.2:1"]));
+        assert!(!is_wrong(&[four, six], &[four]) && !is_wrong(&[six], &[four, six]), "a name for both families");
+        assert!(is_wrong(&[four, "10.0.0.2:1"], &["10.0.0.2:1"]), "a name of two servers");
+        assert!(is_wrong(&[], &[]), "not known");
     }
 
     #[test]
