@@ -3,7 +3,7 @@
 use super::{election, link};
 use crate::support::golden::golden;
 use crate::support::terminal::{LOG, Terminal};
-use crate::support::{Election, Subject, http, wait};
+use crate::support::{Election, Subject, wait};
 
 /// High enough for all that the client library may say of its tries.
 const LINES: u16 = 60;
@@ -92,13 +92,12 @@ fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_com
 fn the_line_says_so_if_the_leader_is_cut_off_and_may_live_on_promises() {
     let election = election();
     let link = link();
-    let vouches = |host: Subject| host.session_timeout("4s").flag("--vouch").served();
-    let holder = vouches(election.host_behind(&link, "holder")).spawn();
+    let vouches = |host: Subject| host.session_timeout("4s").flag("--vouch");
+    let _holder = vouches(election.host_behind(&link, "holder")).spawn();
     election.diary.until_started(1);
     let terminal = runs(&vouches(election.host("here")));
     until_foot(&terminal, "in line; holder leads since ");
-    let at = http::address_of(&holder);
-    wait::until("here promises", || http::status(at)["vouching"]["leads"]["needed"][0]["id"] == "here");
+    wait::until("the record names us", || election.record()["roster"][0]["id"] == "here");
     link.stall();
     until_foot(&terminal, "1st in line; holder is cut off or dead");
 }

@@ -265,7 +265,15 @@ async fn has_others(contact: &Contact, watchers: &mut Vec<Watcher>) -> Result<bo
 async fn drained_too(contact: &Contact, host: &str) -> Result<Option<Watcher>, RequestError> {
     let path = format!("{}/{host}", parent(&contact.shared.paths.drain));
     match contact.client.get_and_watch_data(&path).await {
-        Ok((data, _, watcher)) => Ok(Drain::read(&data).ok().map(|_| watcher)),
+        Ok((data, stat, watcher)) => {
+            let Ok(drain) = Drain::read(&data) else { return Ok(None) };
+            // If the time is not known, it is in force.
+            let has_lapsed = match drain.ends_at(stat.mtime) {
+                Some(end) => order_clock::now(contact).await.is_ok_and(|now| now >= end),
+                None => false,
+            };
+            Ok((!has_lapsed).then_some(watcher))
+        }
         Err(Error::NoNode | Error::NoAuth | Error::BadArguments(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
