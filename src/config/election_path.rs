@@ -4,9 +4,10 @@ use crate::config::error::ConfigError;
 use crate::config::source::setting::Setting;
 use crate::config::value::znode::{self, ZnodePath};
 use crate::core::settings::Recipe;
+use crate::zookeeper::schema::paths::ELECTION;
 
 /// The directory of our own candidates below `<base>`.
-pub const OWN: &str = "election";
+pub const OWN: &str = ELECTION;
 
 /// The cost of `--election-path`.
 pub const BEST_EFFORT: &str = "--election-path: contenders of other libraries do not wait until the command is dead; it is \

@@ -3,9 +3,8 @@
 use super::{Finding, advice, good, wrong};
 use crate::zookeeper::admin::view::{Candidate, ElectionView, Unreadable};
 use crate::zookeeper::schema::control::drain::DRAINS;
-use crate::zookeeper::schema::control::{CONTROL, remedy};
-use crate::zookeeper::schema::history::HISTORY;
-use crate::zookeeper::schema::member::MEMBERS;
+use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::paths::LAYOUT;
 
 fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
     let Unreadable { path, why, is_forbidden } = znode;
@@ -87,16 +86,14 @@ fn nothing_wrong(election: &ElectionView) -> Finding {
     }
 }
 
-/// The znodes of an election of ours, below its base.
-const LAYOUT: [&str; 8] = ["election", "lease", "term", "slots", MEMBERS, CONTROL, HISTORY, "runs"];
-
 /// Checks the candidates in line.
 fn queue(line: &[Candidate], directory: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for candidate in line {
         if candidate.facts.owner == 0 {
             let remedy = if LAYOUT.contains(&candidate.name.as_str()) {
-                "an election of ours was made there by --path, and belongs elsewhere: give its hosts another --path"
+                "an election of ours was made there by --path, and belongs elsewhere: give its hosts another --path, and delete it \
+                 once none of them runs with this one"
             } else {
                 "delete it"
             };
@@ -129,8 +126,10 @@ mod tests {
         let said = |name: &str| queue(&[persistent(name)], "/app/latch").remove(0).said;
         let rest = "is persistent and has no owner: no candidate behind it will ever lead; ";
         assert_eq!(said("_c_1-latch-0"), format!("/app/latch/_c_1-latch-0 {rest}delete it"));
-        let ours = said("lease");
-        assert!(ours.starts_with(&format!("/app/latch/lease {rest}an election of ours was made there")), "{ours}");
-        assert!(!ours.contains("delete"), "{ours}");
+        for name in LAYOUT {
+            let ours = said(name);
+            assert!(ours.starts_with(&format!("/app/latch/{name} {rest}an election of ours was made there")), "{ours}");
+            assert!(ours.ends_with("another --path, and delete it once none of them runs with this one"), "{ours}");
+        }
     }
 }

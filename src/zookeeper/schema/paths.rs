@@ -2,14 +2,22 @@
 
 use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::ensure_path::parent;
+use crate::zookeeper::schema::control::CONTROL;
 use crate::zookeeper::schema::control::drain::DRAINS;
+use crate::zookeeper::schema::history::HISTORY;
+use crate::zookeeper::schema::member::MEMBERS;
 use crate::zookeeper::schema::settings::Settings;
 use crate::zookeeper::schema::vouching::VOUCH;
 
+/// The directory of our own candidates.
+pub(crate) const ELECTION: &str = "election";
 const LEASE: &str = "lease";
 const TERM: &str = "term";
 const RUNS: &str = "runs";
 const SLOTS: &str = "slots";
+
+/// The persistent znodes of an election, below its base. `members`, `control` and `history` are made by those who write them.
+pub(crate) const LAYOUT: [&str; 9] = [ELECTION, LEASE, TERM, SLOTS, VOUCH, RUNS, MEMBERS, CONTROL, HISTORY];
 
 /// Full paths, the chroot included.
 #[derive(Clone, Debug)]
@@ -116,5 +124,19 @@ mod tests {
         assert!(paths.election_is_inside());
         let elsewhere = Settings { election: "/other/latch".to_owned(), ..settings() };
         assert!(!Paths::new(&elsewhere).election_is_inside());
+    }
+
+    /// The doctor knows an election of ours by them.
+    #[test]
+    fn every_name_below_a_base_is_in_the_layout() {
+        let several = Settings { leaders: 3, ..settings() };
+        let paths = Paths::new(&several);
+        let of_slots = paths.home_of_slots();
+        let made = [&paths.election, &paths.lease, &paths.term, &paths.vouch, &paths.runs, &paths.last_run, &of_slots];
+        for path in made {
+            let below = path.strip_prefix(&paths.base).and_then(|rest| rest.strip_prefix('/')).unwrap();
+            let name = below.split('/').next().unwrap();
+            assert!(LAYOUT.contains(&name), "{path}");
+        }
     }
 }
