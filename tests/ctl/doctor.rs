@@ -63,6 +63,22 @@ fn what_would_hold_an_election_up_is_found_and_named() {
     assert!(wrong.len() == 3 && !wrong.iter().any(|said| said.contains("control")), "{wrong:#?}");
 }
 
+/// Who makes an election with `--path` in the directory of another library's election means to take part there.
+#[test]
+fn an_election_in_the_directory_of_another_library_is_told_with_what_to_delete_at_last() {
+    let election = election();
+    election.prepare();
+    assert!(!complaints(&election).1.iter().any(|said| said.contains("another library")));
+    let (base, stranger) = (election.path(""), format!("_c_{}-latch-0000000000", uuid::Uuid::nil()));
+    let base = base.trim_end_matches('/');
+    election.admin.create(&format!("{base}/{stranger}"), "");
+    let (code, wrong) = complaints(&election);
+    assert!(code == 1 && wrong.len() == 1, "{wrong:#?}");
+    let begin = format!("{base} is an election of another library, too: it holds the candidate {stranger}; ");
+    let end = format!("once none of them runs with --path {base}, delete what we have made there: election, lease, ");
+    assert!(wrong[0].starts_with(&begin) && wrong[0].contains(&end), "{wrong:#?}");
+}
+
 #[test]
 fn a_history_that_cannot_be_read_is_told() {
     let election = election();

@@ -196,4 +196,7 @@ fn who_makes_an_election_in_the_directory_of_another_library_is_warned_once() {
     let second = host("b");
     second.until_logged("Waiting: ");
     assert!(!second.log().contains("another library"), "{}", second.log());
+    // What is to be done then, too.
+    let rest = format!("Once no process of ours has --path {base}, delete what we have made there");
+    assert!(first.log().contains(&rest), "{}", first.log());
 }

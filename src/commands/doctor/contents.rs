@@ -45,6 +45,7 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
         };
         findings.push(wrong("election", format!("{count} foreign znodes, such as {first}: {remedy}")));
     }
+    findings.extend(beside_another(election));
     findings.extend(queue(&election.line, &election.directory));
     for slot in &election.slots {
         if slot.term.is_none() || slot.lease.is_none() && !election.is_unreadable(&slot.lease_path()) {
@@ -71,6 +72,17 @@ pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
         findings.push(nothing_wrong(election));
     }
     findings
+}
+
+/// Who made this election with `--path` meant to take part in that of another library.
+fn beside_another(election: &ElectionView) -> Option<Finding> {
+    let (base, stranger, ours) = (&election.base, election.stranger.as_ref()?, LAYOUT.join(", "));
+    let text = format!("{base} is an election of another library, too: it holds the candidate {stranger}");
+    let remedy = format!(
+        "our command runs beside the leader of that election; give its hosts another --path, with --election-path {base} to take part \
+         there, and once none of them runs with --path {base}, delete what we have made there: {ours}"
+    );
+    Some(wrong("election", format!("{text}; {remedy}")))
 }
 
 fn nothing_wrong(election: &ElectionView) -> Finding {

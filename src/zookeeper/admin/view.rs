@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::clock;
 use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
-use crate::zookeeper::schema::candidate_name::Names;
+use crate::zookeeper::schema::candidate_name::{self, Names};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History};
@@ -76,6 +76,8 @@ pub struct ElectionView {
     pub drains: Vec<DrainView>,
     /// Children of the election directory that are not named like candidates.
     pub foreign: Vec<String>,
+    /// A candidate of another library beside our own znodes: who made the election meant to join another one.
+    pub stranger: Option<String>,
     /// Znodes that could not be read.
     pub unreadable: Vec<Unreadable>,
 }
@@ -260,7 +262,8 @@ async fn children_of_election(client: &AdminClient, base: &str) -> Result<Option
 
 async fn look(client: &AdminClient, base: &str, children: &[String]) -> Result<ElectionView, AdminError> {
     let has_runs = children.iter().any(|child| child == "runs");
-    let mut seen = ElectionView { base: base.to_owned(), has_runs, ..ElectionView::default() };
+    let stranger = children.iter().find(|child| candidate_name::is_of_a_library(child)).cloned();
+    let mut seen = ElectionView { base: base.to_owned(), has_runs, stranger, ..ElectionView::default() };
     seen.slots = slots(client, base, children, &mut seen.unreadable).await?;
     let leases = || seen.slots.iter().filter_map(|slot| slot.lease.as_ref());
     let holders = leases().filter_map(|(lease, _)| lease.holder.as_ref()?.candidate.clone());

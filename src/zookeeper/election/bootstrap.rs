@@ -20,7 +20,7 @@ use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, p
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::schema::candidate_name;
 use crate::zookeeper::schema::lease::{self, Longest};
-use crate::zookeeper::schema::paths::{Paths, SlotPaths};
+use crate::zookeeper::schema::paths::{self, Paths, SlotPaths};
 use crate::zookeeper::schema::settings::Settings;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,9 +155,11 @@ pub(crate) async fn repair(
 async fn warn_of_strangers(client: &Connection, base: &str) {
     let Ok((children, _)) = client.get_children(base).await else { return };
     let Some(stranger) = children.iter().find(|name| candidate_name::is_of_a_library(name)) else { return };
+    let ours = paths::LAYOUT.join(", ");
     tracing::warn!(
         "{base} is an election of another library: it holds the candidate {stranger}. The command will run beside the leader of that election. \
-         Stop this process; then use --election-path {base} to take part there, or another --path"
+         Stop this process; then use --election-path {base} to take part there, or another --path. Once no process of ours has --path {base}, \
+         delete what we have made there, which others take for contenders: {ours}"
     );
 }
 
