@@ -195,6 +195,12 @@ fn each_reason_why_tls_does_not_come_about_is_told_and_ends_with_77() {
     let said = String::from_utf8(site.ctl(&by_address, &["doctor"]).stdout).unwrap();
     assert!(said.contains("was not reached (its certificate is for another name"), "{said}");
     assert!(!said.contains("; start it, or take it out of --connect"), "{said}");
+    let doctor = |servers: &str| String::from_utf8(site.ctl(servers, &["doctor"]).stdout).unwrap();
+    let said = doctor(&format!("tcp+tls://localhost:{plain}"));
+    assert!(said.contains("was not reached (it does not speak TLS on that port; write its secureClientPort"), "{said}");
+    let said = doctor(&format!("localhost:{}", site.secure.number()));
+    assert!(said.contains("was not reached (it speaks TLS on that port; write tcp+tls://localhost:"), "{said}");
+    assert!(!said.contains("start it") && !said.contains("whitelist"), "{said}");
 }
 
 #[test]

@@ -61,6 +61,12 @@ fn what_would_hold_an_election_up_is_found_and_named() {
     assert!(said.code == 0 && said.output.contains("its orders could not be read, and are written anew"), "{said:?}");
     let (_, wrong) = complaints(&election);
     assert!(wrong.len() == 3 && !wrong.iter().any(|said| said.contains("control")), "{wrong:#?}");
+    // Who orders over a newer format might take back what it cannot read.
+    election.admin.set(&election.path("control"), r#"{"v":2}"#);
+    let (_, wrong) = complaints(&election);
+    let newer = "its format is version 2; use the newer zk-leaderctl that knows it";
+    assert!(wrong.iter().any(|said| said.ends_with(newer)), "{wrong:#?}");
+    assert_eq!(ctl(&["enable", &election.name]).code, 2);
 }
 
 /// Who makes an election with `--path` in the directory of another library's election means to take part there.
@@ -123,6 +129,20 @@ fn a_leader_that_died_while_it_waited_is_not_said_to_wait_for_ever() {
     assert!(code == 1 && wrong.iter().any(|said| said.contains("a has not renewed its lease for ")), "{wrong:#?}");
     let said = ctl(&["disable", &election.name, "--wait"]);
     assert!(said.code == 0 && said.output.contains("a is gone; its lease must run out"), "{said:?}");
+}
+
+/// It died, and the promises for it have run out: its command does not run any more, and `status` says so.
+#[test]
+fn a_leader_whose_promises_have_run_out_is_not_said_to_run_on() {
+    let election = election();
+    election.prepare();
+    let record = r#"{"v":1,"state":"held","lease_ms":1000,"vouch_ms":1000,"guarantee":"at-most-one, vouched",
+        "holder":{"id":"a","host":"h","pid":1,"candidate":"x"}}"#;
+    election.admin.set(&election.path("lease"), record);
+    wait::until("its lease is over", || ctl(&["status", &election.name]).output.contains("overdue"));
+    let said = ctl(&["doctor", &election.name]);
+    assert!(said.code == 1 && said.output.contains("a has not renewed its lease for "), "{said:?}");
+    assert!(!said.output.contains("may run on promises"), "{said:?}");
 }
 
 #[test]

@@ -7,10 +7,13 @@ use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::paths::LAYOUT;
 
 fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
-    let Unreadable { path, why, is_forbidden } = znode;
+    let Unreadable { path, why, is_forbidden, is_newer } = znode;
     if *is_forbidden {
         // What we may not read may be in good order.
         return advice("record", format!("which hosts are drained is not known: {why}"));
+    }
+    if *is_newer {
+        return wrong("record", format!("{path} cannot be read: {why}; use the newer zk-leaderctl that knows it"));
     }
     let root = election.base.rsplit_once('/').map_or("", |(root, _)| root);
     let remedy = match (path.rsplit('/').next(), drained_host(path, root)) {
@@ -131,6 +134,21 @@ fn is_double(one: &Candidate, other: &Candidate) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `enable` refuses to write over it.
+    #[test]
+    fn a_record_of_a_newer_format_is_left_to_a_newer_version() {
+        let znode =
+            |is_newer| Unreadable { path: "/r/e/control".into(), why: "W".into(), is_newer, ..Unreadable::default() };
+        let election = ElectionView { base: "/r/e".into(), ..ElectionView::default() };
+        let said = |is_newer| unreadable(&znode(is_newer), &election).said;
+        assert_eq!(said(true), "/r/e/control cannot be read: W; use the newer zk-leaderctl that knows it");
+        assert!(
+            said(false).ends_with("; it orders nothing; zk-leaderctl enable --path /r/e writes it anew"),
+            "{}",
+            said(false)
+        );
+    }
 
     #[test]
     fn what_never_leads_is_named_with_its_path_and_an_election_of_ours_is_not_to_be_deleted() {

@@ -119,10 +119,11 @@ async fn examine(
     findings: &mut Vec<Finding>,
 ) -> Result<Found, CommandError> {
     let base = context.base().await;
-    let election = match &base {
+    let mut election = match &base {
         Ok(base) => view::election(&context.client, base).await?,
         Err(_) => None,
     };
+    overdue::mark(context, election.iter_mut()).await?;
     let trips = round_trips(&context.client, election.as_ref()).await?;
     findings.push(match &limits {
         Ok(limits) => good("session", limits.said()),

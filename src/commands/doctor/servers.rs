@@ -11,17 +11,27 @@ use tokio::time::timeout;
 use super::{Finding, advice, good, wrong};
 use crate::config::ctl::Asked;
 use crate::zookeeper::client::address::Address;
+use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::four_letter::{self, Said};
 
 /// Asks every server for its version and role.
 pub(super) async fn findings(asked: &Asked) -> Vec<Finding> {
     let addresses: Vec<_> = asked.servers.split(',').collect();
     let answers = four_letter::all(&addresses, &asked.access, asked.limit).await;
+    let refusals = diagnose::refusals(&addresses, &asked.access).await;
     let mut all = Vec::new();
-    for (address, said) in addresses.into_iter().zip(answers) {
-        all.push((address, said, places(address).await));
+    for ((address, said), refusal) in addresses.into_iter().zip(answers).zip(refusals) {
+        all.push((address, explained(said, refusal), places(address).await));
     }
     judged(&all)
+}
+
+/// Of a server that did not answer as expected, what every other command says: whether it refuses us, as with TLS at a port without.
+fn explained(said: Said, refusal: Option<String>) -> Said {
+    match (said, refusal) {
+        (Said::Mute | Said::Unreachable(_), Some(why)) => Said::Refused(why),
+        (said, _) => said,
+    }
 }
 
 /// Where a server is, sorted. Empty: not known.

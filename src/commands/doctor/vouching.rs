@@ -18,7 +18,9 @@ const WHAT: &str = "outages";
 /// None if nobody has `--vouch`.
 pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
     let members: Vec<_> = election.members.values().map(|(member, _)| member).collect();
-    let leases = election.slots.iter().filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
+    // After the last promise has run out, no command runs on.
+    let slots = election.slots.iter().filter(|slot| slot.overdue_since.is_none());
+    let leases = slots.filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
     let held = leases.into_iter().find(|lease| lease.is_held() && lease.waiting_on.is_none() && lease.holder.is_some());
     let limit = held.and_then(|lease| lease.vouch_ms).map(Duration::from_millis);
     if limit.is_none() && members.iter().all(|member| member.vouch.is_empty()) {
@@ -146,6 +148,15 @@ mod tests {
             said[0].1.starts_with("a is cut off or dead: its command may run on promises, for 10m after"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_leader_whose_last_promise_has_run_out_does_not_run_on() {
+        for members in [&[("b", "10.0.0.2:4711")][..], &[("a", "10.0.0.1:1"), ("b", "10.0.0.2:4711")]] {
+            let mut election = election(&format!("{{{LEADER},{ASKS_B}}}"), members);
+            election.slots[0].overdue_since = Some(1);
+            assert_eq!(findings(&election), []);
+        }
     }
 
     #[test]

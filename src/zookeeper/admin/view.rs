@@ -90,6 +90,8 @@ pub struct Unreadable {
     pub why: String,
     /// We have no right to read it. Else it makes no sense.
     pub is_forbidden: bool,
+    /// It is of a format that only a newer version knows.
+    pub is_newer: bool,
 }
 
 impl SlotView {
@@ -305,7 +307,7 @@ pub async fn drains(
     let mut hosts = match client.children(&directory).await {
         Ok(hosts) => hosts.unwrap_or_default(),
         Err(AdminError::Forbidden(why)) => {
-            unreadable.push(Unreadable { path: directory, why, is_forbidden: true });
+            unreadable.push(Unreadable { path: directory, why, is_forbidden: true, is_newer: false });
             return Ok(Vec::new());
         }
         Err(failure) => return Err(failure),
@@ -322,7 +324,9 @@ pub async fn drains(
                 drains.push(DrainView { host, drain, written_at, is_in_force });
             }
             Ok(None) => {}
-            Err(AdminError::Forbidden(why)) => unreadable.push(Unreadable { path, why, is_forbidden: true }),
+            Err(AdminError::Forbidden(why)) => {
+                unreadable.push(Unreadable { path, why, is_forbidden: true, is_newer: false });
+            }
             Err(failure) => return Err(failure),
         }
     }
@@ -423,7 +427,10 @@ async fn members(
 }
 
 fn parsed<T>(path: &str, read: Result<T, SchemaError>, unreadable: &mut Vec<Unreadable>) -> Option<T> {
-    let unparsable = |why: SchemaError| Unreadable { path: path.to_owned(), why: why.to_string(), is_forbidden: false };
+    let unparsable = |why: SchemaError| {
+        let is_newer = matches!(why, SchemaError::Version(_));
+        Unreadable { path: path.to_owned(), why: why.to_string(), is_forbidden: false, is_newer }
+    };
     read.map_err(|complaint| unreadable.push(unparsable(complaint))).ok()
 }
 

@@ -46,6 +46,15 @@ pub async fn of(servers: &str, access: &Access) -> Option<Diagnosis> {
     sum_up(servers.split(',').zip(opinions))
 }
 
+/// For each of these servers, why it refuses our connection until somebody changes the configuration.
+pub async fn refusals(servers: &[&str], access: &Access) -> Vec<Option<String>> {
+    let refusal = |opinion| match opinion {
+        Opinion::Refuses(_, why) => Some(why),
+        Opinion::Fine | Opinion::Away(_) | Opinion::Stuck(_) => None,
+    };
+    join_all(servers.iter().map(|server| opinion(server, access))).await.into_iter().map(refusal).collect()
+}
+
 /// Final if a server refuses us and none may accept us later. A server that is away may come back and refuse us as the
 /// others do.
 fn sum_up<'a>(opinions: impl Iterator<Item = (&'a str, Opinion)>) -> Option<Diagnosis> {
