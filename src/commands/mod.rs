@@ -20,12 +20,14 @@ mod status;
 mod token_check;
 mod watch;
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use self::orders::following::Standing;
 use self::orders::interrupt::Interrupt;
@@ -204,15 +206,14 @@ impl<'a> CommandContext<'a> {
 /// Asks the ensemble, prints the answer.
 pub fn run(asked: &Asked) -> ExitCode {
     let interrupt = waits(&asked.question).then(Interrupt::held_back).flatten();
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let outcome = match runtime {
+    let outcome = match runtime_for(&asked.question) {
         Ok(runtime) => {
             let outcome = runtime.block_on(answer(asked, interrupt));
             // A name that is still being resolved does not hold up our exit.
             runtime.shutdown_background();
             outcome.map_err(|error| error.for_question(&asked.question))
         }
-        Err(error) => Err(CommandError::not_known(error.to_string())),
+        Err(error) => Err(error),
     };
     let stop = match outcome {
         Ok(Answer { text, status }) => EarlyExit { text, stream: Stream::Stdout, status },
@@ -231,6 +232,31 @@ pub fn run(asked: &Asked) -> ExitCode {
     };
     let status = stop.print();
     if stop.status == INTERRUPTED { by_interrupt() } else { status }
+}
+
+fn runtime_for(question: &Question) -> Result<Runtime, CommandError> {
+    // The lease file is read without them.
+    if !matches!(question, Question::Lease(_)) {
+        room_for_threads().map_err(|error| {
+            CommandError::not_known(format!(
+                "this host has no room for two more threads of ours ({error}); raise the limit of processes (ulimit -u, TasksMax= of \
+                 systemd), or end some"
+            ))
+        })?;
+    }
+    Builder::new_current_thread().enable_all().build().map_err(|error| CommandError::not_known(error.to_string()))
+}
+
+/// The client library starts a thread, and to look a name up takes one: both panic if they cannot.
+fn room_for_threads() -> io::Result<()> {
+    const THREADS: usize = 2;
+    let gate = Mutex::new(());
+    thread::scope(|scope| {
+        // All are there at the same time.
+        let _closed = gate.lock();
+        let mut threads = (0..THREADS).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(gate.lock())));
+        threads.try_for_each(|started| started.map(drop))
+    })
 }
 
 /// A shell must see by what we end.

@@ -1,10 +1,15 @@
 //! Mistakes and failures: one line, the right status, and never a hang.
 
+use std::fs::{self, Permissions};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 use super::operator::{ctl, ctl_at};
 use super::{election, link, server};
+use crate::support::subject::copy_program;
 use crate::support::{Election, wait};
 
 const ASKING: [&[&str]; 4] = [&["status"], &["list"], &["history"], &["token-check", "5"]];
@@ -28,6 +33,30 @@ fn a_server_that_refuses_is_named_with_its_reason_when_the_time_is_over() {
         "cannot reach ZooKeeper within 5s: {gone}: connection refused; check --connect and the network, or raise"
     );
     assert!(said.error.contains(&sentence), "{said:?}");
+}
+
+/// The user's processes are at their limit: no thread can be started, which the client library needs. Not the server is to blame.
+#[test]
+fn a_host_without_room_for_a_thread_is_told_apart_from_a_server_that_makes_no_sense() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("zk-leaderctl");
+    copy_program(Path::new(env!("CARGO_BIN_EXE_zk-leaderctl")), &program);
+    let become_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let become_user = if nix::unistd::geteuid().is_root() { &become_user[..] } else { &[] };
+    let said = |question: &[&str]| {
+        let mut words = [become_user, &["prlimit", "--nproc=1"]].concat().into_iter();
+        let mut process = Command::new(words.next().unwrap());
+        let output = process.args(words).arg(&program).args(question).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = said(&["list", "--connect", &server().connect_string()]);
+    assert_eq!((code, error.lines().count()), (Some(2), 1), "{error}");
+    let begin = "zk-leaderctl: this host has no room for two more threads of ours (";
+    assert!(error.starts_with(begin) && error.contains("; raise the limit of processes"), "{error}");
+    // The file of a lease is read without one.
+    let (_, error) = said(&["lease", "/nonexistent"]);
+    assert!(error.contains("the lease file cannot be read"), "{error}");
 }
 
 /// As while the servers elect their leader: two tries, each with a question why, are far less.
