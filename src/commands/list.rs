@@ -98,7 +98,12 @@ fn closed_row(name: &str, columns: &[&str]) -> Vec<Cell> {
     columns.iter().map(cell).collect()
 }
 
-/// Who leads; with several slots, all of them.
+/// The ids of those who lead, also of a contender of another library, whose host is not known.
+fn leading(election: &ElectionView) -> Vec<String> {
+    leaders(election).into_iter().map(|holder| holder.id).chain(foreign(election)).collect()
+}
+
+/// Who leads of ours; with several slots, all of them.
 fn leaders(election: &ElectionView) -> Vec<Holder> {
     election.slots.iter().filter_map(|slot| slot_state::leader(slot, election)).collect()
 }
@@ -190,7 +195,7 @@ fn as_json(name: &str, election: &ElectionView, now: i64) -> Value {
     json!({
         "name": name,
         "path": election.base,
-        "leaders": leaders.iter().map(|holder| &holder.id).collect::<Vec<_>>(),
+        "leaders": leading(election),
         "hosts": leaders.iter().map(|holder| &holder.host).collect::<Vec<_>>(),
         "since": (!leaders.is_empty()).then_some(newest.changed_at),
         "changed": changed_at(election),

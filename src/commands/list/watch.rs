@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Cell, CommandContext, CommandError, ElectionView, FOREIGN, Fleet, NO_PERMISSION, Output, Tone, as_json, changed_at,
-    closed_json, closed_row, drained, leaders, look, newest_term, row, state,
+    closed_json, closed_row, drained, leading, look, newest_term, row, state,
 };
 use crate::commands::output::moment;
 use crate::commands::watch::View;
@@ -95,8 +95,7 @@ fn summary(seen: &Fleet) -> String {
 
 fn fingerprints(fleet: &Fleet) -> BTreeMap<&str, Fingerprint> {
     let open = fleet.elections.iter().map(|(name, election)| {
-        let leaders = leaders(election).into_iter().map(|holder| holder.id).collect();
-        (name.as_str(), (state(election).0, leaders, newest_term(election).mzxid, election.line.len()))
+        (name.as_str(), (state(election).0, leading(election), newest_term(election).mzxid, election.line.len()))
     });
     let closed = fleet.closed.iter().map(|name| (name.as_str(), (NO_PERMISSION, Vec::new(), 0, 0)));
     open.chain(closed).collect()
@@ -157,5 +156,22 @@ mod tests {
         let mut watch = Watch::default();
         assert_eq!(order(&watch.news(None, &fleet, &plain), 1), "defbca");
         assert_eq!(order(watch.screen(&fleet, &plain).rsplit("\n\n").next().unwrap(), 0), "defbca");
+    }
+
+    /// Nothing of ours changes with it.
+    #[test]
+    fn another_leader_of_another_library_is_news_and_is_named() {
+        let fleet = |first: &str| {
+            let mut election = election(r#""state":"free""#, false, Some(first));
+            election.is_shared = true;
+            let elections = vec![("e".to_owned(), election)];
+            Fleet { root: "/r".into(), in_chroot: String::new(), elections, closed: Vec::new(), drains: Vec::new() }
+        };
+        let json = Output { format: OutputFormat::Json, coloured: false, now: 0 };
+        let mut watch = Watch::default();
+        assert_eq!(watch.news(Some(&fleet("a")), &fleet("a"), &json), "");
+        let news = watch.news(Some(&fleet("a")), &fleet("b"), &json);
+        let news: serde_json::Value = serde_json::from_str(&news).unwrap();
+        assert_eq!((&news["state"], &news["leaders"], &news["hosts"]), (&json!("foreign"), &json!(["b"]), &json!([])));
     }
 }
