@@ -292,8 +292,8 @@ pub struct Root {
 }
 
 const AFTER_HELP: &str = "\
-Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials; status and
-token-check end with 2 (not known) then.
+Exit status 77: ZooKeeper refuses it, by an ACL or because of the credentials, or TLS or the login
+by Kerberos does not come about; status and token-check end with 2 (not known) then.
 
 `zk-leaderctl COMMAND --help` tells more about one command. `zk-leaderctl man` prints the manual
 page, `zk-leaderctl completions SHELL` what bash, fish or zsh needs to complete options, and names,

@@ -126,7 +126,9 @@ impl From<AdminError> for CommandError {
                 status: Status::NoPermission.code(),
                 word: "forbidden",
             },
-            AdminError::Refused(why) => Self::not_known(format!("ZooKeeper refuses it: {why}")),
+            AdminError::Refused(why) => {
+                Self::not_known(format!("ZooKeeper refuses it: {why}")).called("refused-by-server")
+            }
             AdminError::Unknown(why) => Self::not_known(format!("the ensemble gave no answer ({why}); try again")),
         }
     }

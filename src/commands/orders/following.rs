@@ -90,6 +90,15 @@ fn may_pass(failure: &CommandError) -> bool {
 mod tests {
     use super::*;
 
+    /// Each server would refuse it alike.
+    #[test]
+    fn no_other_server_is_asked_after_a_refusal() {
+        use crate::zookeeper::admin::AdminError;
+        assert!(may_pass(&AdminError::Unknown(String::new()).into()));
+        assert!(!may_pass(&AdminError::Refused(String::new()).into()));
+        assert!(!may_pass(&AdminError::Forbidden(String::new()).into()));
+    }
+
     #[test]
     fn an_order_is_gone_only_by_the_word_of_a_session_in_which_it_was_seen() {
         let mut seen = Seen::default();
