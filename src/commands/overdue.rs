@@ -57,7 +57,7 @@ fn suspects(election: &ElectionView, now: i64) -> Vec<Option<i64>> {
 fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
     let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held())?;
     let holder = lease.holder.as_ref()?;
-    if lease.waiting_on.is_some() && slot_state::waits(holder, election) {
+    if lease.waiting_on.is_some() && slot_state::waits(holder, written, election) {
         return None;
     }
     Some(slot_state::longest_until(lease, written))

@@ -70,6 +70,12 @@ pub(super) enum WhyNobody {
     LeaseRunsOut {
         id: String,
     },
+    /// This holder is there and follows: it ended its term and could not release.
+    GaveWay {
+        id: String,
+        /// Its lease has run out.
+        is_over: bool,
+    },
 }
 
 impl WhyNobody {
@@ -82,6 +88,7 @@ impl WhyNobody {
             Self::Free => "free",
             Self::RecordLost => "record-lost",
             Self::LeaseRunsOut { .. } => "lease-runs-out",
+            Self::GaveWay { .. } => "gave-way",
         }
     }
 }
@@ -99,6 +106,10 @@ impl fmt::Display for WhyNobody {
             Self::Free => f.write_str("the lease is free"),
             Self::RecordLost => f.write_str("the record was lost, and its unknown holder's lease must run out"),
             Self::LeaseRunsOut { id } => write!(f, "{id} is gone, and its lease must run out"),
+            Self::GaveWay { id, is_over } => {
+                let lease = if *is_over { "has run out" } else { "must run out" };
+                write!(f, "{id} gave way without releasing, and its lease {lease}")
+            }
         }
     }
 }
@@ -130,13 +141,16 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
     let Some(holder) = lease.holder.clone().filter(|holder| !holder.id.is_empty()) else {
         return SlotState::Nobody { why: WhyNobody::RecordLost };
     };
+    if gave_way(&holder, written, election) {
+        return SlotState::Nobody { why: WhyNobody::GaveWay { id: holder.id, is_over: slot.overdue_since.is_some() } };
+    }
     if let Some(since) = slot.overdue_since {
         return SlotState::Overdue { holder, since };
     }
     let (member, is_waiting) = (member_of(election, &holder), lease.waiting_on.is_some());
     let in_line = election.line.iter().any(|candidate| candidate.id == holder.id);
     match member {
-        _ if is_waiting && waits(&holder, election) => SlotState::Waiting { holder },
+        _ if is_waiting && waits(&holder, written, election) => SlotState::Waiting { holder },
         Some(member) if member.phase == "waiting" => SlotState::Waiting { holder },
         Some(member) if member.role == "leader" => SlotState::Led { holder, phase: member.phase.clone() },
         // Not written yet, or by a version that writes none.
@@ -156,14 +170,21 @@ pub(super) fn longest_until(lease: &Lease, written: &Facts) -> i64 {
     written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Whether the holder of a record that was written like this has said since then that it follows. A member that is a moment
+/// behind the record has said so before.
+pub(super) fn gave_way(holder: &Holder, written: &Facts, election: &ElectionView) -> bool {
+    let member = election.members.get(&holder.id).filter(|(member, _)| is_of(member, holder));
+    member.is_some_and(|(member, said)| member.role == "follower" && said.mzxid > written.mzxid)
+}
+
 /// Whether the holder of a record that waits is still there: it renews nothing, so only its candidate and its member tell.
-pub(super) fn waits(holder: &Holder, election: &ElectionView) -> bool {
+pub(super) fn waits(holder: &Holder, written: &Facts, election: &ElectionView) -> bool {
     let is_its_own = |candidate: &Candidate| match &holder.candidate {
         Some(name) => candidate.name == *name,
         None => candidate.id == holder.id,
     };
     let says_so = member_of(election, holder).is_some_and(|member| member.phase == "waiting");
-    says_so || election.line.iter().any(is_its_own)
+    !gave_way(holder, written, election) && (says_so || election.line.iter().any(is_its_own))
 }
 
 fn why_free(election: &ElectionView) -> WhyNobody {
@@ -375,6 +396,27 @@ mod tests {
         assert_eq!(of(&election.slots[0], &election), SlotState::CutOff { why }, "it may lead");
         election.slots[0].overdue_since = Some(written.changed_at + 60_000);
         assert!(matches!(of(&election.slots[0], &election), SlotState::Overdue { .. }));
+    }
+
+    /// An operator has disabled the election while it fenced the leader before: its candidate keeps its place.
+    #[test]
+    fn who_has_said_since_it_took_the_record_that_it_follows_does_not_lead() {
+        let why = |is_waiting: bool, member: i64, overdue_since| {
+            let mut election = waiting(&["n1"], Some("following"));
+            election.members.values_mut().for_each(|(_, facts)| facts.mzxid = member);
+            election.slots[0].overdue_since = overdue_since;
+            let (lease, written) = election.slots[0].lease.as_mut().unwrap();
+            (lease.waiting_on, written.mzxid) = (lease.waiting_on.filter(|_| is_waiting), 7);
+            let contender = contenders(&election).remove(0);
+            (of(&election.slots[0], &election), contender.leads, contender.phase().map(str::to_owned))
+        };
+        let gave_way = |is_over| SlotState::Nobody { why: WhyNobody::GaveWay { id: "a".into(), is_over } };
+        for is_waiting in [false, true] {
+            assert_eq!(why(is_waiting, 8, None), (gave_way(false), false, Some("following".into())), "{is_waiting}");
+        }
+        assert_eq!(why(false, 8, Some(1)).0, gave_way(true), "it is neither cut off nor hung");
+        assert!(matches!(why(false, 6, None).0, SlotState::Led { .. }), "its member is a moment behind");
+        assert!(matches!(why(true, 6, None).0, SlotState::Waiting { .. }));
     }
 
     #[test]

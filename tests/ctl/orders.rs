@@ -244,6 +244,32 @@ fn a_leader_that_is_cut_off_is_not_taken_for_idle_before_its_lease_is_over() {
     assert_eq!(election.diary.starts().len(), 1, "it comes back, and is still disabled");
 }
 
+/// It stands in line, its record says that it holds the lease, and it has given way.
+#[test]
+fn a_host_that_is_disabled_while_it_fences_is_not_said_to_lead_or_to_be_cut_off() {
+    let election = election();
+    election.prepare();
+    let record = r#"{"v":1,"state":"held","holder":{"id":"ghost","host":"h","pid":1},"lease_ms":1000}"#;
+    election.admin.set(&election.path("lease"), record);
+    let host = election.host("a").session_timeout("10s").option("--fence-cmd", "sleep 999").spawn();
+    host.until_logged("Fencing");
+    assert_eq!(ctl(&["disable", &election.name]).code, 0);
+    let status = || (ctl(&["status", &election.name, "--json"]), ctl(&["status", &election.name]).output);
+    wait::until("the reason is gave-way", || status().0.json()["slots"][0]["reason"] == "gave-way");
+    let (object, shown) = status();
+    let contender = &object.json()["contenders"][0];
+    assert_eq!(
+        (object.code, &contender["place"], &contender["leads"], &contender["phase"]),
+        (1, &1.into(), &false.into(), &"following".into())
+    );
+    assert!(shown.contains("nobody: a gave way without releasing, and its lease "), "{shown}");
+    wait::until("its lease has run out", || {
+        status().1.contains("a gave way without releasing, and its lease has run out")
+    });
+    let shown = status().1;
+    assert!(shown.lines().any(|line| line.contains(" following ") && line.ends_with(" yes")), "{shown}");
+}
+
 #[test]
 fn a_handover_goes_to_the_next_in_line_and_the_old_leader_to_the_end() {
     let election = election();

@@ -40,12 +40,13 @@ pub(super) fn programs(election: &ElectionView) -> Option<Finding> {
 }
 
 /// Half of the lease is four renewal intervals. Of a holder that waits, and is gone, the lease must run out; one that is
-/// there renews nothing meanwhile.
+/// there renews nothing meanwhile, nor does one that gave way.
 fn is_late(slot: &SlotView, election: &ElectionView, now: i64) -> bool {
     let Some((lease, written)) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held()) else { return false };
     let limit = match (lease.waiting_on, &lease.holder) {
+        (_, Some(holder)) if slot_state::gave_way(holder, written, election) => return false,
         (None, _) => lease.lease_ms / 2,
-        (Some(_), Some(holder)) if !slot_state::waits(holder, election) => lease.lease_ms,
+        (Some(_), Some(holder)) if !slot_state::waits(holder, written, election) => lease.lease_ms,
         (Some(_), _) => return false,
     };
     now.saturating_sub(written.changed_at) > i64::try_from(limit).unwrap_or(i64::MAX)
