@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::orders::following::{self, Seen, Step, gone};
+use super::orders::following::{self, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
@@ -89,14 +89,14 @@ async fn until_nobody_runs(
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let (mut seen, mut order_seen): (Vec<(i64, Sighting)>, _) = (Vec::new(), Seen::default());
+    let mut seen: Vec<(i64, Sighting)> = Vec::new();
     following::until(context, &Patience::new(limit), progress, async |context, progress| {
         let election = context.election().await?;
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
         // Another order that took the place of ours ends no earlier.
         let stands = election.orders.disabled.is_some() || election.lapsed.disabled.is_some();
-        if order_seen.is_gone(stands, context.client.session_id()) {
+        if !stands {
             let text = gone("order", order.for_ms.is_some(), &remedy::about_election("status", &election.base));
             return Ok(Step::Done(told(context, "enabled", NOT_DONE, text)));
         }

@@ -9,8 +9,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use zk_leader_run::core::spread::rank;
 
-use super::election;
 use super::operator::{Said, ctl, process};
+use super::{election, link};
 use crate::support::{Election, Running, http, wait};
 
 /// So long a lease that only a release can have moved a leader in time.
@@ -330,15 +330,23 @@ fn who_waits_for_a_drain_is_told_that_it_was_taken_back() {
     fleet.until_led_by("one");
     fleet.until_members(1);
     let words = ["drain", "one", "--force", "--wait", "--timeout", "1m", "--root", &fleet.root];
-    let mut order = process(&super::server().connect_string(), &words, &[]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.starts_with("one still leads ")), "it never said so");
-    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
-    let rest: Vec<_> = lines.collect();
-    assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
-    let told =
-        |line: &String| line.starts_with("the drain was taken back by somebody meanwhile; zk-leaderctl list --path ");
-    assert!(rest.last().is_some_and(told), "{rest:?}");
+    let link = link();
+    // The same session sees it, or the next one.
+    for is_cut in [false, true] {
+        let mut order = process(&link.connect_string(), &words, &[]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with("one still leads ")), "it never said so");
+        if is_cut {
+            link.cut();
+            assert!(lines.any(|line| line.contains("another server is asked")), "it never said so");
+        }
+        assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+        link.heal();
+        let rest: Vec<_> = lines.collect();
+        assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
+        let told = "the drain was taken back by somebody meanwhile; zk-leaderctl list --path ";
+        assert!(rest.last().is_some_and(|line| line.starts_with(told)), "{rest:?}");
+    }
 }
 
 /// The first has just given way, and its member does not say yet that it is drained.

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::operator::{Said, process};
+use super::operator::{Said, ctl, process};
 use super::{election, link, server};
+use crate::support::proxy::request;
 use crate::support::{Election, Running, wait};
 
 /// `a` leads, needs three seconds to stop, and `b` is next.
@@ -57,6 +58,27 @@ fn an_order_is_followed_over_another_session_where_the_server_goes_away() {
     let said = self::said(order);
     assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
     assert_eq!(election.diary.starts().len(), 2);
+}
+
+/// The next session is at a server that may be behind, and knows of the order only after it was asked to catch up.
+#[test]
+fn an_order_that_is_taken_back_while_no_server_answers_is_seen_to_be_gone_in_the_next_session() {
+    let (election, link) = (election(), link());
+    let _host = election.host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
+    election.diary.until_started(1);
+    let mut order = orders(&link.connect_string(), &["disable", &election.name, "--wait", "--timeout", "1m"]);
+    let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("a is stopping")), "it never said so");
+    assert!(!link.forwarded().contains(&request::SYNC), "it has given the order over this session");
+    link.cut();
+    assert!(lines.any(|line| line.contains("another server is asked")), "it never said so");
+    assert_eq!(ctl(&["enable", &election.name]).code, 0);
+    link.heal();
+    let rest: Vec<_> = lines.collect();
+    assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
+    let told = |line: &String| line.starts_with("the order was taken back by somebody meanwhile; ");
+    assert!(rest.last().is_some_and(told), "{rest:?}");
+    assert!(link.forwarded().contains(&request::SYNC), "an order that stands could be taken for gone");
 }
 
 /// Somebody else takes back what is waited for.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::orders::following::{self, Seen, Step, gone};
+use super::orders::following::{self, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress};
 use super::{Answer, CommandContext, CommandError};
@@ -126,10 +126,10 @@ async fn until_it_leads_none(
     mut is_known: bool,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let (patience, mut seen, mut drain_seen) = (Patience::new(limit), Vec::new(), Seen::default());
+    let (patience, mut seen) = (Patience::new(limit), Vec::new());
     following::until(order.context, &patience, progress, async |context, progress| {
         let fleet = look(&Drained { context, ..*order }, &mut seen).await?;
-        if drain_seen.is_gone(stands(context, order).await, context.client.session_id()) {
+        if !stands(context, order).await {
             let list = format!("zk-leaderctl list --path {}", order.root);
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
             return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));

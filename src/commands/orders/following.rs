@@ -1,13 +1,13 @@
 //! What becomes of an order that was given: it stands, whatever becomes of our session, and is followed over another one.
 //!
-//! Never: an order that is given a second time.
+//! Never: an order that is given a second time, or that is held to stand because a server has changed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{Patience, Progress};
 use crate::commands::{CommandContext, CommandError, NOT_KNOWN, UNREACHABLE};
-use crate::config::ctl::Asked;
+use crate::config::ctl::{Asked, Selector};
 use crate::zookeeper::admin::Tries;
 
 /// The order that was given, and how to take it back: the end of a sentence.
@@ -18,20 +18,6 @@ pub(in crate::commands) enum Step<T> {
     Done(T),
     /// The answer if the time is over.
     NotYet(T),
-}
-
-/// In which session the order was seen last: a server of another one may not have heard of it yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::commands) struct Seen(Option<i64>);
-
-impl Seen {
-    /// Whether an order that stood is gone.
-    pub fn is_gone(&mut self, stands: bool, session: i64) -> bool {
-        if stands {
-            self.0 = Some(session);
-        }
-        !stands && self.0 == Some(session)
-    }
 }
 
 /// Looks again and again. A server that goes away is replaced by another one, as long as there is time.
@@ -66,13 +52,21 @@ async fn connected<'a>(
     mut failure: CommandError,
 ) -> Result<CommandContext<'a>, CommandError> {
     while patience.wait().await {
-        match CommandContext::connect(asked, Tries::Twice).await {
+        match caught_up(asked).await {
             Ok(context) => return Ok(context),
             Err(error) if may_pass(&error) => failure = error,
             Err(error) => return Err(error),
         }
     }
     Err(failure)
+}
+
+/// A session whose server knows of the order that was given in an earlier one. So an order that it does not show is gone.
+async fn caught_up(asked: &Asked) -> Result<CommandContext<'_>, CommandError> {
+    let context = CommandContext::connect(asked, Tries::Twice).await?;
+    let (Selector::Base(path) | Selector::OnlyOneBelow(path)) = &asked.selector;
+    context.client.catch_up(path.as_str()).await?;
+    Ok(context)
 }
 
 /// Who waits for what becomes of an order that is gone meanwhile.
@@ -89,21 +83,13 @@ fn may_pass(failure: &CommandError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zookeeper::admin::AdminError;
 
     /// Each server would refuse it alike.
     #[test]
     fn no_other_server_is_asked_after_a_refusal() {
-        use crate::zookeeper::admin::AdminError;
         assert!(may_pass(&AdminError::Unknown(String::new()).into()));
         assert!(!may_pass(&AdminError::Refused(String::new()).into()));
         assert!(!may_pass(&AdminError::Forbidden(String::new()).into()));
-    }
-
-    #[test]
-    fn an_order_is_gone_only_by_the_word_of_a_session_in_which_it_was_seen() {
-        let mut seen = Seen::default();
-        assert!(!seen.is_gone(false, 1) && !seen.is_gone(true, 1));
-        assert!(!seen.is_gone(false, 2), "that server may be behind");
-        assert!(!seen.is_gone(true, 2) && seen.is_gone(false, 2));
     }
 }

@@ -227,11 +227,6 @@ impl AdminClient {
         self.client.session_timeout()
     }
 
-    /// The server's id of this session.
-    pub fn session_id(&self) -> i64 {
-        self.client.session_id()
-    }
-
     /// `None`: it does not exist.
     ///
     /// # Errors
