@@ -9,7 +9,7 @@ use serde_json::json;
 use super::orders::following::{self, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
-use super::slot_state::{self, SlotState};
+use super::slot_state::{self, SlotState, WhyNobody};
 use super::{Answer, CommandContext, CommandError, overdue};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
@@ -109,7 +109,7 @@ async fn until_nobody_runs(
             },
         };
         progress.tell(&doing);
-        Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", unfinished(doing, holder, limit)))))
+        Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", unfinished(&doing, holder, limit)))))
     })
     .await
 }
@@ -122,10 +122,10 @@ struct Holding {
 }
 
 /// When the time is over.
-fn unfinished(doing: String, holder: Option<Holding>, limit: Duration) -> String {
+fn unfinished(doing: &str, holder: Option<Holding>, limit: Duration) -> String {
     let length = words::length(limit);
     match holder {
-        None => doing,
+        None => format!("{doing} ({length} have passed)"),
         Some(Holding { id, stopping: Some(phase) }) => format!("{id} is still {phase} after {length}; it continues"),
         Some(Holding { id, stopping: None }) => {
             format!("{id} may still run the command after {length}; it may be cut off, or run an older version")
@@ -143,11 +143,16 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Hol
         return (sentence, None);
     };
     let id = holder_of(lease);
-    let gone = |state| matches!(state, SlotState::Nobody { .. } | SlotState::Overdue { .. } | SlotState::CutOff { .. });
-    let sentence = if election.slots.iter().all(|slot| gone(slot_state::of(slot, election))) {
-        format!("{id} is gone; its lease must run out, within {}", words::length(lease.longest()))
-    } else {
-        format!("{id} is stopping its command")
+    let length = words::length(lease.longest());
+    let sentence = match slot_state::of(slot, election) {
+        SlotState::Waiting { .. } | SlotState::Nobody { why: WhyNobody::GaveWay { .. } } => {
+            let whose = if lease.waiting_on.is_some() { "the lease before it" } else { "its lease" };
+            return (format!("no command runs under {id}; {whose} must run out, within {length}"), None);
+        }
+        SlotState::Nobody { .. } | SlotState::Overdue { .. } | SlotState::CutOff { .. } => {
+            format!("{id} is gone; its lease must run out, within {length}")
+        }
+        _ => format!("{id} is stopping its command"),
     };
     let stopping = slot_state::stopping(slot, election);
     (sentence, Some(Holding { id, stopping }))
@@ -217,7 +222,8 @@ pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zookeeper::admin::view::Unreadable;
+    use crate::zookeeper::admin::view::{Candidate, Unreadable};
+    use crate::zookeeper::schema::member::Member;
 
     #[test]
     fn under_a_record_that_cannot_be_read_a_command_may_run_unless_nobody_has_ever_led() {
@@ -232,6 +238,34 @@ mod tests {
         assert!(may_run(3, &["/e/lease"]) && may_run(0, &["/e/lease"]));
         assert!(may_run(3, &[]), "it was deleted");
         assert!(!may_run(0, &["/e/members/a"]), "the record of a new base is not written yet");
+    }
+
+    /// It has never run a command: it was elected, and an order came before that.
+    #[test]
+    fn under_a_holder_that_waits_or_gave_way_no_command_runs_and_it_is_not_cut_off() {
+        let said = |waiting_on: &str, role: &str, mzxid| {
+            let record = format!(
+                r#"{{"v":1,"state":"held","lease_ms":15000{waiting_on},"holder":{{"id":"a","host":"h","pid":1}}}}"#
+            );
+            let written = Facts { mzxid: 7, ..Facts::default() };
+            let lease = Some((Lease::read(record.as_bytes()).unwrap(), written));
+            let member = Member { id: "a".into(), host: "h".into(), pid: 1, role: role.into(), ..Member::default() };
+            let mut election =
+                ElectionView { slots: vec![SlotView { lease, ..SlotView::default() }], ..ElectionView::default() };
+            election.members.insert("a".into(), (member, Facts { mzxid, ..Facts::default() }));
+            election.line.push(Candidate { id: "a".into(), ..Candidate::default() });
+            let (doing, holder) = why_not_idle(&election.slots[0], &election);
+            (doing.clone(), unfinished(&doing, holder, Duration::from_secs(3)))
+        };
+        let both = |sentence: &str| (sentence.to_owned(), format!("{sentence} (3s have passed)"));
+        let before = both("no command runs under a; the lease before it must run out, within 15s");
+        assert_eq!(said(r#","waiting_on":5"#, "leader", 8), before, "it waits");
+        assert_eq!(said(r#","waiting_on":5"#, "follower", 8), before, "it gave way");
+        let fenced = both("no command runs under a; its lease must run out, within 15s");
+        assert_eq!(said("", "follower", 8), fenced, "it gave way while it fenced");
+        let leads = said("", "leader", 8);
+        assert_eq!(leads.0, "a is stopping its command");
+        assert!(leads.1.starts_with("a may still run the command after 3s; "), "{leads:?}");
     }
 
     /// A command that lives on promises is not renewed, and runs.
