@@ -1,14 +1,15 @@
 //! `enable`: takes `disable` back.
 //!
-//! Never: an order other than `disable` changed.
+//! Never: an order other than `disable` changed; "no command runs" where that is not known.
 
 use std::time::Duration;
 
 use super::disable::{DONE, NOT_DONE, told};
+use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState};
-use super::{Answer, CommandContext, CommandError};
+use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::{CONTROL, remedy};
@@ -27,26 +28,52 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} {done}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, String::new())) };
-    let patience = Patience::new(limit);
-    loop {
+    let status = remedy::about_election("status", &election.base);
+    context.stands(format!("the election stays enabled; {status} tells who leads"));
+    until_one_runs(context, limit, &mut progress).await
+}
+
+async fn until_one_runs(
+    context: &CommandContext<'_>,
+    limit: Duration,
+    progress: &mut Progress,
+) -> Result<Answer, CommandError> {
+    following::until(context, &Patience::new(limit), progress, async |context, progress| {
         let election = context.election().await?;
         let mut leaders = election.slots.iter().filter_map(|slot| new_leader(slot, &election));
         if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
-            return Ok(told(context, "led", DONE, format!("{id} leads\n")));
+            return Ok(Step::Done(told(context, "led", DONE, format!("{id} leads\n"))));
         }
         if let Some(order) = &election.orders.disabled {
             let text = format!("the election was disabled again: {}\n", Present::disabled(order).said());
-            return Ok(told(context, "disabled", NOT_DONE, text));
+            return Ok(Step::Done(told(context, "disabled", NOT_DONE, text)));
         }
-        if let Some((id, Some(phase))) = leaders.next() {
-            progress.tell(&format!("{id} is elected; it is {phase}"));
+        match leaders.next() {
+            // It has heard of the order that was taken back.
+            Some((id, Some(phase))) if slot_state::is_stopping(phase) => progress.tell(&format!("{id} is {phase}")),
+            Some((id, Some(phase))) => progress.tell(&format!("{id} is elected; it is {phase}")),
+            _ => {}
         }
-        if !patience.wait().await {
-            let remedy = remedy::about_election("status", &election.base);
-            let text = format!("no command runs after {}; {remedy} tells why\n", words::length(limit));
-            return Ok(told(context, "nobody-leads", NOT_DONE, text));
-        }
+        Ok(Step::NotYet(unfinished(context, &election, limit)))
+    })
+    .await
+}
+
+/// When the time is over.
+fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Duration) -> Answer {
+    let length = words::length(limit);
+    let why_unknown = |slot| match slot_state::of(slot, election) {
+        SlotState::CutOff { why } => Some(why),
+        SlotState::Unknown => Some("the lease record is missing or cannot be read".to_owned()),
+        _ => None,
+    };
+    if let Some(why) = election.slots.iter().find_map(why_unknown) {
+        let text = format!("whether a command runs is not known after {length}: {why}\n");
+        return told(context, "unknown", NOT_KNOWN, text);
     }
+    let remedy = remedy::about_election("status", &election.base);
+    let text = format!("no command runs after {length}; {remedy} tells why\n");
+    told(context, "nobody-leads", NOT_DONE, text)
 }
 
 /// Who holds the slot, and what it says of its term.

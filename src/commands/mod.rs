@@ -271,7 +271,10 @@ fn by_interrupt() -> ExitCode {
 const fn waits(question: &Question) -> bool {
     matches!(
         question,
-        Question::Handover { .. } | Question::Disable { wait: Some(_), .. } | Question::Drain { wait: Some(_), .. }
+        Question::Handover { .. }
+            | Question::Disable { wait: Some(_), .. }
+            | Question::Enable { wait: Some(_) }
+            | Question::Drain { wait: Some(_), .. }
     )
 }
 

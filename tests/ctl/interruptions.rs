@@ -133,6 +133,32 @@ fn where_no_server_answers_any_more_it_is_said_that_the_order_stands() {
     assert!(said.code == 2 && said.error.contains(&stands), "{said:?}");
 }
 
+#[test]
+fn who_waits_for_the_next_leader_goes_on_at_another_server_and_is_told_that_the_election_stays_enabled() {
+    let (election, link) = (election(), link());
+    election.prepare();
+    let enable = |limit| orders(&link.connect_string(), &["enable", &election.name, "--wait", "--timeout", limit]);
+    let order = enable("1m");
+    // The order, and one look.
+    wait::until("it waits", || link.forwarded().len() > 30);
+    link.drop_next_reply();
+    link.wait_until_dropped(1);
+    let host = election.host("a").spawn();
+    let said = self::said(order);
+    assert!(said.code == 0 && said.output.ends_with("a leads\n"), "{said:?}");
+    assert!(said.output.contains("another server is asked"), "{said:?}");
+    drop(host);
+
+    election.admin.set(&election.path("lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
+    let asked = link.forwarded().len();
+    let order = enable("2s");
+    wait::until("it waits", || link.forwarded().len() > asked + 30);
+    link.cut();
+    let said = self::said(order);
+    let stays = format!("the election stays enabled; zk-leaderctl status {} tells who leads", election.name);
+    assert!(said.code == 2 && said.error.contains(&format!("only the waiting ended: {stays}")), "{said:?}");
+}
+
 fn stays_disabled(election: &Election) -> String {
     format!("the election stays disabled; zk-leaderctl enable {} takes it back", election.name)
 }

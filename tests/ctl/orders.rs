@@ -270,6 +270,26 @@ fn a_host_that_is_disabled_while_it_fences_is_not_said_to_lead_or_to_be_cut_off(
     assert!(shown.lines().any(|line| line.contains(" following ") && line.ends_with(" yes")), "{shown}");
 }
 
+/// Its leader is gone, and others may vouch for it; or nobody can read who leads.
+#[test]
+fn where_a_command_may_run_on_promises_nobody_is_told_that_no_command_runs() {
+    let election = election();
+    election.prepare();
+    let vouched = r#"{"v":1,"state":"held","lease_ms":1000,"vouch_ms":600000,"holder":{"id":"a","host":"h","pid":1}}"#;
+    for (record, why) in [
+        (vouched, "a is cut off or dead; with --vouch its command may run until "),
+        ("garbage", "the lease record is "),
+    ] {
+        election.admin.set(&election.path("lease"), record);
+        let words = ["enable", &election.name, "--wait", "--timeout", "1s"];
+        let said = ctl(&words);
+        let sentence = format!("whether a command runs is not known after 1s: {why}");
+        assert!(said.code == 2 && said.output.contains(&sentence), "{said:?}");
+        let said = ctl(&[&words[..], &["--json"]].concat());
+        assert_eq!((said.code, &said.json()["state"]), (2, &"unknown".into()), "{said:?}");
+    }
+}
+
 #[test]
 fn a_handover_goes_to_the_next_in_line_and_the_old_leader_to_the_end() {
     let election = election();
