@@ -77,6 +77,8 @@ struct Fleet {
     stopping: Vec<String>,
     /// Those of them in which it lets a run end that no other host would repeat.
     lets_end: Vec<String>,
+    /// Those of them in which its lease must run out, and why.
+    runs_out: Vec<String>,
     /// The lease records of these cannot be read, so that it may lead them.
     unknown: Vec<String>,
     /// It will lead these next: whoever leads them now gives way, and nobody else could.
@@ -205,7 +207,7 @@ fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
         return format!("{what} ({length} have passed); {}\n", remedy_for_the_only_one(order));
     }
     let forced = order.drain.forced(order.host, order.root);
-    let why = stopping::why_not_yet(&fleet.led, &fleet.stopping, &fleet.lets_end, &forced);
+    let why = stopping::why_not_yet(fleet, &forced);
     format!("{what} after {length}; {why}\n")
 }
 
@@ -274,6 +276,7 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
         }
         fleet.stopping.extend(stopping::stops(&seen, host).then(|| name.clone()));
         fleet.lets_end.extend((!order.drain.force && stopping::lets_end(&seen, host)).then(|| name.clone()));
+        fleet.runs_out.extend(stopping::runs_out(&seen, host).map(|why| format!("in {name}, {why}")));
         fleet.led.push(name);
     }
     Ok(fleet)

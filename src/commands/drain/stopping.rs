@@ -3,14 +3,13 @@
 //!
 //! Never: "cut off" of a host that has said that it stops.
 
-use super::{held_by, listed};
-use crate::commands::slot_state;
+use super::{Fleet, held_by, listed};
+use crate::commands::slot_state::{self, SlotState};
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 
 /// Whether it is stopping in each slot that it holds here. Without one, only who still stops has a command.
 pub(super) fn stops(election: &ElectionView, host: &str) -> bool {
-    let is_held = |slot: &&SlotView| slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held());
-    held_by(election, host).filter(is_held).all(|slot| slot_state::stopping(slot, election).is_some())
+    held_by(election, host).filter(|slot| is_held(slot)).all(|slot| slot_state::stopping(slot, election).is_some())
 }
 
 /// Whether it lets a run end that no other host would repeat: it has heard of a drain, which is not forced, and goes on.
@@ -19,12 +18,27 @@ pub(super) fn lets_end(election: &ElectionView, host: &str) -> bool {
     election.has_runs && own.any(|member| member.drained && slot_state::runs(Some(&member.phase)))
 }
 
+/// Why a lease of this host must run out: it is gone, with promises or without, or it gave way before its command ran.
+pub(super) fn runs_out(election: &ElectionView, host: &str) -> Option<String> {
+    held_by(election, host).filter(|slot| is_held(slot)).find_map(|slot| match slot_state::of(slot, election) {
+        SlotState::CutOff { why } => Some(why),
+        SlotState::Nobody { why } => Some(why.to_string()),
+        _ => None,
+    })
+}
+
+fn is_held(slot: &SlotView) -> bool {
+    slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held())
+}
+
 /// Why it still leads these, of which it is stopping some.
-pub(super) fn why_not_yet(led: &[String], stopping: &[String], lets_end: &[String], forced: &str) -> String {
+pub(super) fn why_not_yet(fleet: &Fleet, forced: &str) -> String {
     const UNHEARD: &str = "it may be cut off, or run an older version";
     let part = |names: &[String], text: &dyn Fn(String) -> String| (!names.is_empty()).then(|| text(listed(names)));
+    let Fleet { led, stopping, lets_end, runs_out, .. } = fleet;
     let continues = part(stopping, &|names| format!("it is still stopping its command in {names}, and continues"));
-    let told = stopping.len() + lets_end.len();
+    let told = stopping.len() + lets_end.len() + runs_out.len();
+    let runs_out = part(runs_out, &|whys| whys);
     let lets_end = part(lets_end, &|names| {
         let why = "a job that no other host would repeat";
         format!("it has heard of it and lets the run end in {names} ({why}); {forced} ends it")
@@ -34,7 +48,7 @@ pub(super) fn why_not_yet(led: &[String], stopping: &[String], lets_end: &[Strin
         _ if told < led.len() => Some(format!("elsewhere {UNHEARD}")),
         _ => None,
     };
-    [continues, lets_end, unheard].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [continues, lets_end, runs_out, unheard].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -70,7 +84,8 @@ mod tests {
     #[test]
     fn a_host_that_stops_is_not_said_to_be_cut_off() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let why = |led, stopping| why_not_yet(&names(led), &names(stopping), &[], "");
+        let why =
+            |led, stopping| why_not_yet(&Fleet { led: names(led), stopping: names(stopping), ..Fleet::default() }, "");
         assert_eq!(why(&["a"], &[]), "it may be cut off, or run an older version");
         assert_eq!(why(&["a", "b"], &["a", "b"]), "it is still stopping its command in a, b, and continues");
         let some = "it is still stopping its command in b, and continues; elsewhere it may be cut off, or run an older version";
@@ -86,11 +101,28 @@ mod tests {
         assert!(!lets_end(&job, "db1"), "it has not heard of the drain");
         job.members.iter_mut().for_each(|(_, (member, _))| member.drained = true);
         assert!(lets_end(&job, "db1") && !lets_end(&job, "db2"));
-        let (one, two) = (&["a".to_owned()][..], &["a".to_owned(), "b".to_owned()][..]);
+        let why = |led: &[&str]| {
+            let led = led.iter().map(ToString::to_string).collect();
+            why_not_yet(&Fleet { led, lets_end: vec!["a".to_owned()], ..Fleet::default() }, "F")
+        };
         let sentence =
             "it has heard of it and lets the run end in a (a job that no other host would repeat); F ends it";
-        assert_eq!(why_not_yet(one, &[], one, "F"), sentence);
+        assert_eq!(why(&["a"]), sentence);
         let elsewhere = "elsewhere it may be cut off, or run an older version";
-        assert_eq!(why_not_yet(two, &[], one, "F"), format!("{sentence}; {elsewhere}"));
+        assert_eq!(why(&["a", "b"]), format!("{sentence}; {elsewhere}"));
+    }
+
+    /// Its session has ended, and the other hosts may vouch for it.
+    #[test]
+    fn of_a_host_that_is_gone_it_is_said_until_when_its_command_may_run() {
+        let mut gone = election(None);
+        assert_eq!(runs_out(&gone, "db1").as_deref(), Some("a is gone, and its lease must run out"));
+        assert_eq!(runs_out(&election(Some("leading")), "db1"), None, "it is there");
+        let (lease, written) = gone.slots[0].lease.as_mut().unwrap();
+        (lease.vouch_ms, written.changed_at) = (Some(60_000), 1_795_226_400_000);
+        let why = "a is cut off or dead; with --vouch its command may run until 2026-11-21 02:01:00 UTC";
+        assert_eq!(runs_out(&gone, "db1").as_deref(), Some(why));
+        let fleet = Fleet { led: vec!["x".into()], runs_out: vec![format!("in x, {why}")], ..Fleet::default() };
+        assert_eq!(why_not_yet(&fleet, ""), format!("in x, {why}"), "it may be cut off: that is known");
     }
 }
