@@ -126,7 +126,7 @@ fn of_elections_that_may_not_be_read_drain_does_not_say_that_the_host_leads_none
         election.admin.set(&format!("{base}/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
         let members = format!("{base}/members");
         election.admin.create_all(&members);
-        election.admin.create(&format!("{members}/a"), r#"{"v":1,"id":"a","host":"one","why_not":["unhealthy"]}"#);
+        election.admin.create(&format!("{members}/a"), r#"{"v":1,"id":"a","host":"one"}"#);
         election.admin.set_acl(&base, acl.0, acl.1, "cdrwa");
     }
     let drain = ["drain", "one", "--root", &root, "--wait"];

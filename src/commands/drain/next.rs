@@ -31,8 +31,7 @@ fn is_next_in_line(election: &ElectionView, host: &str, slots: usize) -> bool {
 /// lead. Who has just released is in no line, and its member may not say yet that it leads no more.
 fn lines_up(election: &ElectionView, host: &str, slots: usize) -> bool {
     let is_forced = || election.drains.iter().any(|drain| drain.is_in_force && drain.host == host && drain.drain.force);
-    let is_barred = |member: &Member| member.why_not.iter().any(|why| why != DRAINED);
-    let can_lead = |member: &Member| member.host == host && !is_barred(member);
+    let can_lead = |member: &Member| member.host == host && (member.eligible || member.why_not == [DRAINED]);
     standbys(election).count() < slots && members(election).any(can_lead) && !is_forced()
 }
 
