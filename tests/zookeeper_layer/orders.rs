@@ -170,9 +170,16 @@ async fn a_drained_host_does_not_give_way_to_another_one_that_is_drained() {
     let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(|orders| orders.drain.is_some())).await;
     let has_others = heard.unwrap().unwrap().drain.is_some_and(|drain| drain.has_others);
     assert!(!has_others, "it gives way to a drained one");
-    let could = |orders: &Orders| orders.drain.is_some_and(|drain| drain.has_others);
+    let could = |expected| move |orders: &Orders| orders.drain.is_some_and(|drain| drain.has_others == expected);
+    for (other, expected) in [(r#"{"v":1,"order":"y","for_ms":0}"#, true), (r#"{"v":1,"order":"z"}"#, false)] {
+        admin.set(OTHER, other);
+        // Who is enough is watched alone: that it changes has everything read anew.
+        admin.set(&format!("{MEMBERS}/b"), r#"{"v":1,"id":"b","host":"host2","eligible":true}"#);
+        let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(could(expected))).await;
+        assert!(heard.is_ok(), "never heard of {other}");
+    }
     admin.delete(OTHER);
-    let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(could)).await;
+    let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(could(true))).await;
     assert!(heard.is_ok(), "never heard that it is not drained any more");
 }
 

@@ -260,8 +260,8 @@ async fn has_others(contact: &Contact, watchers: &mut Vec<Watcher>) -> Result<bo
     Ok(false)
 }
 
-/// A watch on the drain of this host, if there is one: its member may not say so yet, and two that are drained one right after the
-/// other would make room for each other. One that may not be read is none there, either.
+/// A watch on the drain of this host, if it is in force: its member may not say so yet, and two that are drained one right after the
+/// other would make room for each other. A drain that we may not read counts as none, as it does on its own host.
 async fn drained_too(contact: &Contact, host: &str) -> Result<Option<Watcher>, RequestError> {
     let path = format!("{}/{host}", parent(&contact.shared.paths.drain));
     match contact.client.get_and_watch_data(&path).await {

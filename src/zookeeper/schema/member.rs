@@ -11,7 +11,7 @@ use crate::zookeeper::schema::vouching::{Neighbour, parse_instance};
 /// The name of the directory below the base.
 pub const MEMBERS: &str = "members";
 
-/// The reason why a member may not lead that a drain of its host is.
+/// Why a member whose host is drained may not lead.
 pub const DRAINED: &str = "drained";
 
 /// What stays the same for as long as a participant lives.
