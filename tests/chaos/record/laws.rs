@@ -151,7 +151,10 @@ pub fn keeps(law: Law, known: Before, ops: &[(Which, Op)], by: &Asked) -> bool {
             let is_own = before.is_held && after.nonce == before.nonce && known.past.is_of(after.nonce.as_ref(), by);
             let is_of_term = after.token.zip(known.token).is_none_or(|(said, token)| said == token);
             let is_waited_for = !after.is_held && before.waiting_for.is_some() && before.waiting_for == after.nonce;
-            set(Which::Term).is_none() && (is_own && is_of_term || is_waited_for)
+            // Made anew after it was lost, in this term, whose releaser has seen its tree end: nobody else may have one.
+            let is_made_anew = before.is_held && before.nonce.is_none() && !after.is_held;
+            let is_of_last_tree = is_made_anew && after.token.is_some() && after.token == known.token;
+            set(Which::Term).is_none() && (is_own && is_of_term || is_waited_for || is_of_last_tree)
         }
         Law::Wait if after.is_held && after.waiting_on.is_none() => known.past.last_run.as_ref().is_none_or(|last| {
             let is_own = last.instance.is_some() && last.instance == after.instance();

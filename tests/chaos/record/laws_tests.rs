@@ -137,6 +137,27 @@ fn what_the_design_allows_is_accepted() {
     assert_eq!(problems(&again), Vec::<String>::new());
 }
 
+/// A leads; the record is lost, and B makes it anew; A was killed, and its releaser, who has seen its tree end, frees it with this token.
+fn made_anew(token: i64) -> Vec<Write> {
+    let unknown = json!({ "v": 1, "state": "held", "lease_ms": 2000, "holder": null, "token": null }).to_string();
+    let anew = vec![check("term", 1), Op::Create { path: "/job/lease".to_owned(), data: unknown }];
+    let lost = Op::Delete { path: "/job/lease".to_owned(), version: -1 };
+    let write = |at: Nanos, host, ops| Write { at: at * SECOND / 10, host, ops };
+    let freed = free("0000000000000000-0", token, (1, 0));
+    let mut writes = good();
+    writes.truncate(3);
+    writes.extend([write(5, "b", vec![lost]), write(6, "b", anew), write(7, "a", freed)]);
+    writes.push(write(8, "c", take_over(C, &json!({}), (1, 1))));
+    writes
+}
+
+#[test]
+fn a_record_made_anew_is_freed_by_the_releaser_of_the_last_term_alone() {
+    assert_eq!(problems(&made_anew(zxid(1))), Vec::<String>::new());
+    let problems = problems(&made_anew(zxid(0)));
+    assert!(matches!(problems.as_slice(), [one] if one.contains(Law::Holder.broken())), "{problems:#?}");
+}
+
 #[test]
 fn a_write_whatever_the_versions_is_refused() {
     refused(Law::Conditional, |writes| writes[3].ops = take_over(B, &json!({ "waiting_on": zxid(2) }), (1, -1)));
