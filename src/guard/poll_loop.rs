@@ -29,11 +29,11 @@ use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
 use crate::core::guard_messages::{Grant, Order};
 
-/// While it kills, the guard looks again after this, twice this, and so on: SIGCHLD does not report every death.
+/// While it kills, or has not reached every process, the guard looks again after this, twice this, and so on: SIGCHLD does not report every death.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Processes that are to be killed may take all processor time. Without the privilege it stays as it is.
+/// Processes that are to end may take all processor time. Without the privilege it stays as it is.
 pub const URGENT: i32 = -20;
 
 /// See the module page.
@@ -127,14 +127,13 @@ impl PollLoop {
             self.take_order()?;
         }
         self.tree.go_on();
+        if self.looks_again() {
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
         if self.tree.is_killing() {
             let outcome = self.tree.sweep();
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             self.step(outcome)?;
         } else if self.tree.waits_for_rest() {
-            if self.tree.is_all_but_gone() {
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-            }
             if let Some(outcome) = self.tree.look_for_rest() {
                 self.step(outcome)?;
             }
@@ -167,6 +166,7 @@ impl PollLoop {
             GuardAction::Signal(signal) => self.tree.signal(signal),
             GuardAction::StopRest => {
                 self.pause = SHORTEST_PAUSE;
+                let _ = setpriority_process(None, URGENT);
                 self.tree.stop_rest();
             }
             GuardAction::KeepRest => {
@@ -178,8 +178,14 @@ impl PollLoop {
                 let _ = setpriority_process(None, URGENT);
                 self.tree.kill();
             }
-            GuardAction::Freeze => self.tree.freeze(),
-            GuardAction::Thaw => self.tree.thaw(),
+            GuardAction::Freeze => {
+                self.pause = SHORTEST_PAUSE;
+                self.tree.freeze();
+            }
+            GuardAction::Thaw => {
+                self.pause = SHORTEST_PAUSE;
+                self.tree.thaw();
+            }
             GuardAction::Report(report) => self.outbox.queue(report),
             GuardAction::Quit { release } => self.guard_exit = Some(GuardExit { release }),
         }
@@ -242,9 +248,14 @@ impl PollLoop {
         self.outbox.send(|report| send(socket, report, flags));
     }
 
+    /// Whether it looks at the tree again though nothing happens.
+    fn looks_again(&self) -> bool {
+        self.tree.is_killing() || self.tree.is_all_but_gone() || self.tree.is_behind()
+    }
+
     fn sleep(&mut self) -> Result<Ready, Errno> {
         let mut pause = self.policy.sleep(clock::now().lease);
-        if self.tree.is_killing() || self.tree.is_all_but_gone() {
+        if self.looks_again() {
             pause = Some(pause.map_or(self.pause, |pause| pause.min(self.pause)));
         }
         pause = pause.into_iter().chain(self.outbox.again_after()).min();

@@ -157,6 +157,20 @@ pub fn reap(pid: i32) -> Result<Option<(i32, ChildStatus)>, Errno> {
     wait(Child::Pid(pid), libc::WEXITED)
 }
 
+/// The most that are reaped before a loop looks at its clock and its orders again: others may die as fast as they are reaped.
+const REAPED_AT_ONCE: usize = 256;
+
+/// Reaps dead children until it meets this one, which is left. Returns whether there may be more.
+pub fn reap_others(kept: Option<i32>) -> bool {
+    for _ in 0..REAPED_AT_ONCE {
+        match peek(Child::Any) {
+            Ok(Some((pid, _))) if Some(pid) != kept => drop(reap(pid)),
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// The signal that stopped this child since the last call.
 pub fn stopped_by(pid: i32) -> Option<c_int> {
     match wait(Child::Pid(pid), libc::WSTOPPED) {
@@ -250,4 +264,33 @@ pub fn map_words(file: BorrowedFd<'_>) -> Result<&'static [AtomicU64; 8], Errno>
 
 pub fn errno_of(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// In a process of its own, which has no other children.
+    #[test]
+    fn a_limited_number_is_reaped_at_once() {
+        const ALONE: &str = "ZK_LEADER_RUN_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let mut alone = Command::new(std::env::current_exe().unwrap());
+            let name = "guard::sys::tests::a_limited_number_is_reaped_at_once";
+            let status = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap();
+            return assert!(status.success());
+        }
+        let dead = (0..=REAPED_AT_ONCE).map(|_| Command::new("true").spawn().unwrap().id().cast_signed());
+        for pid in dead.collect::<Vec<_>>() {
+            while peek(Child::Pid(pid)) == Ok(None) {
+                std::thread::yield_now();
+            }
+        }
+        assert!(reap_others(None), "there was one more");
+        assert!(matches!(peek(Child::Any), Ok(Some(_))), "it is left to the next time");
+        assert!(!reap_others(None));
+        assert_eq!(peek(Child::Any), Err(Errno::ECHILD));
+    }
 }

@@ -3,6 +3,7 @@
 //! The command stays unreaped until every other process is gone, so that its id continues to name it and its group
 //! (T38).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -11,7 +12,7 @@ use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, Told, known};
+use super::contain::{Containment, Look, Told, known};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
 use crate::core::guard_messages::{ChildStatus, Grant};
@@ -22,9 +23,6 @@ use crate::guard::processes::sweep;
 
 /// The maximum number of passes, repeated while each reaps something; then the loop checks its clock again.
 const PASSES: usize = 16;
-
-/// The maximum to reap before the loop checks its clock again.
-const ORPHANS_AT_ONCE: usize = 256;
 
 /// See the module page.
 #[derive(Debug)]
@@ -53,8 +51,8 @@ enum Rest {
     Stopped {
         told: Told,
         /// Our adopted children at the last look.
-        adopted: Vec<i32>,
-        /// At that look some could not be found or told, for lack of descriptors or memory.
+        adopted: BTreeSet<i32>,
+        /// At that look some could not be found or told, for lack of time, descriptors or memory.
         is_partial: bool,
     },
 }
@@ -201,7 +199,8 @@ impl Tree {
             if let Some(signal) = Some(pid).filter(|_| has_terminal).and_then(sys::stopped_by) {
                 self.command_stopped(signal);
             }
-            reap_orphans(pid);
+            // The rest is dead and can wait.
+            let _ = sys::reap_others(Some(pid));
             return None;
         };
         // A message sent before the death comes first.
@@ -280,17 +279,13 @@ impl Tree {
     /// The command has ended: sends the stop signal to the processes that it left behind. Call [`Tree::look_for_rest`]
     /// next.
     pub fn stop_rest(&mut self) {
-        let (mut told, signals) = (Told::default(), self.stop_signals());
-        // A process that cannot be signalled is killed when the time is over.
-        let is_partial = match self.init() {
-            Some(init) => {
-                told.note(init.children().unwrap_or_default());
-                self.send_to_init(signals.map(init::to_all));
-                false
-            }
-            None => told.tell_all(&self.children, signals).is_err(),
-        };
-        self.rest = Rest::Stopped { told, adopted: Vec::new(), is_partial };
+        let mut told = Told::default();
+        let is_partial = self.init().is_none();
+        if let Some(init) = self.init() {
+            told.note(init.children().unwrap_or_default());
+            self.send_to_init(self.stop_signals().map(init::to_all));
+        }
+        self.rest = Rest::Stopped { told, adopted: BTreeSet::new(), is_partial };
     }
 
     /// The command has ended: leaves these processes alone. Call [`Tree::look_for_rest`] next.
@@ -320,23 +315,31 @@ impl Tree {
         self.waits_for_rest() && self.command.is_none()
     }
 
-    /// Reaps ended processes, the command last. In a stop, tells those that nobody has told: their parent forked them and
-    /// ended while the others were told.
+    /// Whether a look, a freeze or a thaw has not reached every process yet.
+    pub fn is_behind(&self) -> bool {
+        self.half_done.is_some() || matches!(self.rest, Rest::Stopped { is_partial: true, .. })
+    }
+
+    /// Reaps ended processes, the command last. In a stop, tells those that nobody has told: all at first; later those whose
+    /// parent forked them and ended while the others were told. One that cannot be told is killed when the time is over.
     pub fn look_for_rest(&mut self) -> Option<Input> {
         let kept = self.command.as_ref().map(|command| command.pid);
+        let look = Look::begin();
         let mut rest = self.children.list().unwrap_or_default();
-        rest.retain(|&pid| Some(pid) != kept && !matches!(sys::reap(pid), Ok(Some(_))));
+        rest.retain(|&pid| Some(pid) != kept && (look.is_over() || !matches!(sys::reap(pid), Ok(Some(_)))));
+        let is_late = look.is_over();
         if rest.is_empty() {
             self.reap_command();
         }
         let (of_init, signals) = (self.init().map(Init::children), self.stop_signals());
         if let Rest::Stopped { told, adopted, is_partial } = &mut self.rest {
-            let new: Vec<_> = rest.iter().copied().filter(|pid| !adopted.contains(pid)).collect();
+            let new = || rest.iter().copied().filter(|pid| !adopted.contains(pid)).collect::<Vec<_>>();
             let all_are_told = match of_init {
-                None if *is_partial => told.tell_all(&self.children, signals),
-                of_init => of_init.unwrap_or_else(|| known(&new)).and_then(|new| told.tell_orphans(new, signals)),
+                None if *is_partial || is_late => told.tell_all(&self.children, &Look::begin(), signals),
+                of_init => of_init.unwrap_or_else(|| known(&new())).and_then(|new| told.tell_orphans(new, signals)),
             };
-            (*adopted, *is_partial) = (rest, all_are_told.is_err());
+            *is_partial = is_late || all_are_told.is_err();
+            *adopted = rest.into_iter().collect();
         }
         (self.command.is_none() && self.is_empty()).then(|| self.emptied())
     }
@@ -436,18 +439,6 @@ impl Tree {
 /// An init that could not report the command's status was killed, and the command with it.
 const KILLED: ChildStatus = ChildStatus::Signaled(9);
 
-/// Reaps a limited number, so that the loop checks its clock again in time. The rest is dead and can wait.
-fn reap_orphans(command: i32) {
-    for _ in 0..ORPHANS_AT_ONCE {
-        let Ok(Some((pid, _))) = sys::peek(Child::Any) else { return };
-        // The command has just died; the next look reports it.
-        if pid == command {
-            return;
-        }
-        let _ = sys::reap(pid);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt;
@@ -499,6 +490,16 @@ mod tests {
         sys::kill(command, libc::SIGKILL).unwrap();
         shell.kill().unwrap();
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn another_look_follows_until_all_are_told() {
+        let children = Children::OfThread(std::fs::File::open("/proc/thread-self/children").unwrap());
+        let mut tree = Tree { children, ..tree() };
+        tree.stop_rest();
+        assert!(tree.is_behind(), "nobody was told");
+        tree.look_for_rest();
+        assert!(!tree.is_behind(), "there is nobody to tell");
     }
 
     /// Ctrl-Z twice, and the command ends before the guard has looked.

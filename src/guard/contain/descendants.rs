@@ -9,22 +9,45 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::clock;
+use crate::core::time::Timestamp;
 use crate::guard::processes::children::{Children, Stat, stat_of};
-use crate::guard::sys;
+use crate::guard::sys::{self, Child};
 
 /// Later rounds catch processes that are forked while others are stopped.
 const ROUNDS: usize = 4;
 
+/// A look at our children, of whom thousands may be dead, and more may die while we look. It is not longer than this: orders,
+/// deadlines and the kernel timer wait behind it. Another look goes on.
+const LONGEST_LOOK: Duration = Duration::from_millis(50);
+
+/// See [`LONGEST_LOOK`].
+#[derive(Debug)]
+pub struct Look {
+    until: Timestamp,
+}
+
+impl Look {
+    pub fn begin() -> Self {
+        Self { until: clock::now().lease.after(LONGEST_LOOK) }
+    }
+
+    pub fn is_over(&self) -> bool {
+        clock::now().lease >= self.until
+    }
+}
+
 /// # Errors
 /// What kept a process from being found or stopped; the others are stopped.
 pub fn stop_all(children: &Children) -> io::Result<()> {
-    let mut known = 0;
+    let (look, mut known) = (Look::begin(), 0);
     for _ in 0..ROUNDS {
-        let found = stop_each(children)?;
+        let found = stop_each(children, &look)?;
         if found == known {
             break;
         }
@@ -39,7 +62,7 @@ pub fn stop_all(children: &Children) -> io::Result<()> {
 /// What kept a process from being found or continued; the others are continued.
 pub fn continue_all(children: &Children) -> io::Result<()> {
     let mut failures = Failures::default();
-    let top = failures.note(known(&children.list()?));
+    let top = living(children, &Look::begin(), &mut failures)?;
     from_below(top, &mut failures, &mut |process| process.signal(&[libc::SIGCONT]).map(drop));
     failures.first()
 }
@@ -83,10 +106,10 @@ impl Told {
     ///
     /// # Errors
     /// What kept a process from being found or told; the others are told. Another call tells the rest.
-    pub fn tell_all(&mut self, children: &Children, signals: [i32; 2]) -> io::Result<()> {
+    pub fn tell_all(&mut self, children: &Children, look: &Look, signals: [i32; 2]) -> io::Result<()> {
         for _ in 0..ROUNDS {
             let mut failures = Failures::default();
-            let top = failures.note(known(&children.list()?));
+            let top = living(children, look, &mut failures)?;
             let was_new = self.tell(top, &signals);
             failures.first()?;
             if !was_new? {
@@ -134,9 +157,9 @@ fn with_descendants(top: Vec<Process>, failures: &mut Failures) -> Vec<Process> 
 }
 
 /// From the top down, so that a stopped parent can neither fork nor reap.
-fn stop_each(children: &Children) -> io::Result<usize> {
+fn stop_each(children: &Children, look: &Look) -> io::Result<usize> {
     let mut failures = Failures::default();
-    let mut queue = failures.note(known(&children.list()?));
+    let mut queue = living(children, look, &mut failures)?;
     let mut reached = 0;
     while let Some(process) = queue.pop() {
         if failures.note(process.signal(&[libc::SIGSTOP])) {
@@ -162,6 +185,21 @@ pub fn known(children: &[i32]) -> io::Result<Vec<Process>> {
     let mut found = Vec::with_capacity(children.len());
     for &pid in children {
         found.extend(within_reach(stat_of(pid))?.map(|Stat { started, .. }| Process { pid, started }));
+    }
+    Ok(found)
+}
+
+/// Those of our children that live. A dead one costs a fiftieth of a living one.
+fn living(children: &Children, look: &Look, failures: &mut Failures) -> io::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for pid in children.list()? {
+        if look.is_over() {
+            failures.note::<()>(Err(io::ErrorKind::TimedOut.into()));
+            break;
+        }
+        if sys::peek(Child::Pid(pid)) == Ok(None) {
+            found.extend(failures.note(known(&[pid])));
+        }
     }
     Ok(found)
 }
@@ -244,6 +282,40 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    /// A child that lives and one that is dead, as this thread's list shows them.
+    fn one_lives() -> (Children, std::process::Child, std::process::Child) {
+        let children = Children::OfThread(fs::File::open("/proc/thread-self/children").unwrap());
+        let (dead, lives) = (Command::new("true").spawn().unwrap(), Command::new("sleep").arg("1000").spawn().unwrap());
+        while sys::peek(Child::Pid(dead.id().cast_signed())) == Ok(None) {
+            std::thread::yield_now();
+        }
+        assert!(children.list().unwrap().contains(&dead.id().cast_signed()), "it is not reaped");
+        (children, lives, dead)
+    }
+
+    #[test]
+    fn a_look_that_is_over_reaches_nobody_and_the_next_one_all() {
+        let (children, mut lives, mut dead) = one_lives();
+        let (over, mut told) = (Look { until: clock::now().lease }, Told::default());
+        let late = told.tell_all(&children, &over, [libc::SIGTERM, 0]).map_err(|error| error.kind());
+        assert_eq!(late, Err(io::ErrorKind::TimedOut), "another look must follow");
+        assert_eq!(lives.try_wait().unwrap(), None, "it was told after the look was over");
+        told.tell_all(&children, &Look::begin(), [libc::SIGTERM, 0]).unwrap();
+        lives.kill().unwrap();
+        assert_eq!(lives.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
+        dead.wait().unwrap();
+    }
+
+    #[test]
+    fn the_dead_are_not_looked_at() {
+        let (children, mut lives, mut dead) = one_lives();
+        let found = living(&children, &Look::begin(), &mut Failures::default()).unwrap();
+        lives.kill().unwrap();
+        lives.wait().unwrap();
+        dead.wait().unwrap();
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [lives.id().cast_signed()]);
+    }
 
     #[test]
     fn who_was_told_is_not_told_again_but_another_one_with_that_id_is() {

@@ -130,11 +130,11 @@ fn attend(command: i32, tells_stops: bool, socket: &OwnedFd, exec: launch::ExecR
     let mut deaths = SigSet::empty();
     deaths.add(Signal::SIGCHLD);
     let deaths = SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let (mut exec, mut has_ended) = (Some(exec), false);
+    let (mut exec, mut has_ended, mut has_more) = (Some(exec), false, false);
     loop {
         let exec_fd = exec.as_ref().map_or(deaths.as_fd(), AsFd::as_fd);
         let mut fds = [deaths.as_fd(), socket.as_fd(), exec_fd].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        match poll(&mut fds, PollTimeout::NONE) {
+        match poll(&mut fds, if has_more { PollTimeout::ZERO } else { PollTimeout::NONE }) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -154,13 +154,14 @@ fn attend(command: i32, tells_stops: bool, socket: &OwnedFd, exec: launch::ExecR
                 },
             );
         }
+        has_more = sys::reap_others(Some(command).filter(|_| !has_ended));
         if exec.is_none() && !has_ended {
-            if let Some(status) = reap_all(command) {
+            if let Ok(Some((_, status))) = sys::peek(Child::Pid(command)) {
                 tell(socket, Word::Ended(status));
-                has_ended = true;
+                (has_ended, has_more) = (true, true);
             }
         }
-        if has_ended && is_alone() {
+        if has_ended && sys::peek(Child::Any) == Err(Errno::ECHILD) {
             sys::exit(0);
         }
     }
@@ -183,25 +184,6 @@ fn pass_signals_on(command: Option<i32>, socket: &OwnedFd) {
         // It may have ended.
         let _ = whom.map(|whom| sys::kill(whom, signal.saturating_abs()));
     }
-}
-
-/// Reaps every process that has ended. Returns whether no other process is left.
-fn is_alone() -> bool {
-    while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
-        let _ = sys::reap(pid);
-    }
-    sys::peek(Child::Any) == Err(Errno::ECHILD)
-}
-
-/// Reaps every process that has ended. Returns the command's status if it was among them.
-fn reap_all(command: i32) -> Option<ChildStatus> {
-    while let Ok(Some((pid, _))) = sys::peek(Child::Any) {
-        if pid == command {
-            break;
-        }
-        let _ = sys::reap(pid);
-    }
-    sys::peek(Child::Pid(command)).ok().flatten().map(|(_, status)| status)
 }
 
 fn tell(socket: &OwnedFd, word: Word) {

@@ -24,7 +24,7 @@ use crate::core::settings::Contain;
 use crate::guard::processes::children::Children;
 
 pub use cgroup::Cgroup;
-pub use descendants::{Process, Told, children_of, known};
+pub use descendants::{Look, Process, Told, children_of, known};
 pub use pid_namespace::PidNamespace;
 
 /// The chosen kind. Its `Display` text gives kind and reason for the log.
