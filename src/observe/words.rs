@@ -112,7 +112,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::WaitSpared => "the previous leader's command has ended, and its lease is free",
         Why::ClockJumped => "the host was suspended, so the lease is no longer valid",
         Why::StopRequested => {
-            "a signal asks us to stop; the command has --stop-timeout for it, and a second signal kills it at once"
+            "a signal asks us to stop; what runs has --stop-timeout for it, and a second signal kills it at once"
         }
         Why::CommandEnded => "the command ended by itself",
         Why::Restarting => "the command ended and will be restarted",

@@ -195,7 +195,7 @@ fn log_stuck(survivors: u32) {
     tracing::error!(
         survivors,
         why = "stuck",
-        "Processes of the command survive SIGKILL (in uninterruptible sleep?), so the lease is not released; when it has run \
-         out, another host starts the command, and these may still write: fence or reboot this host"
+        "Processes of the command survive SIGKILL (in uninterruptible sleep, of another user, or held by a debugger?), so the lease is not \
+         released; when it has run out, another host starts the command, and these may still write: end them as root, or fence this host"
     );
 }

@@ -288,7 +288,7 @@ impl Supervisor {
     /// Says what a request to stop does that changes no phase.
     fn say_stop(&mut self) {
         if self.machine.hastens_stop() {
-            tracing::warn!(why = "stop-again", "Stop requested again: killing all remaining processes of the command");
+            tracing::warn!(why = "stop-again", "Stop requested again: killing all that still runs");
             self.stop_again = true;
             return;
         }

@@ -58,7 +58,7 @@ pub enum NotNow {
 impl fmt::Display for NotNow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Busy => "this host is neither leading nor waiting in line",
+            Self::Busy => "this host neither waits in line nor runs its command: a step runs, or it is about to end",
             Self::Barred => "this host may not lead now",
             Self::NoContact => "there is no contact with ZooKeeper",
             Self::Unanswered => "a request to ZooKeeper has no answer",
