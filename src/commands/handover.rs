@@ -449,7 +449,7 @@ mod tests {
         not_known(&held(""), "the record was lost");
         not_known("garbage", "the lease record is missing or cannot be read");
         let waiting = held(&format!(r#","waiting_on":5,{holder}"#));
-        not_known(&waiting, "a is gone, and its lease must run out");
+        not_known(&waiting, "a is gone, and the lease before it must run out");
         assert_eq!(
             with_line(&waiting, &["a"]),
             HandoverState::Leading { phase: "waiting".into() },

@@ -69,13 +69,38 @@ pub(super) enum WhyNobody {
     /// This holder is gone.
     LeaseRunsOut {
         id: String,
+        whose: Whose,
     },
     /// This holder is there and follows: it ended its term and could not release.
     GaveWay {
         id: String,
-        /// Its lease has run out.
+        whose: Whose,
+        /// That lease has run out.
         is_over: bool,
     },
+}
+
+/// Which lease must run out under a holder that runs nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whose {
+    Its,
+    /// It waited, and never had one of its own.
+    Before,
+}
+
+impl Whose {
+    pub const fn of(lease: &Lease) -> Self {
+        if lease.waiting_on.is_some() { Self::Before } else { Self::Its }
+    }
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Its => "its lease",
+            Self::Before => "the lease before it",
+        })
+    }
 }
 
 impl WhyNobody {
@@ -105,10 +130,10 @@ impl fmt::Display for WhyNobody {
             }
             Self::Free => f.write_str("the lease is free"),
             Self::RecordLost => f.write_str("the record was lost, and its unknown holder's lease must run out"),
-            Self::LeaseRunsOut { id } => write!(f, "{id} is gone, and its lease must run out"),
-            Self::GaveWay { id, is_over } => {
-                let lease = if *is_over { "has run out" } else { "must run out" };
-                write!(f, "{id} gave way without releasing, and its lease {lease}")
+            Self::LeaseRunsOut { id, whose } => write!(f, "{id} is gone, and {whose} must run out"),
+            Self::GaveWay { id, whose, is_over } => {
+                let end = if *is_over { "has run out" } else { "must run out" };
+                write!(f, "{id} gave way without releasing, and {whose} {end}")
             }
         }
     }
@@ -125,6 +150,8 @@ pub(super) struct Contender {
     pub leads: bool,
     /// It has let its lease run out: what it said of itself may be no longer true.
     pub is_overdue: bool,
+    /// The record waits for its lease, or does not tell for whose: its command may run, whoever is elected by now.
+    pub outlives_its_term: bool,
     /// Why it may not be elected.
     pub why_not: Vec<String>,
 }
@@ -141,8 +168,10 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
     let Some(holder) = lease.holder.clone().filter(|holder| !holder.id.is_empty()) else {
         return SlotState::Nobody { why: WhyNobody::RecordLost };
     };
+    let whose = Whose::of(lease);
     if gave_way(&holder, written, election) {
-        return SlotState::Nobody { why: WhyNobody::GaveWay { id: holder.id, is_over: slot.overdue_since.is_some() } };
+        let is_over = slot.overdue_since.is_some();
+        return SlotState::Nobody { why: WhyNobody::GaveWay { id: holder.id, whose, is_over } };
     }
     if let Some(since) = slot.overdue_since {
         return SlotState::Overdue { holder, since };
@@ -156,7 +185,7 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
         // Not written yet, or by a version that writes none.
         _ if in_line && !is_waiting => SlotState::Led { holder, phase: "leading".to_owned() },
         _ if lease.vouch_ms.is_some() && !is_waiting => SlotState::CutOff { why: cut_off(&holder.id, lease, written) },
-        _ => SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id: holder.id } },
+        _ => SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id: holder.id, whose } },
     }
 }
 
@@ -168,6 +197,11 @@ fn cut_off(id: &str, lease: &Lease, written: &Facts) -> String {
 /// Until when a command may run under a record that is not written again, by `ZooKeeper`'s clock.
 pub(super) fn longest_until(lease: &Lease, written: &Facts) -> i64 {
     written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Of a holder that waits.
+pub(super) fn waits_in_words(id: &str) -> String {
+    format!("{id} is elected, and waits until the lease before its own is over")
 }
 
 /// Whether the holder of a record that was written like this has said since then that it follows. A member that is a moment
@@ -231,8 +265,9 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
         if is_overdue {
             why_not.push(OVERDUE.to_owned());
         }
+        let outlives_its_term = member.as_ref().is_some_and(|member| outlives_its_term(member, election));
         let (place, candidate) = (Some(index + 1), Some(candidate.clone()));
-        contenders.push(Contender { place, candidate, id, member, leads, is_overdue, why_not });
+        contenders.push(Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not });
     }
     for (id, (member, _)) in &election.members {
         if !election.line.iter().any(|candidate| candidate.id == *id) {
@@ -242,8 +277,10 @@ pub(super) fn contenders(election: &ElectionView) -> Vec<Contender> {
             } else if why_not.is_empty() {
                 why_not.push("not in line".to_owned());
             }
+            let (leads, outlives_its_term) = (leads(id), outlives_its_term(member, election));
             let (id, member) = (id.clone(), Some(member.clone()));
-            contenders.push(Contender { leads: leads(&id), id, member, is_overdue, why_not, ..Contender::default() });
+            let (place, candidate) = (None, None);
+            contenders.push(Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not });
         }
     }
     contenders
@@ -283,10 +320,22 @@ impl Contender {
             _ if self.is_overdue => "unknown",
             (true, "follower") => "leading",
             // Whoever still stops has a command, even if another one leads by now.
-            (false, "leader") if member.phase != "stopping" => "following",
+            (false, "leader") if member.phase != "stopping" && !self.outlives_its_term => "following",
             _ => &member.phase,
         })
     }
+}
+
+fn outlives_its_term(member: &Member, election: &ElectionView) -> bool {
+    election.slots.iter().any(|slot| match &slot.lease {
+        Some((lease, _)) => lease.is_held() && lease.last_to_run().is_none_or(|leader| is_of(member, &leader)),
+        None => !election.was_never_led(slot),
+    })
+}
+
+/// Whether a command may run on this host under this record, unless the lease is over.
+pub(super) fn may_run_on(host: &str, lease: &Lease) -> bool {
+    lease.is_held() && lease.last_to_run().is_none_or(|leader| leader.host == host)
 }
 
 /// The living holder of a slot.
@@ -410,13 +459,40 @@ mod tests {
             let contender = contenders(&election).remove(0);
             (of(&election.slots[0], &election), contender.leads, contender.phase().map(str::to_owned))
         };
-        let gave_way = |is_over| SlotState::Nobody { why: WhyNobody::GaveWay { id: "a".into(), is_over } };
-        for is_waiting in [false, true] {
-            assert_eq!(why(is_waiting, 8, None), (gave_way(false), false, Some("following".into())), "{is_waiting}");
+        let gave_way =
+            |whose, is_over| SlotState::Nobody { why: WhyNobody::GaveWay { id: "a".into(), whose, is_over } };
+        for (is_waiting, whose) in [(false, Whose::Its), (true, Whose::Before)] {
+            let seen = (gave_way(whose, false), false, Some("following".into()));
+            assert_eq!(why(is_waiting, 8, None), seen, "{is_waiting}");
         }
-        assert_eq!(why(false, 8, Some(1)).0, gave_way(true), "it is neither cut off nor hung");
+        assert_eq!(why(false, 8, Some(1)).0, gave_way(Whose::Its, true), "it is neither cut off nor hung");
         assert!(matches!(why(false, 6, None).0, SlotState::Led { .. }), "its member is a moment behind");
         assert!(matches!(why(true, 6, None).0, SlotState::Waiting { .. }));
+    }
+
+    /// `a` holds the record, and waits for the lease of `b`, which has lost its candidate and may not know it yet.
+    #[test]
+    fn whose_lease_is_waited_for_is_shown_in_the_phase_of_its_own_words() {
+        let phase = |record: &str| {
+            let mut election = waiting(&["n1"], Some("waiting"));
+            election.slots[0].lease = Lease::read(record.as_bytes()).ok().map(|lease| (lease, Facts::default()));
+            let (role, phase) = ("leader".to_owned(), "leading".to_owned());
+            let member = Member { id: "b".into(), host: "h2".into(), pid: 2, role, phase, ..Member::default() };
+            election.members.insert("b".into(), (member, Facts::default()));
+            election.slots[0].term = Some(Facts { version: 2, ..Facts::default() });
+            let contender = contenders(&election).into_iter().find(|contender| contender.id == "b").unwrap();
+            contender.phase().map(str::to_owned).unwrap()
+        };
+        let held = r#"{"v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1,"candidate":"n1"}"#;
+        let waiting = |whose: &str| {
+            let unfenced =
+                r#"[{"id":"b","host":"h2","pid":2,"nonce":"b-1"},{"id":"c","host":"h3","pid":3,"nonce":"c-1"}]"#;
+            phase(&format!(r#"{held},"waiting_on":9,"waiting_for":"{whose}-1","unfenced":{unfenced}}}"#))
+        };
+        assert_eq!((waiting("b").as_str(), waiting("x").as_str()), ("leading", "leading"), "its command may run");
+        assert_eq!(waiting("c"), "following", "its own lease is over");
+        assert_eq!(phase(&format!("{held}}}")), "following", "its member is a moment behind");
+        assert_eq!(phase("garbage"), "leading", "nobody knows who leads");
     }
 
     #[test]
@@ -430,8 +506,7 @@ mod tests {
         assert!(is_waiting(state(&["n1"], Some("following"))), "its member is a moment behind");
         assert!(is_waiting(state(&[], Some("waiting"))));
         assert!(matches!(state(&["n1"], Some("leading")), SlotState::Waiting { .. }));
-        let is_gone =
-            |state: SlotState| matches!(state, SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id } } if id == "a");
+        let is_gone = |state: SlotState| matches!(state, SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id, .. } } if id == "a");
         assert!(is_gone(state(&[], None)), "its session has ended");
         assert!(is_gone(state(&[], Some("following"))), "it has left the line");
         assert!(is_gone(state(&["n2"], None)), "another process has come with its id");

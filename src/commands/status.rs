@@ -167,10 +167,7 @@ fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &
             let who = format!("{id}, a contender of another library, by its place in {}", election.directory);
             Cell::new(who, Tone::Good)
         }
-        SlotState::Waiting { holder } => {
-            let who = format!("{} is elected, and waits until the lease before its own is over", holder.id);
-            Cell::new(who, Tone::Warning)
-        }
+        SlotState::Waiting { holder } => Cell::new(slot_state::waits_in_words(&holder.id), Tone::Warning),
         SlotState::Overdue { holder, since } => Cell::new(overdue(slot, holder, &output.age(*since)), Tone::Bad),
         SlotState::Nobody { why } => Cell::new(format!("nobody: {why}"), Tone::Bad),
         SlotState::CutOff { why } => Cell::new(format!("not known: {why}"), Tone::Bad),

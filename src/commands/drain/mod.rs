@@ -25,6 +25,7 @@ use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
 use crate::zookeeper::admin::{Written, Znode};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::lease::Lease;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;
@@ -71,6 +72,8 @@ struct Fleet {
     hosts: BTreeSet<String>,
     /// The host's name is the id of a participant on this one.
     is_id_on: Option<String>,
+    /// A record names it: it may be gone, and is no typing mistake.
+    is_named: bool,
     /// Its command may run in these: it hands over or is about to, or is gone and its lease must run out.
     led: Vec<String>,
     /// Those of them in which it says that it is stopping its command.
@@ -87,6 +90,20 @@ struct Fleet {
     stays: Vec<String>,
     /// We may not read these, so that it may lead them.
     closed: Vec<String>,
+}
+
+impl Fleet {
+    /// Who takes part in this election.
+    fn note_hosts(&mut self, election: &ElectionView, host: &str) {
+        let members = || election.members.values().map(|(member, _)| member);
+        self.hosts.extend(members().map(|member| member.host.clone()));
+        let same_id = members().find(|member| member.id == host).map(|member| member.host.clone());
+        self.is_id_on = same_id.or(self.is_id_on.take());
+        self.shared += usize::from(members().any(|member| member.host == host));
+        let leases = election.slots.iter().filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
+        let mut last = leases.filter(|lease| lease.is_held()).filter_map(Lease::last_to_run);
+        self.is_named |= last.any(|leader| leader.host == host);
+    }
 }
 
 async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
@@ -136,8 +153,7 @@ async fn until_it_leads_none(
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
             return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));
         }
-        // A host that is gone is known by its leases.
-        is_known |= fleet.shared > 0 || !fleet.led.is_empty() || !fleet.closed.is_empty();
+        is_known |= fleet.shared > 0 || fleet.is_named || !fleet.closed.is_empty();
         if !is_known {
             let unknown = CommandError::not_known(nobody_of_that_name(order, &fleet)).called("no-such-host");
             if patience.passed() < LINES_UP_WITHIN.min(limit / 2) {
@@ -251,16 +267,13 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
     fleet.elections = found.elections.len() + fleet.closed.len();
     for (name, seen) in found.elections {
         let members = || seen.members.values().map(|(member, _)| member);
-        fleet.hosts.extend(members().map(|member| member.host.clone()));
-        let same_id = members().find(|member| member.id == *host).map(|member| member.host.clone());
-        fleet.is_id_on = same_id.or(fleet.is_id_on);
-        fleet.shared += usize::from(members().any(|member| member.host == *host));
+        fleet.note_hosts(&seen, host);
         if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
             fleet.unknown.push(name);
             continue;
         }
         let is_over = !leads(&seen, host, clock::now().observer, seen_at);
-        if is_over && disable::first_unconfirmed(context, held_by(&seen, host)).await.is_none() {
+        if is_over && disable::first_unconfirmed(context, may_run_under(&seen, host)).await.is_none() {
             if next::leads_next(&seen, host) {
                 fleet.next.push(name);
             }
@@ -285,19 +298,25 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
 /// Whether its command may run. It may have lost its session alone: its lease must run out first. Whoever still stops has a
 /// command, even if another one leads by now.
 fn leads(election: &ElectionView, host: &str, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
-    let lives = |slot: &SlotView| slot_state::leader(slot, election).is_some_and(|holder| holder.host == host);
     let may_run = |slot: &SlotView| {
         let lease = slot.lease.as_ref();
-        lease.is_some_and(|(lease, facts)| !disable::is_over(lease, facts.mzxid, now, seen))
+        lives_on(host, slot, election)
+            || lease.is_some_and(|(lease, facts)| !disable::is_over(lease, facts.mzxid, now, seen))
     };
-    let is_led = election.slots.iter().any(lives) || held_by(election, host).any(may_run);
+    let is_led = may_run_under(election, host).any(may_run);
     is_led || election.members.values().any(|(member, _)| member.host == host && member.phase == "stopping")
 }
 
-/// The slots whose record names this host.
-fn held_by<'a>(election: &'a ElectionView, host: &'a str) -> impl Iterator<Item = &'a SlotView> {
-    let holder = |slot: &'a SlotView| slot.lease.as_ref().and_then(|(lease, _)| lease.holder.as_ref());
-    election.slots.iter().filter(move |slot| holder(slot).is_some_and(|holder| holder.host == host))
+/// The slots whose records say that a command may run on this host, now or after the wait of their holder, or do not say where.
+fn may_run_under<'a>(election: &'a ElectionView, host: &'a str) -> impl Iterator<Item = &'a SlotView> {
+    let may_run = move |(lease, _): &(Lease, _)| slot_state::may_run_on(host, lease);
+    let is_concerned =
+        move |slot: &&SlotView| lives_on(host, slot, election) || slot.lease.as_ref().is_some_and(may_run);
+    election.slots.iter().filter(is_concerned)
+}
+
+fn lives_on(host: &str, slot: &SlotView, election: &ElectionView) -> bool {
+    slot_state::leader(slot, election).is_some_and(|holder| holder.host == host)
 }
 
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read, and the drain
@@ -378,7 +397,6 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
 mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::schema::lease::Lease;
     use crate::zookeeper::schema::member::Member;
 
     /// It is cut off from the servers, and its member and candidate are gone: others may vouch for it.
@@ -397,6 +415,27 @@ mod tests {
         };
         assert!(leads("db1", "held", 0) && leads("db1", "held", 605) && !leads("db1", "held", 607));
         assert!(!leads("db2", "held", 0) && !leads("db1", "free", 0));
+    }
+
+    /// Another one has taken the record, and starts nothing before that lease is over.
+    #[test]
+    fn a_host_whose_lease_another_one_waits_for_leads_until_it_is_over_and_the_other_one_does_not() {
+        let mut seen = Vec::new();
+        let mut leads = |host: &str, rest: &str, seconds: u64| {
+            let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"guarantee":"at-most-one"{rest}}}"#);
+            let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts { mzxid: 9, ..Facts::default() }));
+            let election =
+                ElectionView { slots: vec![SlotView { lease, ..SlotView::default() }], ..ElectionView::default() };
+            leads(&election, host, Sighting::ZERO.after(Duration::from_secs(seconds)), &mut seen)
+        };
+        let holder = r#","holder":{"id":"b","host":"db2","pid":2,"nonce":"b0-1"},"waiting_on":5"#;
+        let waiting =
+            format!(r#"{holder},"waiting_for":"a0-3","unfenced":[{{"id":"a","host":"db1","pid":1,"nonce":"a0-3"}}]"#);
+        assert!(leads("db1", &waiting, 0) && leads("db1", &waiting, 15) && !leads("db1", &waiting, 16));
+        assert!(!leads("db2", &waiting, 0), "it gave way, and waited for the lease of another host");
+        for nobody_knows_where in [holder, ""] {
+            assert!(["db1", "db2"].iter().all(|host| leads(host, nobody_knows_where, 15)), "{nobody_knows_where}");
+        }
     }
 
     #[test]

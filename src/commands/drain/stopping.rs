@@ -3,13 +3,22 @@
 //!
 //! Never: "cut off" of a host that has said that it stops.
 
-use super::{Fleet, held_by, listed};
+use super::{Fleet, listed, may_run_under};
 use crate::commands::slot_state::{self, SlotState};
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::member::Member;
 
-/// Whether it is stopping in each slot that it holds here. Without one, only who still stops has a command.
+/// Whether it is stopping in each slot in which its command may run. Without one, only who still stops has a command.
 pub(super) fn stops(election: &ElectionView, host: &str) -> bool {
-    held_by(election, host).filter(|slot| is_held(slot)).all(|slot| slot_state::stopping(slot, election).is_some())
+    may_run_under(election, host).all(|slot| stops_in(slot, election, host))
+}
+
+/// Where another host has taken the record and waits, its own words alone tell.
+fn stops_in(slot: &SlotView, election: &ElectionView, host: &str) -> bool {
+    let says_so = |member: &Member| member.host == host && member.phase == "stopping";
+    let is_waited_for = slot.lease.as_ref().is_some_and(|(lease, _)| lease.waiting_on.is_some());
+    slot_state::stopping(slot, election).is_some()
+        || is_waited_for && election.members.values().any(|(member, _)| says_so(member))
 }
 
 /// Whether it lets a run end that no other host would repeat: it has heard of a drain, which is not forced, and goes on.
@@ -18,17 +27,16 @@ pub(super) fn lets_end(election: &ElectionView, host: &str) -> bool {
     election.has_runs && own.any(|member| member.drained && slot_state::runs(Some(&member.phase)))
 }
 
-/// Why a lease of this host must run out: it is gone, with promises or without, or it gave way before its command ran.
+/// Why a lease of this host must run out: it is gone, with promises or without, it gave way before its command ran, or another
+/// one waits for it.
 pub(super) fn runs_out(election: &ElectionView, host: &str) -> Option<String> {
-    held_by(election, host).filter(|slot| is_held(slot)).find_map(|slot| match slot_state::of(slot, election) {
+    let mut slots = may_run_under(election, host).filter(|slot| !stops_in(slot, election, host));
+    slots.find_map(|slot| match slot_state::of(slot, election) {
         SlotState::CutOff { why } => Some(why),
         SlotState::Nobody { why } => Some(why.to_string()),
+        SlotState::Waiting { holder } => Some(slot_state::waits_in_words(&holder.id)),
         _ => None,
     })
-}
-
-fn is_held(slot: &SlotView) -> bool {
-    slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held())
 }
 
 /// Why it still leads these, of which it is stopping some.
@@ -55,8 +63,8 @@ pub(super) fn why_not_yet(fleet: &Fleet, forced: &str) -> String {
 mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::admin::view::Candidate;
     use crate::zookeeper::schema::lease::Lease;
-    use crate::zookeeper::schema::member::Member;
 
     /// Held by `a` on db1, which says this of itself.
     fn election(phase: Option<&str>) -> ElectionView {
@@ -76,6 +84,21 @@ mod tests {
         assert!(stops(&election(Some("stopping")), "db1") && stops(&election(Some("releasing")), "db1"));
         assert!(!stops(&election(Some("leading")), "db1"), "it has not heard of the order");
         assert!(!stops(&election(None), "db1"), "it is gone");
+        let mut waited_for = election(Some("stopping"));
+        let record =
+            r#"{"v":1,"state":"held","lease_ms":15000,"waiting_on":5,"holder":{"id":"b","host":"db2","pid":2}}"#;
+        waited_for.slots[0].lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
+        assert!(stops(&waited_for, "db1") && runs_out(&waited_for, "db1").is_none(), "b waits for it");
+        assert!(!stops(&waited_for, "db3"));
+        let waits = Some("b is elected, and waits until the lease before its own is over".to_owned());
+        waited_for.line.push(Candidate { id: "b".into(), ..Candidate::default() });
+        assert!(!stops(&waited_for, "db2") && runs_out(&waited_for, "db2") == waits, "it has not heard of the drain");
+        waited_for.line.clear();
+        assert_eq!(
+            runs_out(&waited_for, "db3").as_deref(),
+            Some("b is gone, and the lease before it must run out"),
+            "the record does not say whose lease that is"
+        );
         let mut overdue = election(Some("stopping"));
         overdue.slots[0].overdue_since = Some(1);
         assert!(!stops(&overdue, "db1"), "these were its last words");

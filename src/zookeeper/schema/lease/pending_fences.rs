@@ -39,6 +39,21 @@ impl PendingFence {
     }
 }
 
+impl Lease {
+    /// Whose command may run under a held record: its holder's or, while that one waits, that of the leader whose lease it waits for.
+    /// `None`: the record does not tell.
+    pub fn last_to_run(&self) -> Option<Holder> {
+        let is_known = |holder: &Holder| !holder.id.is_empty() && !holder.host.is_empty();
+        if self.waiting_on.is_none() {
+            return self.holder.clone().filter(is_known);
+        }
+        let nonce = self.waiting_for.as_deref()?;
+        let before = self.unfenced.iter().find(|leader| leader.is_of_process(nonce)).cloned()?;
+        let PendingFence { id, host, pid, nonce, .. } = before;
+        Some(Holder { id, host, pid, nonce, ..Holder::default() }).filter(is_known)
+    }
+}
+
 /// Whether a fence command may be given this as the name of a host. It goes to programs like ssh, so it must not look like
 /// an option; quoting does not help against that.
 fn is_host(text: &str) -> bool {
@@ -107,6 +122,24 @@ mod tests {
 
     fn held(rest: &str) -> String {
         format!(r#"{{"v":1,"state":"held","lease_ms":5{rest}}}"#)
+    }
+
+    #[test]
+    fn who_waits_names_the_leader_whose_command_may_still_run() {
+        let last = |rest: &str| {
+            let lease = Lease::read(held(rest).as_bytes()).unwrap();
+            lease.last_to_run().map(|leader| leader.id)
+        };
+        let holder = r#","holder":{"id":"b","host":"db2","pid":2,"nonce":"b0-1"}"#;
+        // The lease of `c` is over, and it waits only to be fenced.
+        let unfenced = r#""unfenced":[{"id":"c","host":"h","nonce":"c0-1"},{"id":"a","host":"h","nonce":"a0-1"},{"id":"d","nonce":"d0-1"}]"#;
+        let waiting = |rest: &str| last(&format!(r#"{holder},"waiting_on":3,{unfenced}{rest}"#));
+        assert_eq!(last(holder).as_deref(), Some("b"));
+        assert_eq!(waiting(r#","waiting_for":"a0-7""#).as_deref(), Some("a"));
+        assert_eq!(waiting(r#","waiting_for":"e0-7""#), None, "it is not listed");
+        assert_eq!(waiting(r#","waiting_for":"d0-7""#), None, "nobody knows on which host it runs");
+        assert_eq!(waiting(""), None, "an earlier version does not say for whom");
+        assert_eq!(last(""), None, "the record was lost");
     }
 
     const HOLDER: &str = r#","holder":{"id":"b","host":"h","pid":7,"nonce":"00000000000000bb-3"},"token":9"#;
