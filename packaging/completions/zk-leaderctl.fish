@@ -155,7 +155,7 @@ complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l pat
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l config -d 'Configuration file of zk-leader-run, for its connect [default: /etc/zk-leader-run/config.toml]' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l connect-timeout -d 'How long to try to reach the ensemble, and to wait for each of its answers' -r
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -s o -l output -d 'How the answer is written: table, wide, json, yaml or plain' -r
-complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until a host runs the command: exit status 1 if none does after --timeout'
+complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l wait -d 'Wait until a host runs the command: exit status 1 if none does after --timeout, 2 if that is not known'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l kerberos -d 'Log in by Kerberos (SASL GSSAPI), in a build that can'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls -d 'Speak TLS with every server in --connect that does not say tcp://'
 complete -c zk-leaderctl -n "__fish_zk_leaderctl_using_subcommand enable" -l tls-any-name -d 'Accept a server\'s certificate whatever name it is for'

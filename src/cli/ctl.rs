@@ -174,7 +174,7 @@ pub enum Verb {
     Enable {
         #[command(flatten)]
         which: Which,
-        /// Wait until a host runs the command: exit status 1 if none does after --timeout
+        /// Wait until a host runs the command: exit status 1 if none does after --timeout, 2 if that is not known
         #[arg(long)]
         wait: bool,
         /// How long to wait

@@ -8,11 +8,13 @@ use super::disable::{DONE, NOT_DONE, told};
 use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
-use super::slot_state::{self, SlotState};
+use super::overdue::dies_in_time;
+use super::slot_state::{self, SlotState, WhyNobody};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::{CONTROL, remedy};
+use crate::zookeeper::schema::lease::Lease;
 
 pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
     let election = context.election().await?;
@@ -62,18 +64,36 @@ async fn until_one_runs(
 /// When the time is over.
 fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Duration) -> Answer {
     let length = words::length(limit);
-    let why_unknown = |slot| match slot_state::of(slot, election) {
-        SlotState::CutOff { why } => Some(why),
-        SlotState::Unknown => Some("the lease record is missing or cannot be read".to_owned()),
-        _ => None,
-    };
-    if let Some(why) = election.slots.iter().find_map(why_unknown) {
+    if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)) {
         let text = format!("whether a command runs is not known after {length}: {why}\n");
         return told(context, "unknown", NOT_KNOWN, text);
     }
     let remedy = remedy::about_election("status", &election.base);
     let text = format!("no command runs after {length}; {remedy} tells why\n");
     told(context, "nobody-leads", NOT_DONE, text)
+}
+
+/// Why a command may run in this slot though nobody says that it does. Who leads runs none only as long as it says what comes
+/// before it.
+fn why_unknown(slot: &SlotView, election: &ElectionView) -> Option<String> {
+    let lease = slot.lease.as_ref().map(|(lease, _)| lease);
+    match slot_state::of(slot, election) {
+        SlotState::CutOff { why } => Some(why),
+        SlotState::Unknown => Some("the lease record is missing or cannot be read".to_owned()),
+        SlotState::Waiting { holder } => Some(slot_state::waits_in_words(&holder.id)),
+        SlotState::Led { holder, phase } => match new_leader(slot, election)?.1 {
+            Some(said) if !slot_state::is_stopping(said) => None,
+            _ if slot_state::is_stopping(&phase) => Some(format!("{} is {phase}", holder.id)),
+            _ => Some(format!("{} holds the lease, and has not said what it does", holder.id)),
+        },
+        SlotState::Overdue { holder, .. } if !lease.is_some_and(dies_in_time) => {
+            Some(format!("the lease of {} is overdue, and its command may still run", holder.id))
+        }
+        SlotState::Overdue { .. }
+        | SlotState::Foreign { .. }
+        | SlotState::Nobody { why: WhyNobody::GaveWay { is_over: true, .. } } => None,
+        SlotState::Nobody { why } => lease.is_some_and(Lease::is_held).then(|| why.to_string()),
+    }
 }
 
 /// Who holds the slot, and what it says of its term.

@@ -349,6 +349,43 @@ fn who_waits_for_a_drain_is_told_that_it_was_taken_back() {
     }
 }
 
+/// Its supervisor hangs, and its candidate is gone: the other one is elected, and has to wait for the lease.
+#[test]
+fn while_a_host_waits_for_the_lease_of_another_one_the_command_of_that_one_may_run() {
+    let fleet = Fleet::new(1);
+    let first = fleet.boot("one");
+    fleet.until_led_by("one");
+    let (election, path) = (&fleet.elections[0], fleet.path(&fleet.elections[0]));
+    let (name, queue) = (&election.name, format!("{path}/election"));
+    let candidate = format!("{queue}/{}", election.admin.children(&queue)[0]);
+    let _second = fleet.boot("two");
+    fleet.until_all_in_line(2);
+    fleet.until_eligible("two");
+    first[0].signal(Signal::SIGSTOP);
+    election.admin.delete(&candidate);
+    wait::until("the other one waits", || fleet.status(election).contains("two is elected, and waits"));
+
+    let waits = "two is elected, and waits until the lease before its own is over\n";
+    let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "1s"]);
+    let sentence = format!("one still leads {name} after 1s; in {name}, {waits}");
+    assert!(said.code == 1 && said.output.ends_with(&sentence), "{said:?}");
+    assert!(election.diary.somebody_lives() && election.diary.starts().len() == 1);
+    let shown = fleet.status(election);
+    assert!(shown.lines().any(|line| line.starts_with("-  one ") && line.contains(" leading ")), "{shown}");
+    let said = fleet.about(election, &["enable", "--wait", "--timeout", "1s"]);
+    let sentence = format!("whether a command runs is not known after 1s: {waits}");
+    assert!(said.code == 2 && said.output.ends_with(&sentence), "{said:?}");
+
+    // The lease is not its own.
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    let said = fleet.ctl(&["drain", "two", "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("two leads no election any more\n"), "{said:?}");
+    // It has left the line, and a moment later it says that it follows.
+    let shown = fleet.status(election);
+    assert!(shown.contains("nobody: two ") && shown.contains(", and the lease before it "), "{shown}");
+    first[0].signal(Signal::SIGCONT);
+}
+
 /// The first has just given way, and its member does not say yet that it is drained.
 #[test]
 fn of_two_hosts_drained_one_right_after_the_other_the_second_leads_on_and_is_named() {

@@ -373,6 +373,26 @@ fn enabled_is_led_when_a_command_runs() {
     assert!(said.code == 0 && said.output.ends_with("a leads\n"), "{said:?}");
 }
 
+/// The election was disabled before, and its command takes as long as `--stop-timeout`.
+#[test]
+fn enabled_is_not_told_as_idle_while_the_command_still_stops() {
+    let election = election();
+    let _host = stops_slowly(&election, "a");
+    election.diary.until_started(1);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/a")));
+    assert_eq!(ctl(&["disable", &election.name]).code, 0);
+    wait::until("it stops", || election.admin.read(&election.path("members/a")).contains("stopping"));
+    let said = ctl(&["enable", &election.name, "--wait", "--timeout", "1s"]);
+    let sentence = "whether a command runs is not known after 1s: a is stopping\n";
+    assert!(said.code == 2 && said.output.ends_with(sentence), "{said:?}");
+    assert!(election.diary.somebody_lives());
+}
+
+/// Its command ignores the signal.
+fn stops_slowly(election: &Election, id: &str) -> Running {
+    election.host(id).option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn()
+}
+
 #[test]
 fn a_targeted_handover_ends_with_the_target_leading() {
     let election = election();
