@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::orders::following::{self, Step, gone};
+use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState, WhyNobody};
@@ -39,6 +39,7 @@ pub(super) async fn answer(
         for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
         since: None,
     };
+    let given = Given::now(lasts);
     let replaced = give(context, &election, &order).await?;
     let mut progress = Progress::new(context.output.format);
     if let Some(replaced) = replaced {
@@ -49,7 +50,7 @@ pub(super) async fn answer(
     let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, String::new())) };
     let remedy = remedy::about_election("enable", &election.base);
     context.stands(format!("the election stays disabled; {remedy} takes it back"));
-    until_nobody_runs(context, &order, limit, &mut progress).await
+    until_nobody_runs(context, (&order, &given), limit, &mut progress).await
 }
 
 /// The order in force that it replaces. That one ends no later, or the new one is refused.
@@ -85,7 +86,7 @@ async fn end(context: &CommandContext<'_>, order: &Disabled, base: &str) -> Stri
 /// confirms it.
 async fn until_nobody_runs(
     context: &CommandContext<'_>,
-    order: &Disabled,
+    (order, given): (&Disabled, &Given),
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
@@ -94,9 +95,7 @@ async fn until_nobody_runs(
         let election = context.election().await?;
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
-        // Another order that took the place of ours ends no earlier.
-        let stands = election.orders.disabled.is_some() || election.lapsed.disabled.is_some();
-        if !stands {
+        if !stands(&election, order, given) {
             let text = gone("order", order.for_ms.is_some(), &remedy::about_election("status", &election.base));
             return Ok(Step::Done(told(context, "enabled", NOT_DONE, text)));
         }
@@ -112,6 +111,13 @@ async fn until_nobody_runs(
         Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", unfinished(&doing, holder, limit)))))
     })
     .await
+}
+
+/// Whether our order, or another one that took its place, is in force.
+fn stands(election: &ElectionView, order: &Disabled, given: &Given) -> bool {
+    let (in_force, lapsed) = (election.orders.disabled.as_ref(), election.lapsed.disabled.as_ref());
+    let is_ours = in_force.or(lapsed).is_some_and(|present| present.order == order.order);
+    if is_ours { given.lasts() } else { in_force.is_some() }
 }
 
 /// Who holds a slot, and the phase that it is in by its own words if it is stopping.

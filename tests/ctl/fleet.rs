@@ -248,7 +248,7 @@ fn a_forced_drain_stops_the_only_candidate_and_ends_by_itself() {
     let first = fleet.boot("one");
     fleet.until_led_by("one");
     fleet.until_members(1);
-    let said = fleet.ctl(&["drain", "one", "--force", "--for", "4s", "--wait"]);
+    let said = fleet.ctl(&["drain", "one", "--force", "--for", "6s", "--wait"]);
     assert!(said.code == 0, "{said:?}");
     fleet.elections[0].diary.until_started(2);
     first[0].until_logged("This host (one) is not drained any more");
@@ -384,6 +384,20 @@ fn while_a_host_waits_for_the_lease_of_another_one_the_command_of_that_one_may_r
     let shown = fleet.status(election);
     assert!(shown.contains("nobody: two ") && shown.contains(", and the lease before it "), "{shown}");
     first[0].signal(Signal::SIGCONT);
+}
+
+/// Its supervisor hangs: it starts the command again as soon as it goes on.
+#[test]
+fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {
+    let fleet = Fleet::new(1);
+    let first = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    first[0].signal(Signal::SIGSTOP);
+    let said = fleet.ctl(&["drain", "one", "--force", "--for", "1s", "--wait", "--timeout", "3s"]);
+    first[0].signal(Signal::SIGCONT);
+    let told = "\nthe drain lapsed, or was taken back by somebody, meanwhile; zk-leaderctl list --path ";
+    assert!(said.code == 1 && said.output.contains(told), "{said:?}");
 }
 
 /// The first has just given way, and its member does not say yet that it is drained.

@@ -97,9 +97,23 @@ fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line()
 fn an_order_ends_by_itself() {
     let election = election();
     let _hosts = hosts(&election, &["a"]);
-    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "1s", "--wait"]).code, 0);
+    // Long enough for the command to end before.
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "4s", "--wait"]).code, 0);
     assert_eq!(until_last_started(&election, 2), "a");
     until_no_order(&election);
+}
+
+/// Its supervisor hangs: it starts the command again as soon as it goes on.
+#[test]
+fn who_waits_for_an_order_that_has_lapsed_is_not_told_that_it_is_obeyed() {
+    let election = election();
+    let hosts = hosts(&election, &["a"]);
+    hosts[0].signal(Signal::SIGSTOP);
+    let said = ctl(&["disable", &election.name, "--for", "1s", "--wait"]);
+    hosts[0].signal(Signal::SIGCONT);
+    let told = "the order lapsed, or was taken back by somebody, meanwhile; zk-leaderctl status ";
+    assert!(said.code == 1 && said.output.contains(told), "{said:?}");
+    assert!(!said.output.contains("no command runs"), "{said:?}");
 }
 
 fn until_no_order(election: &Election) {

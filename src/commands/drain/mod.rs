@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::orders::following::{self, Step, gone};
+use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress};
 use super::{Answer, CommandContext, CommandError};
@@ -114,6 +114,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
         return Err(CommandError::usage(sentence));
     }
+    let given = Given::now(drain.lasts());
     let (written_at, replaced) = write(order).await?;
     let mut progress = Progress::new(context.output.format);
     if let Some(replaced) = replaced {
@@ -136,11 +137,11 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
     context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
-    until_it_leads_none(order, limit, before.shared > 0, &mut progress).await
+    until_it_leads_none((order, &given), limit, before.shared > 0, &mut progress).await
 }
 
 async fn until_it_leads_none(
-    order: &Drained<'_>,
+    (order, given): (&Drained<'_>, &Given),
     limit: Duration,
     mut is_known: bool,
     progress: &mut Progress,
@@ -148,7 +149,7 @@ async fn until_it_leads_none(
     let (patience, mut seen) = (Patience::new(limit), Vec::new());
     following::until(order.context, &patience, progress, async |context, progress| {
         let fleet = look(&Drained { context, ..*order }, &mut seen).await?;
-        if !stands(context, order).await {
+        if !stands(context, order, given).await {
             let list = format!("zk-leaderctl list --path {}", order.root);
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
             return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));
@@ -171,10 +172,12 @@ async fn until_it_leads_none(
     .await?
 }
 
-/// In doubt it does.
-async fn stands(context: &CommandContext<'_>, order: &Drained<'_>) -> bool {
+/// Whether this drain, or another one that took its place, is in force. In doubt it is.
+async fn stands(context: &CommandContext<'_>, order: &Drained<'_>, given: &Given) -> bool {
     let path = format!("{}/{DRAINS}/{}", order.root, order.host);
-    !matches!(context.client.read(&path).await, Ok(None))
+    let Ok(found) = context.client.read(&path).await else { return true };
+    let is_ours = |znode: &Znode| Drain::read(&znode.data).is_ok_and(|drain| drain.order == order.drain.order);
+    found.is_some_and(|znode| if is_ours(&znode) { given.lasts() } else { present(&znode).is_some() })
 }
 
 fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String {

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::{Patience, Progress};
 use crate::commands::{CommandContext, CommandError, NOT_KNOWN, UNREACHABLE};
@@ -12,6 +13,21 @@ use crate::zookeeper::admin::Tries;
 
 /// The order that was given, and how to take it back: the end of a sentence.
 pub(in crate::commands) type Standing = Rc<RefCell<Option<String>>>;
+
+/// Since when an order stands that is given now. By our own count: the clocks of the hosts may differ, and a host that hangs takes
+/// no order back that has lapsed.
+pub(in crate::commands) struct Given(Option<Patience>);
+
+impl Given {
+    pub fn now(lasts: Option<Duration>) -> Self {
+        Self(lasts.map(Patience::new))
+    }
+
+    /// Whether it has not lapsed. It is written later, so it lasts a moment longer.
+    pub fn lasts(&self) -> bool {
+        self.0.as_ref().is_none_or(Patience::lasts)
+    }
+}
 
 /// What one look has found.
 pub(in crate::commands) enum Step<T> {
