@@ -2,6 +2,8 @@
 //!
 //! Never: "done" before the command of another one runs; an order that is left behind.
 
+mod room;
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -20,9 +22,6 @@ use crate::zookeeper::schema::lease::Holder;
 
 const DONE: u8 = 0;
 const NOT_DONE: u8 = 1;
-
-/// The others make room within this, or the order is taken back.
-const ROOM: Duration = Duration::from_secs(15);
 
 /// The leader, as it was when we came.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ enum HandoverState {
     /// The command may still run: the leader is gone, and its lease must run out, or the record cannot be read.
     NotKnown { why: String },
     /// The lease is free.
-    Nobody,
+    Nobody { why: String },
 }
 
 pub(super) async fn answer(
@@ -160,16 +159,21 @@ async fn follow(
     let old = &leader.holder.id;
     if let Some(to) = &order.to {
         progress.tell(&format!("{old} leads; the others make room for {to}"));
-        if let Err(why) = make_room(context, leader, to, within, &mut progress).await? {
-            return Ok((told(context, Some((old, leader.token)), NOT_DONE, &format!("{why}; {old} leads on")), true));
+        if let Err(why) = room::make_room(context, leader, to, within, &mut progress).await? {
+            return Ok((told(context, Some((old, leader.token)), NOT_DONE, &why), true));
         }
         changed(context, &patience, &mut progress, |orders| begin(orders, order)).await?;
     }
     progress.tell(&format!("{old} is told to stop its command"));
     following::until(context, &patience, &mut progress, async |context, progress| {
-        let state = handover_state(&context.election().await?, leader);
+        let election = context.election().await?;
+        let state = handover_state(&election, leader);
         if let Some(end) = end(context, &state, (old, order), wait, patience.passed()) {
             return Ok(Step::Done(end));
+        }
+        if let Some(why) = disabled(&election) {
+            let sentence = format!("nobody takes over: meanwhile {why}");
+            return Ok(Step::Done((told(context, None, NOT_DONE, &sentence), true)));
         }
         tell(&state, old, progress);
         Ok(Step::NotYet((told(context, None, NOT_DONE, &unfinished(&state, old, within)), true)))
@@ -193,7 +197,9 @@ fn end(
         HandoverState::Leading { phase } if !wait && slot_state::is_stopping(phase) => {
             Some((told(context, None, DONE, &format!("{old} is stopping its command")), false))
         }
-        HandoverState::Nobody if !wait => Some((told(context, None, DONE, &format!("{old} has released")), false)),
+        HandoverState::Nobody { .. } if !wait => {
+            Some((told(context, None, DONE, &format!("{old} has released")), false))
+        }
         _ => None,
     }
 }
@@ -205,7 +211,7 @@ fn tell(state: &HandoverState, old: &str, progress: &mut Progress) {
         HandoverState::Preparing { id, phase, .. } => tell_elected(progress, id, phase.as_deref()),
         HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
         HandoverState::NotKnown { why } => progress.tell(why),
-        HandoverState::Nobody => progress.tell(&format!("{old} has released")),
+        HandoverState::Nobody { .. } => progress.tell(&format!("{old} has released")),
     }
 }
 
@@ -242,7 +248,8 @@ fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
         }
         HandoverState::Leading { phase } => format!("{old} is still {phase} after {length}; it continues"),
         HandoverState::NotKnown { why } => format!("nobody else leads after {length}: {why}"),
-        HandoverState::Led { .. } | HandoverState::Nobody => format!("nobody leads after {length}"),
+        HandoverState::Nobody { why } => format!("nobody leads after {length}: {why}"),
+        HandoverState::Led { .. } => format!("nobody leads after {length}"),
     }
 }
 
@@ -262,52 +269,6 @@ fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str
         }
         _ => told(context, Some(new), DONE, &format!("{id} leads, token {token}, after {took}")),
     }
-}
-
-/// The room before a target at one look.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Room {
-    /// Only the leader stands before it.
-    Made,
-    /// This one still stands before it.
-    NotYet {
-        id: String,
-    },
-    Never {
-        why: String,
-    },
-}
-
-fn room(election: &ElectionView, leader: &Leader, to: &str) -> Room {
-    match self::leader(election) {
-        Ok(present) if present.token == leader.token => {}
-        _ => return Room::Never { why: format!("{} does not lead any more", leader.holder.id) },
-    }
-    let Some(place) = election.line.iter().position(|candidate| candidate.id == to) else {
-        return Room::Never { why: format!("{to} has left the line") };
-    };
-    let mut before = election.line.iter().take(place).map(|candidate| &candidate.id);
-    before.find(|id| **id != leader.holder.id).map_or(Room::Made, |id| Room::NotYet { id: id.clone() })
-}
-
-/// Until only the leader stands before the target, or why that does not come.
-async fn make_room(
-    context: &CommandContext<'_>,
-    leader: &Leader,
-    to: &str,
-    within: Duration,
-    progress: &mut Progress,
-) -> Result<Result<(), String>, CommandError> {
-    following::until(context, &Patience::new(within.min(ROOM)), progress, async |context, _| {
-        Ok(match room(&context.election().await?, leader, to) {
-            Room::Made => Step::Done(Ok(())),
-            Room::Never { why } => Step::Done(Err(why)),
-            Room::NotYet { id } => Step::NotYet(Err(format!(
-                "{id} does not make room for {to}; it may be cut off, or run an older version"
-            ))),
-        })
-    })
-    .await
 }
 
 fn leader(election: &ElectionView) -> Result<Leader, String> {
@@ -331,11 +292,17 @@ fn leader(election: &ElectionView) -> Result<Leader, String> {
     }
 }
 
+/// Nobody takes over then.
+fn disabled(election: &ElectionView) -> Option<String> {
+    let order = election.orders.disabled.as_ref()?;
+    let remedy = remedy::about_election("enable", &election.base);
+    Some(format!("the election is disabled (by {}: {}); {remedy} comes first", order.by, order.reason))
+}
+
 /// Whether anybody, or the target, could take over; else why not, for each.
 fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> Result<(), String> {
-    if let Some(order) = &election.orders.disabled {
-        let remedy = remedy::about_election("enable", &election.base);
-        return Err(format!("the election is disabled (by {}: {}); {remedy} comes first", order.by, order.reason));
+    if let Some(why) = disabled(election) {
+        return Err(why);
     }
     let others: Vec<_> = slot_state::contenders(election);
     let others = || others.iter().filter(|contender| contender.id != leader.holder.id);
@@ -390,7 +357,7 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
         SlotState::Nobody { why } if slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held()) => {
             HandoverState::NotKnown { why: why.to_string() }
         }
-        SlotState::Nobody { .. } => HandoverState::Nobody,
+        SlotState::Nobody { why } => HandoverState::Nobody { why: why.to_string() },
         SlotState::Unknown => unreadable(),
     }
 }
@@ -417,7 +384,7 @@ mod tests {
     use crate::zookeeper::schema::lease::Lease;
 
     /// `a` leads under this token, and these stand in line.
-    fn election(token: i64, line: &[&str]) -> ElectionView {
+    pub(super) fn election(token: i64, line: &[&str]) -> ElectionView {
         let record = r#"{"v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1}}"#;
         let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
         let term = Some(Facts { mzxid: token, version: 1, ..Facts::default() });
@@ -437,7 +404,9 @@ mod tests {
         };
         let state = |record: &str| with_line(record, &[]);
         let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
-        assert_eq!(state(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), HandoverState::Nobody);
+        let free = state(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#));
+        let said = unfinished(&free, "a", Duration::from_secs(1));
+        assert_eq!(said, "nobody leads after 1s: the lease is free, and no host takes part");
         let not_known = |record: &str, part: &str| {
             let state = state(record);
             assert!(matches!(&state, HandoverState::NotKnown { why } if why.contains(part)), "{record}: {state:?}");
@@ -467,20 +436,6 @@ mod tests {
             let said = unfinished(&HandoverState::Leading { phase: phase.into() }, "a", Duration::from_secs(1));
             assert!(said.starts_with("a has not begun to stop after "), "{said}");
         }
-    }
-
-    #[test]
-    fn there_is_room_when_only_the_leader_of_that_term_stands_before_the_target() {
-        let holder = Holder { id: "a".into(), ..Holder::default() };
-        let of = |token, line: &[&str]| room(&election(token, line), &Leader { holder: holder.clone(), token: 7 }, "c");
-        assert_eq!(of(7, &["a", "c", "b"]), Room::Made);
-        assert_eq!(of(7, &["a", "b", "c"]), Room::NotYet { id: "b".into() });
-        assert!(matches!(of(7, &["a", "b"]), Room::Never { why } if why.contains("left the line")));
-        let later = of(8, &["a", "c", "b"]);
-        assert!(
-            matches!(later, Room::Never { why } if why.contains("does not lead any more")),
-            "a leads, in a later term"
-        );
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! disable, enable, handover: what becomes of the running command, of the line, and of those who come and go meanwhile.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use nix::sys::signal::Signal;
 
 use super::operator::{ctl, ctl_at, process};
@@ -407,6 +410,33 @@ fn stops_slowly(election: &Election, id: &str) -> Running {
     election.host(id).option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn()
 }
 
+/// Another operator disables it meanwhile.
+#[test]
+fn who_waits_for_a_handover_is_told_at_once_that_the_election_is_disabled() {
+    let election = election();
+    let _first = stops_slowly(&election, "a");
+    election.diary.until_started(1);
+    let _second = election.host("b").spawn();
+    let says_so = |id: &str| election.admin.find(&election.path(&format!("members/{id}")));
+    wait::until("the other one may lead", || {
+        says_so("b").is_some_and(|(member, _)| member.contains(r#""eligible":true"#))
+    });
+    let words = ["handover", &election.name, "--wait", "--timeout", "15s"];
+    let mut order = process(&server().connect_string(), &words, &[]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "a is stopping"), "it never said so");
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "db upgrade"]).code, 0);
+    let rest: Vec<_> = lines.collect();
+    let ends = format!(": db upgrade); zk-leaderctl enable {} comes first", election.name);
+    let is_told = |line: &String| {
+        line.starts_with("nobody takes over: meanwhile the election is disabled (by ") && line.ends_with(&ends)
+    };
+    assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
+    assert!(rest.last().is_some_and(is_told), "{rest:?}");
+    let control = election.admin.read(&election.path("control"));
+    assert!(!control.contains("handover"), "the order is taken back: {control}");
+}
+
 #[test]
 fn a_targeted_handover_ends_with_the_target_leading() {
     let election = election();
@@ -499,7 +529,7 @@ fn handovers_holds_and_cuts_at_once_never_let_two_run() {
     let servers = super::server().connect_string();
     let order = |words: &[&str]| {
         let words = [&words[..1], &[election.name.as_str()], &words[1..]].concat();
-        process(&servers, &words, &[]).stdout(std::process::Stdio::null()).spawn().unwrap()
+        process(&servers, &words, &[]).stdout(Stdio::null()).spawn().unwrap()
     };
     for round in 0..3 {
         let mut orders = vec![
