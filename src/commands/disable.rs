@@ -9,7 +9,7 @@ use serde_json::json;
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
-use super::slot_state::{self, SlotState, WhyNobody};
+use super::slot_state::{self, SlotState, Whose, WhyNobody};
 use super::{Answer, CommandContext, CommandError, overdue};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
@@ -150,17 +150,24 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Hol
     };
     let id = holder_of(lease);
     let length = words::length(lease.longest());
+    let stopping = slot_state::stopping(slot, election);
     let sentence = match slot_state::of(slot, election) {
         SlotState::Waiting { .. } | SlotState::Nobody { why: WhyNobody::GaveWay { .. } } => {
-            let whose = if lease.waiting_on.is_some() { "the lease before it" } else { "its lease" };
+            let whose = Whose::of(lease);
             return (format!("no command runs under {id}; {whose} must run out, within {length}"), None);
         }
-        SlotState::Nobody { .. } | SlotState::Overdue { .. } | SlotState::CutOff { .. } => {
-            format!("{id} is gone; its lease must run out, within {length}")
+        SlotState::CutOff { why } => return (why, None),
+        SlotState::Nobody { .. } | SlotState::Overdue { .. } => {
+            let whose = Whose::of(lease);
+            let sentence = format!("{id} is gone; {whose} must run out, within {length}");
+            if whose == Whose::Before {
+                return (sentence, None);
+            }
+            sentence
         }
-        _ => format!("{id} is stopping its command"),
+        _ if stopping.is_some() => format!("{id} is stopping its command"),
+        _ => format!("{id} is told to stop its command"),
     };
-    let stopping = slot_state::stopping(slot, election);
     (sentence, Some(Holding { id, stopping }))
 }
 
@@ -270,8 +277,21 @@ mod tests {
         let fenced = both("no command runs under a; its lease must run out, within 15s");
         assert_eq!(said("", "follower", 8), fenced, "it gave way while it fenced");
         let leads = said("", "leader", 8);
-        assert_eq!(leads.0, "a is stopping its command");
+        assert_eq!(leads.0, "a is told to stop its command", "it may be dead, or cut off");
         assert!(leads.1.starts_with("a may still run the command after 3s; "), "{leads:?}");
+    }
+
+    #[test]
+    fn of_a_leader_that_is_cut_off_it_is_said_until_when_its_command_may_run() {
+        let record =
+            r#"{"v":1,"state":"held","lease_ms":15000,"vouch_ms":60000,"holder":{"id":"a","host":"h","pid":1}}"#;
+        let written = Facts { changed_at: 1_795_226_400_000, ..Facts::default() };
+        let lease = Some((Lease::read(record.as_bytes()).unwrap(), written));
+        let election =
+            ElectionView { slots: vec![SlotView { lease, ..SlotView::default() }], ..ElectionView::default() };
+        let (doing, holder) = why_not_idle(&election.slots[0], &election);
+        assert_eq!(doing, "a is cut off or dead; with --vouch its command may run until 2026-11-21 02:01:00 UTC");
+        assert_eq!(unfinished(&doing, holder, Duration::from_secs(3)), format!("{doing} (3s have passed)"));
     }
 
     /// A command that lives on promises is not renewed, and runs.

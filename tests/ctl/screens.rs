@@ -14,7 +14,7 @@ fn shows(words: &[&str]) -> Terminal {
 }
 
 /// How far a stop has come is told as it is seen: more on a slow machine.
-const IN_PASSING: [&str; 4] = [" is stopping", " is releasing", " is following", " has released"];
+const IN_PASSING: [&str; 5] = [" is stopping", " is releasing", " is following", " has released", "c is told to stop"];
 
 /// Times, ages, numbers and our names are made alike; columns close up.
 pub fn alike(screen: &str, election: &Election) -> String {
