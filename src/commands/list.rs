@@ -33,7 +33,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
 
 async fn look(context: &CommandContext<'_>) -> Result<Fleet, CommandError> {
     let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
-    let Some(Below { names, mut closed }) = view::elections(&context.client, root.as_str()).await? else {
+    let Some(Below { names, mut closed, .. }) = view::elections(&context.client, root.as_str()).await? else {
         let chroot = context.in_chroot();
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
     };

@@ -386,6 +386,30 @@ fn while_a_host_waits_for_the_lease_of_another_one_the_command_of_that_one_may_r
     first[0].signal(Signal::SIGCONT);
 }
 
+#[test]
+fn a_drain_below_one_election_is_refused_with_the_root_that_is_meant() {
+    let fleet = Fleet::new(1);
+    let (admin, base) = (&fleet.elections[0].admin, fleet.path(&fleet.elections[0]));
+    for below in ["lease", "term"] {
+        admin.create_all(&format!("{base}/{below}"));
+    }
+    for wait in [&[][..], &["--wait"]] {
+        let said = ctl(&[&["drain", "one", "--root", &base], wait].concat());
+        let remedy = format!(
+            "{base} is one election, and a drain is for all below a root: zk-leaderctl drain one --root {}\n",
+            fleet.root
+        );
+        assert!(said.code == 64 && said.error.ends_with(&remedy), "{said:?}");
+        assert!(!admin.exists(&format!("{base}/drains")));
+    }
+    typed(&format!("zk-leaderctl drain one --root {}", fleet.root));
+    // Elections may be below it, too.
+    for below in ["lease", "term"] {
+        admin.create_all(&format!("{base}/nested/{below}"));
+    }
+    assert_eq!(ctl(&["drain", "one", "--root", &base]).code, 0);
+}
+
 /// Its supervisor hangs: it starts the command again as soon as it goes on.
 #[test]
 fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {

@@ -21,7 +21,7 @@ use crate::config::ctl::{OutputFormat, Question, Selector};
 use crate::core::time::Sighting;
 use crate::observe::words;
 use crate::random;
-use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
+use crate::zookeeper::admin::view::{self, Below, ElectionView, SlotView};
 use crate::zookeeper::admin::{Written, Znode};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
@@ -265,6 +265,7 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
         let chroot = context.in_chroot();
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
     };
+    refuse_one_election(&all, order)?;
     let (mut fleet, found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
     fleet.closed.extend(all.closed.into_iter().chain(found.closed));
     fleet.elections = found.elections.len() + fleet.closed.len();
@@ -298,8 +299,21 @@ async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result
     Ok(fleet)
 }
 
-/// Whether its command may run. It may have lost its session alone: its lease must run out first. Whoever still stops has a
-/// command, even if another one leads by now.
+/// Of a root that is the base of an election, with none below: an order there would reach nobody.
+fn refuse_one_election(below: &Below, order: &Drained<'_>) -> Result<(), CommandError> {
+    let Drained { root, host, .. } = order;
+    if !below.is_election || !below.names.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{root} is one election, and a drain is for all below a root");
+    Err(CommandError::usage(match root.rsplit_once('/') {
+        Some((parent, _)) if !parent.is_empty() => format!("{what}: {}", remedy::about_host("drain", host, parent)),
+        _ => format!("{what}; none reaches an election directly below /"),
+    }))
+}
+
+/// Whether its command may run. It may have lost its session or its candidate alone: its lease must run out first, also where
+/// another one has taken the record and waits. Whoever still stops has a command, even if another one leads by now.
 fn leads(election: &ElectionView, host: &str, now: Sighting, seen: &mut Vec<(i64, Sighting)>) -> bool {
     let may_run = |slot: &SlotView| {
         let lease = slot.lease.as_ref();

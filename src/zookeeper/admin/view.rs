@@ -128,6 +128,8 @@ fn is_election(children: &[String]) -> bool {
 /// The children of a root.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Below {
+    /// The root itself is an election.
+    pub is_election: bool,
     pub names: Vec<String>,
     /// Znodes that we have no right to read.
     pub closed: Vec<String>,
@@ -156,8 +158,8 @@ const LOOKS: usize = 3;
 ///
 /// There is no answer, or every znode is closed to us.
 pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, AdminError> {
-    let (mut below, mut refused) = (Below::default(), None);
     let Some(children) = client.children(root).await? else { return Ok(None) };
+    let (mut below, mut refused) = (Below { is_election: is_election(&children), ..Below::default() }, None);
     let look_into = async |name: String| (client.children(&format!("{root}/{name}")).await, name);
     let mut found = pin!(stream::iter(children).map(look_into).buffered(AT_A_TIME));
     while let Some((found, name)) = found.next().await {
