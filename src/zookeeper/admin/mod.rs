@@ -377,7 +377,7 @@ impl AdminClient {
     /// The ACL of a znode, for a new child; `None`: the znode does not exist.
     async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, AdminError> {
         let found = self.ask((Right::Read, path), self.client.get_acl(path)).await?.map(Acl::of_znode);
-        let masked = || format!("a znode like {path} takes the right to see its whole ACL (right a)");
+        let masked = || Refusal::Right(Right::SeeAcl, path.to_owned()).to_string();
         found.map(|acl| acl.ok_or_else(|| AdminError::Forbidden(masked()))).transpose()
     }
 

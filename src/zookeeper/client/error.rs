@@ -44,6 +44,8 @@ pub enum Right {
     Read,
     Write,
     Delete,
+    /// A new znode takes the ACL of this one, which must be seen as a whole.
+    SeeAcl,
 }
 
 /// Why the server refused, and the remedy.
@@ -94,6 +96,7 @@ impl Right {
             Self::Read => ("read", 'r'),
             Self::Write => ("write", 'w'),
             Self::Delete => ("delete a child of", 'd'),
+            Self::SeeAcl => ("create a znode with the ACL of", 'a'),
         }
     }
 }
