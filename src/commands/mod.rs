@@ -40,6 +40,7 @@ use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
 use crate::zookeeper::admin::{AdminClient, AdminError, Destination, Tries};
+use crate::zookeeper::schema::control::remedy;
 
 /// The status where the ensemble could not be asked, or there is no such election.
 const NOT_KNOWN: u8 = 2;
@@ -194,8 +195,9 @@ impl<'a> CommandContext<'a> {
 
     fn no_election(&self, base: &str) -> CommandError {
         CommandError::not_known(format!(
-            "there is no election at {base}{}; {PROGRAM} list shows those that there are",
-            self.in_chroot()
+            "there is no election at {base}{}; {} shows those that there are",
+            self.in_chroot(),
+            remedy::list_beside(base)
         ))
         .called(NO_ELECTION)
     }

@@ -21,6 +21,16 @@ pub fn about_host(verb: &str, host: &str, root: &str) -> String {
     format!("zk-leaderctl {verb} {}{root}", word(host))
 }
 
+/// `zk-leaderctl list`, of the elections beside this base (within the chroot).
+pub fn list_beside(base: &str) -> String {
+    match base.rsplit_once('/') {
+        Some((root, _)) if !root.is_empty() && root != DEFAULT_ROOT => {
+            format!("zk-leaderctl list --path {}", word(root))
+        }
+        _ => "zk-leaderctl list".to_owned(),
+    }
+}
+
 /// The text as one word of a shell.
 pub(super) fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+,".contains(letter);
@@ -34,6 +44,13 @@ pub(super) fn word(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_of_the_elections_beside_the_one_that_was_meant() {
+        assert_eq!(list_beside("/zk-leader-run/nightly"), "zk-leaderctl list");
+        assert_eq!(list_beside("/jobs/x y/z"), "zk-leaderctl list --path '/jobs/x y'");
+        assert_eq!(list_beside("/nightly"), "zk-leaderctl list", "no path names all znodes");
+    }
 
     #[test]
     fn an_election_is_named_or_else_its_whole_path_is() {
