@@ -338,7 +338,7 @@ fn who_waits_for_a_drain_is_told_that_it_was_taken_back() {
         assert!(lines.any(|line| line.starts_with("one still leads ")), "it never said so");
         if is_cut {
             link.cut();
-            assert!(lines.any(|line| line.contains("another server is asked")), "it never said so");
+            assert!(lines.any(|line| line.contains("the same server is asked")), "it never said so");
         }
         assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
         link.heal();

@@ -49,7 +49,7 @@ fn an_order_is_followed_over_another_session_where_the_server_goes_away() {
     link.drop_next_reply();
     let said = said(order);
     assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
-    assert!(said.output.contains("another server is asked"), "{said:?}");
+    assert!(said.output.contains("the same server is asked"), "{said:?}");
     assert_eq!(election.diary.until_started(2).id, "b");
 
     let order = orders(&link.connect_string(), &["disable", &election.name, "--wait"]);
@@ -71,7 +71,7 @@ fn an_order_that_is_taken_back_while_no_server_answers_is_seen_to_be_gone_in_the
     assert!(lines.any(|line| line.contains("a is stopping")), "it never said so");
     assert!(!link.forwarded().contains(&request::SYNC), "it has given the order over this session");
     link.cut();
-    assert!(lines.any(|line| line.contains("another server is asked")), "it never said so");
+    assert!(lines.any(|line| line.contains("the same server is asked")), "it never said so");
     assert_eq!(ctl(&["enable", &election.name]).code, 0);
     link.heal();
     let rest: Vec<_> = lines.collect();
@@ -146,7 +146,7 @@ fn who_waits_for_the_next_leader_goes_on_at_another_server_and_is_told_that_the_
     let host = election.host("a").spawn();
     let said = self::said(order);
     assert!(said.code == 0 && said.output.ends_with("a leads\n"), "{said:?}");
-    assert!(said.output.contains("another server is asked"), "{said:?}");
+    assert!(said.output.contains("the same server is asked"), "{said:?}");
     drop(host);
 
     election.admin.set(&election.path("lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);

@@ -53,13 +53,17 @@ pub(in crate::commands) async fn until<T>(
                 }
             }
             Err(failure) if may_pass(&failure) => {
-                progress
-                    .tell(&format!("{}: another server is asked", failure.sentence.trim_end_matches("; try again")));
+                let sentence = failure.sentence.trim_end_matches("; try again");
+                progress.tell(&format!("{sentence}: {} is asked", next_server(&context.asked.servers)));
                 later = Some(connected(context.asked, patience, failure).await?);
             }
             Err(failure) => return Err(failure),
         }
     }
+}
+
+fn next_server(servers: &str) -> &'static str {
+    if servers.contains(',') { "another server" } else { "the same server" }
 }
 
 async fn connected<'a>(
@@ -100,6 +104,12 @@ fn may_pass(failure: &CommandError) -> bool {
 mod tests {
     use super::*;
     use crate::zookeeper::admin::AdminError;
+
+    #[test]
+    fn another_server_is_asked_only_where_there_is_one() {
+        assert_eq!(next_server("zk1:2181,zk2:2181"), "another server");
+        assert_eq!(next_server("zk1:2181"), "the same server");
+    }
 
     /// Each server would refuse it alike.
     #[test]
