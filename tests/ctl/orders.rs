@@ -489,8 +489,11 @@ fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
 #[test]
 fn a_handover_between_several_leaders_is_refused_with_what_moves_one() {
     let election = election();
-    let _host = election.host("a").option("--leaders", "3").spawn();
+    let host = election.host("a").option("--leaders", "3").spawn();
     election.diary.until_started(1);
+    // Nobody waits for it.
+    host.until_logged("record of the number of leaders");
+    assert!(!host.log().contains("held for"), "{}", host.log());
     let said = ctl(&["handover", &election.name]);
     let parts = ["This election has 3 leaders, and handover works only with one", "zk-leaderctl drain HOST"];
     assert!(said.code == 1 && parts.iter().all(|part| said.output.contains(part)), "{said:?}");

@@ -310,7 +310,13 @@ fn create<'a>(
         multi.create(path, data, &settings.acl.persistent());
         touched.push((Right::Create, parent(path).to_owned()));
     }
-    let mut created: Vec<_> = all.iter().map(|(creation, ..)| creation.to_string()).collect();
+    // Nobody waits for it.
+    let is_placeholder = |path: &String| !found.slots.is_empty() && *path == found.plain.paths.lease;
+    let what = |(creation, path, _): &New| match creation {
+        Creation::HeldRecord(_) if is_placeholder(path) => "record of the number of leaders".to_owned(),
+        _ => creation.to_string(),
+    };
+    let mut created: Vec<_> = all.iter().map(what).collect();
     let sent = (!all.is_empty()).then(|| multi.commit());
     async move {
         let Some(sent) = sent else { return Ok(()) };
