@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -275,14 +276,25 @@ impl Running {
     fn keep(world: Arc<World>, upgrades: Option<Dice>) -> Self {
         let fourth = upgrades.map(|dice| {
             let world = Arc::clone(&world);
-            std::thread::spawn(move || world.keep_upgrading(dice))
+            std::thread::spawn(move || or_end(|| world.keep_upgrading(dice)))
         });
         let threads = [World::keep_hosts, World::watch_servers, World::try_writes].map(|work: fn(&World)| {
             let world = Arc::clone(&world);
-            std::thread::spawn(move || work(&world))
+            std::thread::spawn(move || or_end(|| work(&world)))
         });
         Self { world, threads: threads.into_iter().chain(fourth).collect() }
     }
+}
+
+/// Without this work the rest would go on for ever, and prove nothing. What was started is cleaned up after this process, too.
+#[expect(clippy::disallowed_methods, reason = "no destructor may wait for the rest")]
+fn or_end(work: impl FnOnce()) {
+    let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) else { return };
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    // Past the test harness, which would keep it to itself.
+    writeln!(std::io::stderr(), "chaos: what keeps the hosts and servers has failed: {}", text.unwrap_or_default())
+        .ok();
+    std::process::exit(101);
 }
 
 impl Drop for Running {
