@@ -14,7 +14,7 @@ use super::orders::Patience;
 use super::{CommandContext, CommandError, slot_state};
 use crate::clock;
 use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
-use crate::zookeeper::schema::lease::Lease;
+use crate::zookeeper::schema::lease::{Holder, Lease};
 
 /// Between two looks at a record.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -53,14 +53,13 @@ fn suspects(election: &ElectionView, now: i64) -> Vec<Option<i64>> {
 }
 
 /// When the lease, or the longest life on promises, ends unless it is renewed, by `ZooKeeper`'s clock; `None`: nobody leads by it.
-/// The record of a holder that waits ends if the holder is gone: one that is there renews nothing meanwhile.
+/// The record of a holder that waits ends if the holder is gone: one that is there renews nothing meanwhile. Of one that was
+/// lost, the holder is not known.
 fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
     let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held())?;
-    let holder = lease.holder.as_ref()?;
-    if lease.waiting_on.is_some() && slot_state::waits(holder, written, election) {
-        return None;
-    }
-    Some(slot_state::longest_until(lease, written))
+    let waits = |holder: &Holder| lease.waiting_on.is_some() && slot_state::waits(holder, written, election);
+    let is_over_some_day = !lease.holder.as_ref().is_some_and(waits);
+    is_over_some_day.then(|| slot_state::longest_until(lease, written))
 }
 
 /// Whether no command lives longer than its lease, or than the promises for it: under at-least-one it may.
@@ -117,7 +116,7 @@ mod tests {
         let waiting = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"waiting_on":9,{holder}}}"#);
         assert_eq!(ends_at(&waiting), [None, Some(22_000)], "its holder renews nothing while it waits, if it is there");
         assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), [None; 2]);
-        assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), [None; 2], "its holder is not known");
+        assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), [Some(22_000); 2], "its holder is not known");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) enum SlotState {
     Nobody {
         why: WhyNobody,
     },
-    /// The holder is gone, and others may vouch for it: its command may run.
+    /// The holder is gone, and others may vouch for it; or the record was lost, and who holds it is not known. Its command may run.
     CutOff {
         why: String,
     },
@@ -129,7 +129,7 @@ impl fmt::Display for WhyNobody {
                 f.write_str("the lease is free, and no host may be elected (the reasons are below)")
             }
             Self::Free => f.write_str("the lease is free"),
-            Self::RecordLost => f.write_str("the record was lost, and its unknown holder's lease must run out"),
+            Self::RecordLost => f.write_str("the record was lost, and its unknown holder's lease has run out"),
             Self::LeaseRunsOut { id, whose } => write!(f, "{id} is gone, and {whose} must run out"),
             Self::GaveWay { id, whose, is_over } => {
                 let end = if *is_over { "has run out" } else { "must run out" };
@@ -165,8 +165,8 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
     if !lease.is_held() {
         return SlotState::Nobody { why: why_free(election) };
     }
-    let Some(holder) = lease.holder.clone().filter(|holder| !holder.id.is_empty()) else {
-        return SlotState::Nobody { why: WhyNobody::RecordLost };
+    let Some(holder) = lease.known_holder().cloned() else {
+        return record_lost(slot, lease, written);
     };
     let whose = Whose::of(lease);
     if gave_way(&holder, written, election) {
@@ -186,6 +186,17 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
         _ if in_line && !is_waiting => SlotState::Led { holder, phase: "leading".to_owned() },
         _ if lease.vouch_ms.is_some() && !is_waiting => SlotState::CutOff { why: cut_off(&holder.id, lease, written) },
         _ => SlotState::Nobody { why: WhyNobody::LeaseRunsOut { id: holder.id, whose } },
+    }
+}
+
+/// Whoever held the record that was lost may be cut off from the servers, and run its command for as long as the new one says.
+fn record_lost(slot: &SlotView, lease: &Lease, written: &Facts) -> SlotState {
+    if slot.overdue_since.is_some() {
+        return SlotState::Nobody { why: WhyNobody::RecordLost };
+    }
+    let until = moment(longest_until(lease, written));
+    SlotState::CutOff {
+        why: format!("the record was lost, and the command of its unknown holder may run until {until}"),
     }
 }
 

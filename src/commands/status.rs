@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment};
 use super::overdue::dies_in_time;
-use super::slot_state::{self, Contender, SlotState};
+use super::slot_state::{self, Contender, SlotState, WhyNobody};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
@@ -146,8 +146,10 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
     facts
 }
 
-/// Whether the command runs on without `ZooKeeper`. Whether the hosts answer, only the leader knows.
+/// Whether the command runs on without `ZooKeeper`. Whether the hosts answer, only the leader knows. A record that was lost does
+/// not say who was asked.
 fn vouched(lease: &Lease) -> Option<(&'static str, Cell)> {
+    lease.known_holder()?;
     let limit = words::length(Duration::from_millis(lease.vouch_ms?));
     let asked: Vec<_> = lease.roster.iter().map(|host| format!("{} ({})", host.id, host.address)).collect();
     let by =
@@ -287,20 +289,28 @@ pub(super) fn drain_json(view: &DrainView) -> Value {
     })
 }
 
-fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
-    let (word, leader, why) = match state {
-        SlotState::Foreign { .. } => ("foreign", None, None),
-        SlotState::Led { holder, phase } => ("led", Some((holder, phase.as_str())), None),
-        SlotState::Waiting { holder } => ("waiting", Some((holder, "waiting")), None),
-        SlotState::Overdue { .. } => ("overdue", None, None),
-        SlotState::Nobody { why } => ("nobody", None, Some(why)),
-        SlotState::CutOff { .. } | SlotState::Unknown => ("unknown", None, None),
-    };
-    let (why, reason) = match state {
+/// Why nobody leads, or why that is not known; and the word of it for programs.
+fn why(lease: Option<&Lease>, state: &SlotState) -> (Option<String>, Option<&'static str>) {
+    let is_lost = lease.is_some_and(|lease| lease.known_holder().is_none());
+    match state {
+        SlotState::CutOff { why } if is_lost => (Some(why.clone()), Some(WhyNobody::RecordLost.word())),
         SlotState::CutOff { why } => (Some(why.clone()), Some("cut-off")),
-        _ => (why.map(ToString::to_string), why.map(slot_state::WhyNobody::word)),
+        SlotState::Nobody { why } => (Some(why.to_string()), Some(why.word())),
+        _ => (None, None),
+    }
+}
+
+fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
+    let (word, leader) = match state {
+        SlotState::Foreign { .. } => ("foreign", None),
+        SlotState::Led { holder, phase } => ("led", Some((holder, phase.as_str()))),
+        SlotState::Waiting { holder } => ("waiting", Some((holder, "waiting"))),
+        SlotState::Overdue { .. } => ("overdue", None),
+        SlotState::Nobody { .. } => ("nobody", None),
+        SlotState::CutOff { .. } | SlotState::Unknown => ("unknown", None),
     };
     let lease = slot.lease.as_ref();
+    let (why, reason) = why(lease.map(|(lease, _)| lease), state);
     json!({
         "slot": slot.name,
         "state": word,

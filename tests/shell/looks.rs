@@ -142,6 +142,40 @@ fn whether_a_leader_that_others_may_vouch_for_still_leads_is_not_known_until_its
     });
 }
 
+/// Whoever led may be cut off from the servers alone.
+#[test]
+fn who_leads_behind_a_record_that_was_lost_is_not_known_until_the_new_one_has_run_out() {
+    for vouched in [false, true] {
+        in_virtual_time(async {
+            let desk = Desk::new().await;
+            let mut record = held_by("a");
+            record["holder"] = Value::Null;
+            if vouched {
+                (record["vouch_ms"], record["guarantee"]) = (60_000.into(), "at-most-one, vouched".into());
+            }
+            let empty = ["", "/job", "/job/election", "/job/members", "/job/term"].iter();
+            let changes = empty.map(|path| create(path, &Value::Null)).chain([create("/job/lease", &record)]);
+            desk.write(changes.collect()).await;
+            sleep(Duration::from_secs(if vouched { 50 } else { 10 })).await;
+            let (status, said) = desk.ask(&["--path", BASE, "status"]).await;
+            let slot = &said["slots"][0];
+            let state = (status, &slot["state"], &slot["reason"]);
+            assert_eq!(state, (2, &"unknown".into(), &"record-lost".into()), "{said:#}");
+            assert_eq!(desk.ask(&["list"]).await.1["elections"][0]["state"], "unknown");
+            let (status, said) = desk.ask(&["--path", BASE, "handover"]).await;
+            let until = if vouched { "00:17:40" } else { "00:16:55" };
+            let lost = "the record was lost, and the command of its unknown holder may run until 1970-01-01";
+            let sentence = format!("who leads is not known: {lost} {until} UTC");
+            assert!(status == 1 && said["said"] == *sentence, "{said:#}");
+            sleep(Duration::from_secs(20)).await;
+            let (status, said) = desk.ask(&["--path", BASE, "status"]).await;
+            let slot = &said["slots"][0];
+            let state = (status, &slot["state"], &slot["reason"]);
+            assert_eq!(state, (1, &"nobody".into(), &"record-lost".into()), "{said:#}");
+        });
+    }
+}
+
 #[test]
 fn a_list_tells_who_took_over_while_it_was_made() {
     in_virtual_time(async {

@@ -259,6 +259,11 @@ impl Lease {
         self.state == State::Held
     }
 
+    /// Who wrote it. `None`: it was never held, or is held and was made anew in place of one that was lost.
+    pub fn known_holder(&self) -> Option<&Holder> {
+        self.holder.as_ref().filter(|holder| !holder.id.is_empty())
+    }
+
     /// For how long after this write its command may run: the lease, or F of a holder that lives on promises.
     pub fn longest(&self) -> Duration {
         let lease = Duration::from_millis(self.lease_ms).min(LEASE_LONGEST);
