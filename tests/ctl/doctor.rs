@@ -145,6 +145,33 @@ fn a_leader_whose_promises_have_run_out_is_not_said_to_run_on() {
     assert!(!said.output.contains("may run on promises"), "{said:?}");
 }
 
+/// Nobody is in line, and nobody renews it: only the record itself tells that a command may run.
+#[test]
+fn a_record_that_was_lost_is_told_with_the_time_before_which_no_host_can_lead() {
+    let election = election();
+    election.prepare();
+    let record = r#"{"v":1,"state":"held","lease_ms":1000,"vouch_ms":86400000,"guarantee":"at-most-one, vouched"}"#;
+    election.admin.set(&election.path("lease"), record);
+    let (code, wrong) = complaints(&election);
+    let begin = format!(
+        "{} was lost and made anew: the command of its unknown holder may run until 20",
+        election.path("lease")
+    );
+    let is_told =
+        |said: &String| said.starts_with(&begin) && said.contains(" UTC, and no host can lead before; wait, or stop ");
+    assert!(code == 1 && wrong.len() == 1 && wrong.iter().any(is_told), "it is not told: {wrong:#?}");
+    let said = ctl(&["status", &election.name]);
+    assert!(said.code == 2 && said.output.contains("not known: the record was lost, and "), "{said:?}");
+    assert!(!said.output.contains("vouched for"), "{said:?}");
+
+    election.admin.set(&election.path("lease"), r#"{"v":1,"state":"held","lease_ms":1000,"guarantee":"at-most-one"}"#);
+    wait::until("its time is over", || ctl(&["status", &election.name]).output.contains("holder's lease has run out"));
+    let (code, wrong) = complaints(&election);
+    let is_told =
+        |said: &String| said.contains(" was lost and made anew: the lease of its unknown holder ran out at 20");
+    assert!(code == 1 && wrong.len() == 1 && wrong.iter().any(is_told), "{wrong:#?}");
+}
+
 #[test]
 fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
     let election = election();

@@ -10,6 +10,7 @@ use super::{Finding, advice, wrong};
 use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::control::remedy;
 
 pub(super) async fn findings(
@@ -27,7 +28,32 @@ pub(super) async fn findings(
         election.slots.iter().filter(|slot| is_late(slot, election, now) || is_not_taken(slot, election)).collect();
     let unchanged = overdue::watch(context, &suspects).await?;
     let stuck = suspects.into_iter().zip(unchanged).filter(|(_, is_unchanged)| *is_unchanged);
-    Ok(stuck.filter_map(|(slot, _)| complaint(slot, election, now)).collect())
+    let lost = election.slots.iter().filter_map(|slot| lost_record(slot, &election.base));
+    Ok(lost.chain(stuck.filter_map(|(slot, _)| complaint(slot, election, now))).collect())
+}
+
+/// A record that was lost and made anew. If somebody led, perhaps only cut off from the servers, its command may run for as long as
+/// the new one says.
+fn lost_record(slot: &SlotView, base: &str) -> Option<Finding> {
+    let (lease, written) =
+        slot.lease.as_ref().filter(|(lease, _)| lease.is_held() && lease.known_holder().is_none())?;
+    let until = moment(slot_state::longest_until(lease, written));
+    let path = slot.lease_path();
+    let said = if slot.overdue_since.is_some() {
+        format!(
+            "the lease of its unknown holder ran out at {until}; who is first in line says in its log how long it waits"
+        )
+    } else {
+        let sooner = if lease.vouch_ms.is_some() {
+            format!(
+                ", or stop zk-leader-run on every host, see that the command runs nowhere, and only then delete {base}"
+            )
+        } else {
+            String::new()
+        };
+        format!("the command of its unknown holder may run until {until}, and no host can lead before; wait{sooner}")
+    };
+    Some(wrong("leader", format!("{path} was lost and made anew: {said}")))
 }
 
 /// Two jobs that share a name by mistake: one of them never runs.
@@ -43,11 +69,12 @@ pub(super) fn programs(election: &ElectionView) -> Option<Finding> {
 /// there renews nothing meanwhile, nor does one that gave way.
 fn is_late(slot: &SlotView, election: &ElectionView, now: i64) -> bool {
     let Some((lease, written)) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held()) else { return false };
-    let limit = match (lease.waiting_on, &lease.holder) {
-        (_, Some(holder)) if slot_state::gave_way(holder, written, election) => return false,
-        (None, _) => lease.lease_ms / 2,
-        (Some(_), Some(holder)) if !slot_state::waits(holder, written, election) => lease.lease_ms,
-        (Some(_), _) => return false,
+    let Some(holder) = lease.known_holder() else { return false };
+    let limit = match lease.waiting_on {
+        _ if slot_state::gave_way(holder, written, election) => return false,
+        None => lease.lease_ms / 2,
+        Some(_) if !slot_state::waits(holder, written, election) => lease.lease_ms,
+        Some(_) => return false,
     };
     now.saturating_sub(written.changed_at) > i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -72,7 +99,7 @@ fn complaint(slot: &SlotView, election: &ElectionView, now: i64) -> Option<Findi
             format!("the lease is free, and {first} is first in line and does not take it: {remedy}"),
         ));
     }
-    let holder = &lease.holder.as_ref()?.id;
+    let holder = &lease.known_holder()?.id;
     let age = Duration::from_millis(u64::try_from(now.saturating_sub(written.changed_at)).unwrap_or(0));
     let (age, length) = (words::length(age), words::length(Duration::from_millis(lease.lease_ms)));
     let remedy = "it hangs, was killed, or is cut off from ZooKeeper: see its log";
