@@ -105,7 +105,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::LeaseEnding => {
             "no renewal was acknowledged in time; the command is stopped, and killed when the lease ends"
         }
-        Why::Deposed => "another host holds the lease record",
+        Why::Deposed => "another host holds the lease record, or it was lost",
         Why::CandidateGone => "our candidate znode is gone: an operator deleted it, or its session ended",
         Why::SessionOver => "the ZooKeeper session ended",
         Why::Stuck => "processes survive SIGKILL; the lease is not released, and runs out",

@@ -95,6 +95,24 @@ fn who_was_not_asked_to_vouch_says_until_when_it_waits() {
     assert_eq!(election.diary.starts().len(), 1);
 }
 
+/// It was deleted while the leader alone is cut off: the host that made it anew was asked to vouch, and is not said not to have been.
+#[test]
+fn behind_a_record_that_was_lost_it_is_said_that_the_last_leader_is_not_known() {
+    let election = election();
+    let link = link();
+    let first = election.host_behind(&link, "a").flag("--vouch").served().spawn();
+    election.diary.until_started(1);
+    let second = election.host("b").flag("--vouch").spawn();
+    let at = http::address_of(&first);
+    wait::until("b promises", || http::status(at)["vouching"]["leads"]["needed"][0]["id"] == "b");
+    link.stall();
+    election.admin.delete(&election.path("lease"));
+    second.until_logged(" UTC: the lease record was lost or cannot be read; its last leader may lead until then");
+    let said = ctl(&["status", &election.name]);
+    assert!(said.contains("not known: the record was lost, and the command of its unknown holder may run"), "{said}");
+    assert_eq!(election.diary.starts().len(), 1);
+}
+
 /// Its command has ended; it stays only to free the lease.
 #[test]
 fn who_is_asked_to_stop_while_it_stays_to_free_its_lease_says_how_long_it_still_does() {

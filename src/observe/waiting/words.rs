@@ -23,7 +23,7 @@ pub enum Known {
     InLine { place: Option<u32>, leader: Option<Leader> },
     /// For this reason we may not lead, wherever we stand.
     Ineligible { why: Why, place: Option<u32>, base: String },
-    /// `--vouch`: the last leader is gone or cut off, and we were not among those whom it asked.
+    /// `--vouch`: the last leader is gone or cut off, and we were not among those whom it asked, as far as is known.
     Unasked { left: Duration, leader: Option<Leader> },
     /// The record is ours; the lease of the one before must run out first.
     First,
@@ -73,10 +73,16 @@ impl Known {
                 format!("{place} in line; {}{remedy}", words::reason(*why))
             }
             Self::Unasked { left, leader } => {
-                let leader = leader.as_ref().map_or("the last leader", |leader| leader.id.as_str());
                 let end = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_add(*left);
                 let end = moment(i64::try_from(end.as_millis()).unwrap_or(i64::MAX));
                 // The end first: a terminal cuts the line.
+                let leader = match leader {
+                    Some(Leader { id: None, .. }) => {
+                        return format!("until {end}: {LOST}; its last leader may lead until then");
+                    }
+                    Some(Leader { id: Some(id), .. }) => id,
+                    None => "the last leader",
+                };
                 format!("until {end} (--vouch-limit): {leader} is gone or cut off, and did not ask this host to vouch")
             }
             Self::First => "first in line; the lease of the leader before must run out first".to_owned(),
@@ -84,12 +90,16 @@ impl Known {
     }
 }
 
+/// Of a record that counts as held by somebody who is not known.
+const LOST: &str = "the lease record was lost or cannot be read";
+
 fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
     match leader {
-        Some(Leader { id, is_away: true, .. }) => {
+        Some(Leader { id: None, .. }) => format!("who leads is not known: {LOST}"),
+        Some(Leader { id: Some(id), is_away: true, .. }) => {
             format!("{id} is cut off or dead; with --vouch its command may run on")
         }
-        Some(Leader { id, since, .. }) => {
+        Some(Leader { id: Some(id), since, .. }) => {
             let lead = if id.contains(", ") { "lead" } else { "leads" };
             format!("{id} {lead} since {}", since_when(*since, now))
         }
@@ -147,7 +157,7 @@ mod tests {
     }
 
     fn db1() -> Leader {
-        Leader { id: "db1:4711".into(), since: SINCE, is_away: false }
+        Leader { id: Some("db1:4711".into()), since: SINCE, is_away: false }
     }
 
     #[test]
@@ -189,6 +199,17 @@ mod tests {
         }
         let line = known(&waits, survey(Some(3), Some(db1()))).line(Duration::from_millis(95_700), now());
         assert_eq!(line, "zk-leader-run: waiting 1m35s: 3rd in line; db1:4711 leads since 03:12:45 UTC");
+    }
+
+    #[test]
+    fn behind_a_record_that_was_lost_nobody_is_said_not_to_have_asked_us() {
+        let lost = || Some(Leader { id: None, ..db1() });
+        let known = Known::InLine { place: Some(2), leader: lost() };
+        let sentence = "2nd in line; who leads is not known: the lease record was lost or cannot be read";
+        assert_eq!(known.sentence(now()), sentence);
+        let known = Known::Unasked { left: Duration::from_secs(600), leader: lost() };
+        let sentence = "until 2026-11-21 03:23:45 UTC: the lease record was lost or cannot be read; its last leader may lead until then";
+        assert_eq!(known.sentence(now()), sentence);
     }
 
     #[test]

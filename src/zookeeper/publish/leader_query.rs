@@ -34,7 +34,8 @@ pub struct LeaderReport {
 /// The holder, as its lease record describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leader {
-    pub id: String,
+    /// `None`: the record counts as held, and was lost or cannot be read.
+    pub id: Option<String>,
     /// The start of its term, by `ZooKeeper`'s clock: milliseconds since 1970.
     pub since: i64,
     /// Its candidate is not in line any more, and its command may live on promises.
@@ -75,11 +76,11 @@ async fn read(contact: &Contact) -> Result<LeaderReport, RequestError> {
     let (children, _) = children?;
     let Some(books) = read::judge(contact, round).await? else { return Ok(LeaderReport { place: None, leader: None }) };
     // With several leaders: all of them, since the start of the earliest term.
-    let leaders: Vec<_> = books.iter().filter_map(|books| Some((books.id.clone()?, books.begun_at))).collect();
-    let since = leaders.iter().map(|(_, begun_at)| *begun_at).min();
-    let ids = leaders.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ");
+    let held = || books.iter().filter(|books| books.holder != Holder::Nobody);
+    let ids: Vec<_> = held().filter_map(|books| books.id.clone()).collect();
+    let id = Some(ids.join(", ")).filter(|ids| !ids.is_empty());
     let is_away = books.iter().any(|books| may_live_without(&children, books));
-    let leader = since.map(|since| Leader { id: ids, since, is_away });
+    let leader = held().map(|books| books.begun_at).min().map(|since| Leader { id, since, is_away });
     let leader =
         if contact.shared.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
     Ok(LeaderReport { place: place(contact, &children, &books), leader })
@@ -108,7 +109,7 @@ async fn first(
         Ok((data, stat)) => {
             let id = String::from_utf8_lossy(&data).into_owned();
             let id = if id.is_empty() { first } else { id };
-            Ok(Some(Leader { id, since: stat.ctime, is_away: false }))
+            Ok(Some(Leader { id: Some(id), since: stat.ctime, is_away: false }))
         }
         Err(Error::NoNode) => Ok(None),
         Err(error) => Err(error.into()),
