@@ -54,7 +54,7 @@ impl Exchange {
                 tracing::trace!(%from, why = why.word(), "A datagram was dropped");
                 let is_first = self.dropped.count(why);
                 let is_news = match (why, self.credentials()) {
-                    (Reason::Secret, Some((_, secret))) => mismatches.note(secret, clock::now().observer),
+                    (Reason::Secret, Some((_, secret))) => mismatches.note(secret, from, clock::now().observer),
                     _ => is_first,
                 };
                 if is_news {
@@ -167,10 +167,11 @@ impl Exchange {
 /// Once for each reason that people should look into; the rest is only counted.
 fn tell(why: Reason, from: SocketAddr) {
     const LEARNS: &str = "see that it reaches ZooKeeper, from which it learns that by itself";
+    const LEARN: &str = "see that it and this host reach ZooKeeper, from which they learn it by themselves";
     let (what, remedy) = match why {
         Reason::Length | Reason::Format => ("is none of this program", "see which version runs there"),
         Reason::Election => ("is of another election, or of this one before its znodes were made anew", LEARNS),
-        Reason::Secret => ("is not authentic: its sender does not know the secret of this election", LEARNS),
+        Reason::Secret => ("is not authentic: its sender has another secret of this election than this host", LEARN),
         _ => return,
     };
     tracing::warn!(

@@ -58,7 +58,7 @@ async fn only_a_secret_that_stays_wrong_is_told() {
     SECONDS.set(SECONDS.get() + 60);
     leader.secret(Some(SECRET));
     for (asked, warnings) in [(2, 0), (3, 0), (4, 1), (5, 1)] {
-        SECONDS.set(SECONDS.get() + 8);
+        SECONDS.set(SECONDS.get() + 1);
         leader.direct.ask(MEMBER, question(asked + 1));
         member.drops(Reason::Secret, asked).await;
         assert_eq!(log.count("is not authentic"), warnings, "at {asked}");

@@ -67,7 +67,8 @@ pub(super) async fn findings(client: &AdminClient, election: &ElectionView) -> R
 fn of_secret(path: &str, acl: &[Entry]) -> Option<Finding> {
     let reader = mere_readers(acl).into_iter().next()?;
     let text = format!("{reader} may read {path}, and so forge the promises of hosts and let two commands run");
-    Some(wrong("access", format!("{text}: delete it, and the hosts make another one that only they can read")))
+    let remedy = "delete it while the leader reaches ZooKeeper, and the hosts make another one that only they can read";
+    Some(wrong("access", format!("{text}: {remedy}")))
 }
 
 /// As whom Kerberos knows us: the session was opened by that.

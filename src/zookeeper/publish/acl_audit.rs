@@ -52,8 +52,8 @@ fn warn_of_readers(path: &str, found: &[Entry]) {
         tracing::warn!(
             path,
             %reader,
-            "Others than the hosts may read the secret of the hosts that vouch for one another; delete it, and the hosts \
-             make another one"
+            "Others than the hosts may read the secret of the hosts that vouch for one another; delete it while the leader \
+             reaches ZooKeeper, and the hosts make another one"
         );
     }
 }
