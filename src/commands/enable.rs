@@ -91,7 +91,7 @@ fn why_unknown(slot: &SlotView, election: &ElectionView) -> Option<String> {
         }
         SlotState::Overdue { .. }
         | SlotState::Foreign { .. }
-        | SlotState::Nobody { why: WhyNobody::GaveWay { is_over: true, .. } } => None,
+        | SlotState::Nobody { why: WhyNobody::RecordLost | WhyNobody::GaveWay { is_over: true, .. } } => None,
         SlotState::Nobody { why } => lease.is_some_and(Lease::is_held).then(|| why.to_string()),
     }
 }
