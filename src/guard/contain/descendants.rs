@@ -22,11 +22,11 @@ use crate::guard::sys::{self, Child};
 /// Later rounds catch processes that are forked while others are stopped.
 const ROUNDS: usize = 4;
 
-/// A look at our children, of whom thousands may be dead, and more may die while we look. It is not longer than this: orders,
-/// deadlines and the kernel timer wait behind it. Another look goes on.
+/// See [`Look`].
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
-/// See [`LONGEST_LOOK`].
+/// A look at our children, of whom thousands may be dead, and more may die while we look. It takes at most 50 ms: orders, deadlines
+/// and the kernel timer wait behind it. Another look goes on.
 #[derive(Debug)]
 pub struct Look {
     until: Timestamp,
