@@ -294,6 +294,11 @@ mod tests {
         (children, lives, dead)
     }
 
+    /// On a machine that stands still, too.
+    fn endless() -> Look {
+        Look { until: clock::now().lease.after(Duration::from_secs(3600)) }
+    }
+
     #[test]
     fn a_look_that_is_over_reaches_nobody_and_the_next_one_all() {
         let (children, mut lives, mut dead) = one_lives();
@@ -301,7 +306,7 @@ mod tests {
         let late = told.tell_all(&children, &over, [libc::SIGTERM, 0]).map_err(|error| error.kind());
         assert_eq!(late, Err(io::ErrorKind::TimedOut), "another look must follow");
         assert_eq!(lives.try_wait().unwrap(), None, "it was told after the look was over");
-        told.tell_all(&children, &Look::begin(), [libc::SIGTERM, 0]).unwrap();
+        told.tell_all(&children, &endless(), [libc::SIGTERM, 0]).unwrap();
         lives.kill().unwrap();
         assert_eq!(lives.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
         dead.wait().unwrap();
@@ -310,7 +315,7 @@ mod tests {
     #[test]
     fn the_dead_are_not_looked_at() {
         let (children, mut lives, mut dead) = one_lives();
-        let found = living(&children, &Look::begin(), &mut Failures::default()).unwrap();
+        let found = living(&children, &endless(), &mut Failures::default()).unwrap();
         lives.kill().unwrap();
         lives.wait().unwrap();
         dead.wait().unwrap();
