@@ -107,3 +107,20 @@ fn new_leader<'a>(slot: &SlotView, election: &'a ElectionView) -> Option<(String
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::admin::Facts;
+
+    #[test]
+    fn under_a_record_that_was_lost_no_command_runs_once_its_time_is_over() {
+        let lost = Lease::read(br#"{"v":1,"state":"held","lease_ms":15000}"#).unwrap();
+        let why = |overdue_since| {
+            let slot = SlotView { lease: Some((lost.clone(), Facts::default())), overdue_since, ..SlotView::default() };
+            why_unknown(&slot, &ElectionView::default())
+        };
+        assert!(why(None).is_some_and(|why| why.contains("the record was lost")), "one may run");
+        assert_eq!(why(Some(1)), None);
+    }
+}

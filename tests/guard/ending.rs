@@ -60,13 +60,33 @@ pub fn a_guard_that_kills_has_priority_and_the_next_command_has_not(contain: Con
         let killed_at = now();
         subject.order(Order::Kill { run });
         subject.ends_at(killed_at);
-        let stat = fs::read_to_string(format!("/proc/{}/stat", subject.guard.pid)).unwrap();
-        // The nineteenth field; the second, a name, ends with the parenthesis (`proc_pid_stat(5)`).
-        let priority = stat.rsplit(')').next().unwrap().split_whitespace().nth(16);
-        assert_eq!(priority, Some("-20"), "{stat}");
+        assert_has_priority(&subject);
     }
     assert_eq!(priorities[0], priorities[1]);
     assert_ne!(priorities[0].trim(), "-20");
+}
+
+#[track_caller]
+fn assert_has_priority(subject: &Subject) {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", subject.guard.pid)).unwrap();
+    // The nineteenth field; the second, a name, ends with the parenthesis (`proc_pid_stat(5)`).
+    let priority = stat.rsplit(')').next().unwrap().split_whitespace().nth(16);
+    assert_eq!(priority, Some("-20"), "{stat}");
+}
+
+/// More than are reaped at once, and no death comes after them.
+pub fn a_crowd_that_has_died_does_not_delay_a_stop_whose_guard_has_priority(contain: Contain) {
+    let script = r#"
+        exec 9>"$ALIVE"
+        exec perl -e '$SIG{TERM} = sub { exit 4 }; for (1 .. 1000) { exit if fork == 0 } $| = 1; print "ready\n"; sleep 1000'
+    "#;
+    let mut subject = Subject::script(contain, script);
+    let run = subject.start_ready(LONG);
+    let stopped_at = now();
+    subject.order(Order::Stop { run, by: stopped_at.after(LONG) });
+    let (_, status, cause) = subject.ends_at(stopped_at);
+    assert_eq!((status, cause), (ChildStatus::Exited(4), Cause::Ordered));
+    assert_has_priority(&subject);
 }
 
 pub fn a_command_that_honours_the_stop_signal_ends_by_it(contain: Contain) {

@@ -59,6 +59,7 @@ fn trials() -> Vec<Trial> {
         in each containment:
             ending::a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended,
             ending::a_guard_that_kills_has_priority_and_the_next_command_has_not,
+            ending::a_crowd_that_has_died_does_not_delay_a_stop_whose_guard_has_priority,
             ending::a_command_that_honours_the_stop_signal_ends_by_it,
             ending::a_command_that_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop,
             ending::a_command_that_stands_still_hears_the_stop_signal,
