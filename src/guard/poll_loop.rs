@@ -29,7 +29,8 @@ use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
 use crate::core::guard_messages::{Grant, Order};
 
-/// While it kills, or has not reached every process, the guard looks again after this, twice this, and so on: SIGCHLD does not report every death.
+/// While it kills, or has not reached every process, the guard looks again after this, twice this, and so on: SIGCHLD does not
+/// report every death.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 

@@ -1,4 +1,4 @@
-//! Everything that runs: servers, hosts, the network between them; kept going, and watched, by two threads.
+//! Everything that runs: servers, hosts, the network between them; kept going, and watched, by threads of its own.
 //!
 //! Never: a fault.
 
