@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress, change};
-use super::slot_state::{self, Contender, SlotState};
+use super::slot_state::contenders::{self, Contender};
+use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
@@ -61,7 +62,7 @@ pub(super) async fn answer(
         Ok(leader) => leader,
         Err(why) => return Ok(told(context, None, NOT_DONE, &why)),
     };
-    let to = match to.map(|to| slot_state::id_of(to, &election)).transpose() {
+    let to = match to.map(|to| contenders::id_of(to, &election)).transpose() {
         Ok(to) => to,
         Err(why) => return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why)),
     };
@@ -304,7 +305,7 @@ fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> 
     if let Some(why) = disabled(election) {
         return Err(why);
     }
-    let others: Vec<_> = slot_state::contenders(election);
+    let others: Vec<_> = contenders::contenders(election);
     let others = || others.iter().filter(|contender| contender.id != leader.holder.id);
     let reasons = |which: &mut dyn Iterator<Item = &Contender>| {
         which.map(|contender| format!("{} ({})", contender.id, why_not(contender))).collect::<Vec<_>>().join(", ")

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment};
 use super::overdue::dies_in_time;
-use super::slot_state::{self, Contender, SlotState, WhyNobody};
+use super::slot_state::contenders::{self, Contender};
+use super::slot_state::{self, SlotState, WhyNobody};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
@@ -103,7 +104,7 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
     for Unreadable { path, why, .. } in &election.unreadable {
         facts.push(("unreadable", Cell::new(format!("{path}: {why}"), Tone::Bad)));
     }
-    let contenders = slot_state::contenders(election);
+    let contenders = contenders::contenders(election);
     let mut text = output.facts(&facts);
     if contenders.is_empty() {
         return text + &output.facts(&[("in line", Cell::from("nobody"))]);
@@ -260,7 +261,7 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
         _ => "unknown",
     };
     let slots: Vec<_> = election.slots.iter().zip(seen).map(|(slot, state)| slot_json(slot, state)).collect();
-    let line: Vec<_> = slot_state::contenders(election).iter().map(contender_json).collect();
+    let line: Vec<_> = contenders::contenders(election).iter().map(contender_json).collect();
     let unreadable: Vec<_> =
         election.unreadable.iter().map(|znode| json!({ "path": znode.path, "complaint": znode.why })).collect();
     json!({

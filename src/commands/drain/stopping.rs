@@ -3,7 +3,7 @@
 //!
 //! Never: "cut off" of a host that has said that it stops.
 
-use super::{Fleet, listed, may_run_under};
+use super::leading::may_run_under;
 use crate::commands::slot_state::{self, SlotState};
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::member::Member;
@@ -37,26 +37,6 @@ pub(super) fn runs_out(election: &ElectionView, host: &str) -> Option<String> {
         SlotState::Waiting { holder } => Some(slot_state::waits_in_words(&holder.id)),
         _ => None,
     })
-}
-
-/// Why it still leads these, of which it is stopping some.
-pub(super) fn why_not_yet(fleet: &Fleet, forced: &str) -> String {
-    const UNHEARD: &str = "it may be cut off, or run an older version";
-    let part = |names: &[String], text: &dyn Fn(String) -> String| (!names.is_empty()).then(|| text(listed(names)));
-    let Fleet { led, stopping, lets_end, runs_out, .. } = fleet;
-    let continues = part(stopping, &|names| format!("it is still stopping its command in {names}, and continues"));
-    let told = stopping.len() + lets_end.len() + runs_out.len();
-    let runs_out = part(runs_out, &|whys| whys);
-    let lets_end = part(lets_end, &|names| {
-        let why = "a job that no other host would repeat";
-        format!("it has heard of it and lets the run end in {names} ({why}); {forced} ends it")
-    });
-    let unheard = match told {
-        0 => Some(UNHEARD.to_owned()),
-        _ if told < led.len() => Some(format!("elsewhere {UNHEARD}")),
-        _ => None,
-    };
-    [continues, lets_end, runs_out, unheard].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -105,34 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_stops_is_not_said_to_be_cut_off() {
-        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let why =
-            |led, stopping| why_not_yet(&Fleet { led: names(led), stopping: names(stopping), ..Fleet::default() }, "");
-        assert_eq!(why(&["a"], &[]), "it may be cut off, or run an older version");
-        assert_eq!(why(&["a", "b"], &["a", "b"]), "it is still stopping its command in a, b, and continues");
-        let some = "it is still stopping its command in b, and continues; elsewhere it may be cut off, or run an older version";
-        assert_eq!(why(&["a", "b"], &["b"]), some);
-        assert_eq!(why(&[], &[]), "it may be cut off, or run an older version", "a record cannot be read");
-    }
-
-    #[test]
-    fn a_host_that_lets_a_job_end_is_not_said_to_be_cut_off() {
+    fn a_host_lets_a_job_end_if_it_has_heard_of_the_drain() {
         let mut job = election(Some("leading"));
         assert!(!lets_end(&job, "db1"), "it is no job");
         job.has_runs = true;
         assert!(!lets_end(&job, "db1"), "it has not heard of the drain");
         job.members.iter_mut().for_each(|(_, (member, _))| member.drained = true);
         assert!(lets_end(&job, "db1") && !lets_end(&job, "db2"));
-        let why = |led: &[&str]| {
-            let led = led.iter().map(ToString::to_string).collect();
-            why_not_yet(&Fleet { led, lets_end: vec!["a".to_owned()], ..Fleet::default() }, "F")
-        };
-        let sentence =
-            "it has heard of it and lets the run end in a (a job that no other host would repeat); F ends it";
-        assert_eq!(why(&["a"]), sentence);
-        let elsewhere = "elsewhere it may be cut off, or run an older version";
-        assert_eq!(why(&["a", "b"]), format!("{sentence}; {elsewhere}"));
     }
 
     /// Its session has ended, and the other hosts may vouch for it.
@@ -145,7 +104,5 @@ mod tests {
         (lease.vouch_ms, written.changed_at) = (Some(60_000), 1_795_226_400_000);
         let why = "a is cut off or dead; with --vouch its command may run until 2026-11-21 02:01:00 UTC";
         assert_eq!(runs_out(&gone, "db1").as_deref(), Some(why));
-        let fleet = Fleet { led: vec!["x".into()], runs_out: vec![format!("in x, {why}")], ..Fleet::default() };
-        assert_eq!(why_not_yet(&fleet, ""), format!("in x, {why}"), "it may be cut off: that is known");
     }
 }

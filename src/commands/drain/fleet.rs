@@ -1,0 +1,112 @@
+//! The elections below a root, from the side of one host: which it leads, may lead, or will lead next.
+//!
+//! Never: "leads none" of a host that leads one, or may lead one that we may not read.
+
+use std::collections::BTreeSet;
+
+use super::leading::{leads, may_run_under};
+use super::{Drained, next, stopping};
+use crate::clock;
+use crate::commands::{CommandError, disable};
+use crate::core::time::Sighting;
+use crate::zookeeper::admin::view::{self, Below, ElectionView};
+use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::lease::Lease;
+
+/// The elections below the root, from the host's side.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    pub elections: usize,
+    /// The host takes part in them.
+    pub shared: usize,
+    /// Everyone who takes part is on one of these.
+    pub hosts: BTreeSet<String>,
+    /// The host's name is the id of a participant on this one.
+    pub is_id_on: Option<String>,
+    /// A record names it: it may be gone, and is no typing mistake.
+    pub is_named: bool,
+    /// Its command may run in these: it hands over or is about to, or is gone and its lease must run out.
+    pub led: Vec<String>,
+    /// Those of them in which it says that it is stopping its command.
+    pub stopping: Vec<String>,
+    /// Those of them in which it lets a run end that no other host would repeat.
+    pub lets_end: Vec<String>,
+    /// Those of them in which its lease must run out, and why.
+    pub runs_out: Vec<String>,
+    /// The lease records of these cannot be read, so that it may lead them.
+    pub unknown: Vec<String>,
+    /// It will lead these next: whoever leads them now gives way, and nobody else could.
+    pub next: Vec<String>,
+    /// It leads these, has heard of the drain, and nobody else could.
+    pub stays: Vec<String>,
+    /// We may not read these, so that it may lead them.
+    pub closed: Vec<String>,
+}
+
+impl Fleet {
+    /// Who takes part in this election.
+    fn note_hosts(&mut self, election: &ElectionView, host: &str) {
+        let members = || election.members.values().map(|(member, _)| member);
+        self.hosts.extend(members().map(|member| member.host.clone()));
+        let same_id = members().find(|member| member.id == host).map(|member| member.host.clone());
+        self.is_id_on = same_id.or(self.is_id_on.take());
+        self.shared += usize::from(members().any(|member| member.host == host));
+        let leases = election.slots.iter().filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
+        let mut last = leases.filter(|lease| lease.is_held()).filter_map(Lease::last_to_run);
+        self.is_named |= last.any(|leader| leader.host == host);
+    }
+}
+
+/// The records that were seen, with the first time of each, are kept from one look to the next.
+pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result<Fleet, CommandError> {
+    let Drained { context, root, host, .. } = order;
+    let Some(all) = view::elections(&context.client, root).await? else {
+        let chroot = context.in_chroot();
+        return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
+    };
+    refuse_one_election(&all, order)?;
+    let (mut fleet, found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
+    fleet.closed.extend(all.closed.into_iter().chain(found.closed));
+    fleet.elections = found.elections.len() + fleet.closed.len();
+    for (name, seen) in found.elections {
+        let members = || seen.members.values().map(|(member, _)| member);
+        fleet.note_hosts(&seen, host);
+        if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
+            fleet.unknown.push(name);
+            continue;
+        }
+        let is_over = !leads(&seen, host, clock::now().observer, seen_at);
+        if is_over && disable::first_unconfirmed(context, may_run_under(&seen, host)).await.is_none() {
+            if next::leads_next(&seen, host) {
+                fleet.next.push(name);
+            }
+            continue;
+        }
+        let mut own = members().filter(|member| member.host == *host).peekable();
+        // A host that is gone hears nothing.
+        let has_heard = own.peek().is_some() && own.all(|member| member.drained);
+        let is_alone = !order.drain.force && !members().any(|member| member.can_replace(host));
+        if is_alone && has_heard {
+            fleet.stays.push(name);
+            continue;
+        }
+        fleet.stopping.extend(stopping::stops(&seen, host).then(|| name.clone()));
+        fleet.lets_end.extend((!order.drain.force && stopping::lets_end(&seen, host)).then(|| name.clone()));
+        fleet.runs_out.extend(stopping::runs_out(&seen, host).map(|why| format!("in {name}, {why}")));
+        fleet.led.push(name);
+    }
+    Ok(fleet)
+}
+
+/// Of a root that is the base of an election, with none below: an order there would reach nobody.
+fn refuse_one_election(below: &Below, order: &Drained<'_>) -> Result<(), CommandError> {
+    let Drained { root, host, .. } = order;
+    if !below.is_election || !below.names.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{root} is one election, and a drain is for all below a root");
+    Err(CommandError::usage(match root.rsplit_once('/') {
+        Some((parent, _)) if !parent.is_empty() => format!("{what}: {}", remedy::about_host("drain", host, parent)),
+        _ => format!("{what}; none reaches an election directly below /"),
+    }))
+}

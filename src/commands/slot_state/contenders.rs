@@ -1,0 +1,166 @@
+//! The contenders at one look, with their places and phases.
+
+use super::{is_of, leader, overdue};
+use crate::zookeeper::admin::view::{Candidate, ElectionView};
+use crate::zookeeper::schema::member::Member;
+
+/// One contender: in line, or known only as a member.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(in crate::commands) struct Contender {
+    /// From 1; `None`: not in line.
+    pub place: Option<usize>,
+    pub candidate: Option<Candidate>,
+    pub id: String,
+    pub member: Option<Member>,
+    pub leads: bool,
+    /// It has let its lease run out: what it said of itself may be no longer true.
+    pub is_overdue: bool,
+    /// The record waits for its lease, or does not tell for whose: its command may run, whoever is elected by now.
+    pub outlives_its_term: bool,
+    /// Why it may not be elected.
+    pub why_not: Vec<String>,
+}
+
+/// The contenders: those in line by their place, then the others.
+pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender> {
+    let holders: Vec<_> = election.slots.iter().filter_map(|slot| leader(slot, election)).collect();
+    let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
+    let overdue: Vec<_> = election.slots.iter().filter_map(|slot| overdue(slot, election)).collect();
+    let is_overdue = |member: &Member| overdue.iter().any(|holder| is_of(member, holder));
+    let mut contenders = Vec::new();
+    for (index, candidate) in election.line.iter().enumerate() {
+        let double = election.line.iter().take(index).any(|other| other.id == candidate.id);
+        let member = election.members.get(&candidate.id).map(|(member, _)| member.clone());
+        let mut why_not = member.as_ref().map(|member| member.why_not.clone()).unwrap_or_default();
+        if candidate.facts.owner == 0 {
+            why_not.push("its candidate is persistent and has no owner".to_owned());
+        }
+        let id = candidate.id.clone();
+        let (leads, is_overdue) = (leads(&id) && !double, member.as_ref().is_some_and(is_overdue));
+        if is_overdue {
+            why_not.push(OVERDUE.to_owned());
+        }
+        let outlives_its_term = member.as_ref().is_some_and(|member| outlives_its_term(member, election));
+        let (place, candidate) = (Some(index + 1), Some(candidate.clone()));
+        contenders.push(Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not });
+    }
+    for (id, (member, _)) in &election.members {
+        if !election.line.iter().any(|candidate| candidate.id == *id) {
+            let (mut why_not, is_overdue) = (member.why_not.clone(), is_overdue(member));
+            if is_overdue {
+                why_not.push(OVERDUE.to_owned());
+            } else if why_not.is_empty() {
+                why_not.push("not in line".to_owned());
+            }
+            let (leads, outlives_its_term) = (leads(id), outlives_its_term(member, election));
+            let (id, member) = (id.clone(), Some(member.clone()));
+            let (place, candidate) = (None, None);
+            contenders.push(Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not });
+        }
+    }
+    contenders
+}
+
+/// The id of the participant with this id or, if there is none, of the only one on this host; else the text itself.
+/// Several on one host are an error, which names them; so is a candidate that has not said yet on which host it is.
+pub(in crate::commands) fn id_of(text: &str, election: &ElectionView) -> Result<String, String> {
+    let contenders = contenders(election);
+    let on_it = |contender: &&Contender| contender.member.as_ref().is_some_and(|member| member.host == text);
+    let mut ids: Vec<_> = contenders.iter().filter(on_it).map(|contender| contender.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let silent = contenders.iter().find(|contender| contender.member.is_none());
+    match ids.as_slice() {
+        _ if contenders.iter().any(|contender| contender.id == text) => Ok(text.to_owned()),
+        [] => Ok(text.to_owned()),
+        [only] => match silent {
+            None => Ok((*only).to_owned()),
+            Some(other) => {
+                Err(format!("{only} is on {text}, but {} has not said its host; name an id, or try again", other.id))
+            }
+        },
+        several => Err(format!("several participants are on {text}; name one of them: {}", several.join(", "))),
+    }
+}
+
+/// Why the holder of a lease that ran out may not be elected.
+const OVERDUE: &str = "its lease is overdue";
+
+impl Contender {
+    /// The phase of its member, whose znode is a moment behind the record. A host that was cut off, hangs or is dead has left
+    /// its last words there for as long as its session lasts.
+    pub fn phase(&self) -> Option<&str> {
+        let member = self.member.as_ref()?;
+        Some(match (self.leads, member.role.as_str()) {
+            _ if self.is_overdue => "unknown",
+            (true, "follower") => "leading",
+            // Whoever still stops has a command, even if another one leads by now.
+            (false, "leader") if member.phase != "stopping" && !self.outlives_its_term => "following",
+            _ => &member.phase,
+        })
+    }
+}
+
+fn outlives_its_term(member: &Member, election: &ElectionView) -> bool {
+    election.slots.iter().any(|slot| match &slot.lease {
+        Some((lease, _)) => lease.is_held() && lease.last_to_run().is_none_or(|leader| is_of(member, &leader)),
+        None => !election.was_never_led(slot),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::slot_state::tests::waiting;
+    use crate::commands::slot_state::{SlotState, Whose, WhyNobody, of};
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::schema::lease::Lease;
+
+    /// `a` holds the record, and waits for the lease of `b`, which has lost its candidate and may not know it yet.
+    #[test]
+    fn whose_lease_is_waited_for_is_shown_in_the_phase_of_its_own_words() {
+        let phase = |record: &str| {
+            let mut election = waiting(&["n1"], Some("waiting"));
+            election.slots[0].lease = Lease::read(record.as_bytes()).ok().map(|lease| (lease, Facts::default()));
+            let (role, phase) = ("leader".to_owned(), "leading".to_owned());
+            let member = Member { id: "b".into(), host: "h2".into(), pid: 2, role, phase, ..Member::default() };
+            election.members.insert("b".into(), (member, Facts::default()));
+            election.slots[0].term = Some(Facts { version: 2, ..Facts::default() });
+            let contender = contenders(&election).into_iter().find(|contender| contender.id == "b").unwrap();
+            contender.phase().map(str::to_owned).unwrap()
+        };
+        let held = r#"{"v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1,"candidate":"n1"}"#;
+        let waiting = |whose: &str| {
+            let unfenced =
+                r#"[{"id":"b","host":"h2","pid":2,"nonce":"b-1"},{"id":"c","host":"h3","pid":3,"nonce":"c-1"}]"#;
+            phase(&format!(r#"{held},"waiting_on":9,"waiting_for":"{whose}-1","unfenced":{unfenced}}}"#))
+        };
+        assert_eq!((waiting("b").as_str(), waiting("x").as_str()), ("leading", "leading"), "its command may run");
+        assert_eq!(waiting("c"), "following", "its own lease is over");
+        assert_eq!(phase(&format!("{held}}}")), "following", "its member is a moment behind");
+        assert_eq!(phase("garbage"), "leading", "nobody knows who leads");
+    }
+
+    /// An operator has disabled the election while it fenced the leader before: its candidate keeps its place.
+    #[test]
+    fn who_has_said_since_it_took_the_record_that_it_follows_does_not_lead() {
+        let why = |is_waiting: bool, member: i64, overdue_since| {
+            let mut election = waiting(&["n1"], Some("following"));
+            election.members.values_mut().for_each(|(_, facts)| facts.mzxid = member);
+            election.slots[0].overdue_since = overdue_since;
+            let (lease, written) = election.slots[0].lease.as_mut().unwrap();
+            (lease.waiting_on, written.mzxid) = (lease.waiting_on.filter(|_| is_waiting), 7);
+            let contender = contenders(&election).remove(0);
+            (of(&election.slots[0], &election), contender.leads, contender.phase().map(str::to_owned))
+        };
+        let gave_way =
+            |whose, is_over| SlotState::Nobody { why: WhyNobody::GaveWay { id: "a".into(), whose, is_over } };
+        for (is_waiting, whose) in [(false, Whose::Its), (true, Whose::Before)] {
+            let seen = (gave_way(whose, false), false, Some("following".into()));
+            assert_eq!(why(is_waiting, 8, None), seen, "{is_waiting}");
+        }
+        assert_eq!(why(false, 8, Some(1)).0, gave_way(Whose::Its, true), "it is neither cut off nor hung");
+        assert!(matches!(why(false, 6, None).0, SlotState::Led { .. }), "its member is a moment behind");
+        assert!(matches!(why(true, 6, None).0, SlotState::Waiting { .. }));
+    }
+}
