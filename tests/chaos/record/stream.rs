@@ -17,7 +17,7 @@ pub struct Stream {
     /// What came early.
     early: BTreeMap<u64, (Nanos, Vec<u8>)>,
     bytes: VecDeque<u8>,
-    /// Where a segment ended, and when it passed.
+    /// Where a segment ended, and when it had passed with all before it: what was lost before is sent again after it.
     passed: VecDeque<(u64, Nanos)>,
     /// So many bytes were taken.
     taken: u64,
@@ -55,7 +55,8 @@ impl Stream {
             let known = usize::try_from(self.whole - place).unwrap().min(bytes.len());
             self.whole += (bytes.len() - known) as u64;
             self.bytes.extend(&bytes[known..]);
-            self.passed.push_back((self.whole, at));
+            let since = self.passed.back().map_or(at, |(_, before)| at.max(*before));
+            self.passed.push_back((self.whole, since));
         }
     }
 
@@ -94,4 +95,17 @@ impl Stream {
     fn place_of(&self, offset: u32) -> Option<u64> {
         (u64::from(offset) < self.whole + (1 << 30)).then_some(offset.into())
     }
+}
+
+/// Nothing of the second one can be read before the first one has come.
+#[test]
+fn a_frame_that_came_before_the_one_before_it_came_with_it() {
+    let frame = |text: &[u8]| [&u32::try_from(text.len()).unwrap().to_be_bytes(), text].concat();
+    let (one, other) = (frame(b"one"), frame(b"other"));
+    let mut stream = Stream::from_syn(9);
+    stream.add(10 + 7, 100, &other);
+    stream.add(10, 200, &one);
+    let frames: Vec<_> = std::iter::from_fn(|| stream.frame()).collect();
+    let told: Vec<_> = frames.iter().map(|frame| (frame.bytes.as_slice(), frame.first, frame.last)).collect();
+    assert_eq!(told, [(&b"one"[..], 200, 200), (b"other", 200, 200)]);
 }
