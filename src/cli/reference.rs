@@ -46,8 +46,9 @@ Signals:
   command at once.
   RTMIN+1 replaces zk-leader-run by the program that stands at its path now, while the command
   runs on. If that is not possible, the log says why, and nothing else happens.
-  HUP, USR1, USR2, WINCH, CONT and the other real-time signals are passed on to the command;
-  between two runs of one term they are dropped.";
+  HUP, USR1, USR2, WINCH, CONT and the other real-time signals are passed on to the command; where
+  none runs they are dropped. Only if zk-leader-run has a terminal, HUP means that it was closed,
+  and ends a host that runs no command.";
 
 const OPTIONS: &str = "\
 # Options of zk-leader-run

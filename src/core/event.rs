@@ -237,6 +237,8 @@ pub enum Event {
 
     /// This process received SIGTERM, SIGINT or SIGQUIT.
     StopRequested,
-    /// This process received another signal, to be forwarded to the command.
+    /// The terminal of this process was closed (SIGHUP): the command is told, or where none runs this process ends.
+    HungUp,
+    /// This process received another signal, which is for the command alone.
     SignalReceived { signal: i32 },
 }

@@ -16,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 
@@ -220,7 +221,20 @@ impl Supervisor {
         match received {
             Received::Stop => Event::StopRequested,
             Received::Upgrade => self.begin_upgrade(),
-            Received::Forward(signal) => Event::SignalReceived { signal },
+            Received::HangUp => Event::HungUp,
+            Received::Forward(signal) => {
+                self.report_unforwarded(signal);
+                Event::SignalReceived { signal }
+            }
+        }
+    }
+
+    /// Who sent one of these is told that nobody heard it. The others come from the kernel or a terminal.
+    fn report_unforwarded(&self, signal: i32) {
+        let is_sent = [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2].iter().any(|sent| *sent as i32 == signal);
+        if is_sent && self.machine.snapshot().run.is_none() {
+            let signal = words::signal(signal);
+            tracing::info!("{signal} is for the command, which does not run here now: nothing is done");
         }
     }
 

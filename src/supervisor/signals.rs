@@ -4,7 +4,9 @@
 //! They are blocked and read from a `signalfd(2)`: those that were not read are still pending when the next program is
 //! executed in this process (`execve(2)`), and none ends a program that cannot read them yet. Threads inherit the mask.
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -42,6 +44,8 @@ fn upgrade() -> i32 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
     Stop,
+    /// The terminal was closed: for the command, or to stop where none runs.
+    HangUp,
     /// Replace this program by the one that stands at its path now.
     Upgrade,
     /// For the command.
@@ -87,6 +91,8 @@ const ECHO: Duration = Duration::from_millis(300);
 pub struct SignalStream {
     numbers: Pin<Box<dyn Stream<Item = i32>>>,
     stopped_at: Option<Instant>,
+    /// Without one, SIGHUP was sent by somebody who means the command: most programs read their configuration again.
+    has_terminal: bool,
 }
 
 impl SignalStream {
@@ -105,12 +111,13 @@ impl SignalStream {
         let signals = stream::unfold(signals, |signals| async { Some((read(&signals).await, signals)) });
         // A signal that is blocked is queued even if it is ignored.
         let is_wanted = move |signal: &i32| *signal == Signal::SIGTERM as i32 || !is_in(ignored, *signal);
-        Ok(Self::of(signals.filter(move |signal| std::future::ready(is_wanted(signal)))))
+        let signals = signals.filter(move |signal| std::future::ready(is_wanted(signal)));
+        Ok(Self { has_terminal: has_terminal(), ..Self::of(signals) })
     }
 
-    /// Signals of another source.
+    /// Signals of another source, without a terminal.
     pub fn of(signals: impl Stream<Item = i32> + 'static) -> Self {
-        Self { numbers: Box::pin(signals), stopped_at: None }
+        Self { numbers: Box::pin(signals), stopped_at: None, has_terminal: false }
     }
 
     /// The next signal. Several that ask to stop at once are one request. Cancel-safe.
@@ -125,6 +132,7 @@ impl SignalStream {
                     }
                 }
                 Some(signal) if signal == upgrade() => return Received::Upgrade,
+                Some(signal) if self.has_terminal && signal == Signal::SIGHUP as i32 => return Received::HangUp,
                 Some(signal) => return Received::Forward(signal),
                 None => std::future::pending().await,
             }
@@ -137,10 +145,16 @@ impl SignalStream {
             match self.next().await {
                 Received::Stop => return,
                 Received::Upgrade => *upgrade = true,
-                Received::Forward(_) => {}
+                Received::HangUp | Received::Forward(_) => {}
             }
         }
     }
+}
+
+/// Whether this process has a controlling terminal. Once that is closed, it has none (`tty(4)`).
+fn has_terminal() -> bool {
+    let tty = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty");
+    tty.is_ok()
 }
 
 /// # Errors

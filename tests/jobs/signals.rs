@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use nix::pty::openpty;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, ttyname};
 
 use super::{election, link, millis, secs};
 use crate::support::wait::AT_ONCE;
@@ -39,6 +39,22 @@ fn spawn(host: Subject) -> Running {
     let mut env = Command::new("env");
     env.arg("--default-signal=HUP");
     host.spawn_inside(env)
+}
+
+/// In a session of its own: at a terminal that nobody closes before the test run ends, or at none.
+fn spawn_at(host: Subject, terminal: bool) -> Running {
+    if !terminal {
+        let mut session = Command::new("setsid");
+        session.args(["env", "--default-signal=HUP"]);
+        return host.spawn_inside(session);
+    }
+    let terminal = openpty(None, None).unwrap();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", r#"exec setsid --ctty env --default-signal=HUP "$@" <"$0""#])
+        .arg(ttyname(&terminal.slave).unwrap());
+    std::mem::forget(terminal);
+    host.spawn_inside(shell)
 }
 
 fn leading() -> (Election, Running) {
@@ -165,6 +181,23 @@ fn term_int_hup_and_quit_end_a_host_at_once_in_every_state_without_a_command() {
     }
 }
 
+/// As by `systemctl reload`, with `kill -HUP`, on every host.
+#[test]
+fn a_hang_up_without_a_terminal_is_for_the_command_and_ends_no_host_that_waits() {
+    let (election, mut leader) = leading();
+    let mut waits = spawn_at(election.host("b"), false);
+    election.until_candidates(2);
+    waits.signal(Signal::SIGHUP);
+    waits.until_logged("SIGHUP is for the command, which does not run here now: nothing is done");
+    leader.signal(Signal::SIGTERM);
+    assert_eq!(leader.code(), 0, "{}", leader.log());
+    election.diary.until_started(2);
+    waits.signal(Signal::SIGHUP);
+    election.diary.until_noted("signal=1");
+    waits.signal(Signal::SIGTERM);
+    assert_eq!(waits.code(), 0, "{}", waits.log());
+}
+
 type Arrive = fn(&Election, &Proxy, &mut Vec<Running>) -> Running;
 
 const STATES: [(&str, Arrive); 4] = [
@@ -176,14 +209,14 @@ const STATES: [(&str, Arrive); 4] = [
 
 fn connecting(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
     link.stall();
-    let host = spawn(election.host_behind(link, "a"));
+    let host = spawn_at(election.host_behind(link, "a"), true);
     wait::until("it connects", || link.accepted() > 0);
     host
 }
 
 fn backing_off(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
     link.cut();
-    let host = spawn(election.host_behind(link, "a"));
+    let host = spawn_at(election.host_behind(link, "a"), true);
     wait::until("it was refused twice", || link.accepted() > 1);
     host
 }
@@ -191,7 +224,7 @@ fn backing_off(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Runni
 fn waiting_behind_a_holder(election: &Election, link: &Proxy, others: &mut Vec<Running>) -> Running {
     others.push(election.host("holder").session_timeout("4s").spawn());
     election.until_candidates(1);
-    let host = spawn(election.host_behind(link, "a"));
+    let host = spawn_at(election.host_behind(link, "a"), true);
     election.until_candidates(2);
     host
 }
@@ -199,7 +232,7 @@ fn waiting_behind_a_holder(election: &Election, link: &Proxy, others: &mut Vec<R
 fn waiting_for_a_lease(election: &Election, link: &Proxy, _: &mut Vec<Running>) -> Running {
     election.prepare();
     election.admin.set(&election.path("lease"), "whatever this is, it may be held");
-    let host = spawn(election.host_behind(link, "a"));
+    let host = spawn_at(election.host_behind(link, "a"), true);
     wait::until("it has taken the record over", || election.admin.read(&election.path("lease")).contains("\"a\""));
     host
 }

@@ -155,6 +155,7 @@ fn of_session(said: &Phrase, memory: &Memory) -> Option<Event> {
         "contact-restored" => Event::ContactRestored { session },
         "session-over" => Event::SessionOver { session },
         "stop-requested" => Event::StopRequested,
+        "hung-up" => Event::HungUp,
         "signal-received" => Event::SignalReceived { signal: said.word(0).parse().unwrap() },
         _ => return None,
     })

@@ -212,7 +212,7 @@ const EVENTS: &[&str] = &[
     "check-gone stood-still",
     "orphans-ended",
     "stop-requested",
-    "signal-received 1",
+    "hung-up",
     "signal-received 10",
 ];
 

@@ -184,6 +184,7 @@ fn anything(ids: &Ids, (kind, ago, record, place): (u8, u8, u8, u8), now: Timest
         8 => Event::LineChanged { candidacy },
         9 => Event::RecordChanged { candidacy },
         10 => Event::StopRequested,
+        11 if record < 64 => Event::HungUp,
         11 => Event::SignalReceived { signal: i32::from(record) },
         12 if record < 64 => [Event::GuardGone, Event::CheckGone { stood_still: record < 4 }][usize::from(record < 8)],
         13 => Event::OrphansEnded,

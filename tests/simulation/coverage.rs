@@ -142,6 +142,7 @@ fn name_of(event: &Event) -> &'static str {
         Event::CheckGone { .. } => "check-gone",
         Event::OrphansEnded => "orphans-ended",
         Event::StopRequested => "stop-requested",
+        Event::HungUp => "hung-up",
         Event::SignalReceived { .. } => "signal-received",
     }
 }

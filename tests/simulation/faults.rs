@@ -108,7 +108,7 @@ impl World {
                     tree.unkillable_until = until;
                 }
             }
-            Fault::Signal => self.tell(instance, Event::SignalReceived { signal: 1 }, 0),
+            Fault::Signal => self.tell(instance, Event::HungUp, 0),
             Fault::DeleteCandidate => {
                 let session = self.instances[instance].client.and_then(|client| client.key);
                 self.ensemble.delete_candidates(|candidate| Some(candidate.owner) == session);

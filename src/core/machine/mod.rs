@@ -261,17 +261,26 @@ impl Machine {
             Event::Guard(_) | Event::GuardGone | Event::CheckGone { .. } | Event::OrphansEnded => {
                 self.note_of_guard(now, event);
             }
-            Event::StopRequested => self.stop_was_requested(now),
-            Event::SignalReceived { signal } => self.signal_received(now, signal),
+            Event::StopRequested | Event::HungUp | Event::SignalReceived { .. } => self.note_of_signal(now, event),
         }
     }
 
-    fn signal_received(&mut self, now: Now, signal: i32) {
-        match self.run {
-            Some(run) => self.order(Order::Signal { run, signal }),
-            // The terminal hung up, and no command is there to receive SIGHUP (T5).
-            None if signal == HANGUP && !self.is_between_runs() && !self.stop_requested => self.stop_was_requested(now),
-            None => {}
+    fn note_of_signal(&mut self, now: Now, event: &Event) {
+        match *event {
+            Event::StopRequested => self.stop_was_requested(now),
+            // No command is there to receive SIGHUP (T5).
+            Event::HungUp if self.run.is_none() && !self.is_between_runs() && !self.stop_requested => {
+                self.stop_was_requested(now);
+            }
+            Event::HungUp => self.forward(HANGUP),
+            Event::SignalReceived { signal } => self.forward(signal),
+            _ => {}
+        }
+    }
+
+    fn forward(&mut self, signal: i32) {
+        if let Some(run) = self.run {
+            self.order(Order::Signal { run, signal });
         }
     }
 
