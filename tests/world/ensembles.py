@@ -15,7 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from programs import free_port, serves, until
+from programs import PORTS, alone, serves, until
 
 JARS = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
 VOTERS, OTHERS = 3, 10_000
@@ -37,7 +37,7 @@ def mode(port):
 
 class Ensemble:
     def __init__(self, work, jars, options=()):
-        self.ports = [[free_port() for _ in range(3)] for _ in range(VOTERS + 1)]
+        self.ports = [[next(PORTS) for _ in range(3)] for _ in range(VOTERS + 1)]
         members = ""
         for index, (_, quorum, election) in enumerate(self.ports):
             members += f"server.{index}=127.0.0.1:{quorum}:{election}{':observer' if index == VOTERS else ''}\n"
@@ -66,7 +66,7 @@ class Ensemble:
 
 
 def balancer(work, servers):
-    port = free_port()
+    port = next(PORTS)
     with open(f"{work}/haproxy.cfg", "w") as file:
         file.write(f"""defaults
   mode tcp
@@ -154,4 +154,5 @@ def main(binaries, jars=JARS):
 
 
 if __name__ == "__main__":
+    alone()
     main(*sys.argv[1:])

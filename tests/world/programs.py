@@ -44,6 +44,14 @@ PORTS = itertools.count(10000)
 STARVED = ["stopping: no renewal was acknowledged in time", "stopping: this host stood still"]
 
 
+def alone():
+    """Executes this script once more, in a network namespace of its own: nobody else takes its ports."""
+    if "--inside" in sys.argv:
+        return sys.argv.remove("--inside")
+    inside = 'ip link set lo up; exec "$0" "$@" --inside'
+    os.execvp("unshare", ["unshare", "--net", "sh", "-c", inside, sys.executable, *sys.argv])
+
+
 def until(what, holds):
     end = time.monotonic() + LIMIT
     while not (answer := holds()):
@@ -75,8 +83,16 @@ def ended(uts):
     while (left := processes(uts)) and time.monotonic() < end:
         time.sleep(0.02)
     for pid, _ in left:
-        os.kill(pid, signal.SIGKILL)
+        tell(pid, signal.SIGKILL)
     return left
+
+
+def tell(pid, number):
+    """It may have ended meanwhile, as a guard does when its supervisor is killed."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def execute(arguments):
@@ -180,7 +196,9 @@ class Host:
         self.process = subprocess.Popen(command, stdin=-3, stdout=self.log, stderr=self.log)
         program = lambda: os.path.basename(os.readlink(f"/proc/{self.process.pid}/exe")) == "zk-leader-run"
         until("the supervisor runs", program)
-        self.uts = os.stat(f"/proc/{self.process.pid}/ns/uts").st_ino
+        # As long as it is open, no other namespace gets its number.
+        self.namespace = open(f"/proc/{self.process.pid}/ns/uts")
+        self.uts = os.fstat(self.namespace.fileno()).st_ino
 
     def keepers(self):
         """Supervisor and guard; the sentinel has another name."""
@@ -210,20 +228,17 @@ class Host:
             self.process.kill()
         elif how == "kill-together":
             for pid in self.keepers():
-                os.kill(pid, signal.SIGKILL)
+                tell(pid, signal.SIGKILL)
         elif how == "freeze":
             for pid in self.keepers():
-                os.kill(pid, signal.SIGSTOP)
+                tell(pid, signal.SIGSTOP)
         else:
             os.kill(self.proxy.pid, signal.SIGSTOP)
 
     def clear(self):
         """Thaws, heals and stops it; what is there after that should not be."""
         for pid in [self.proxy.pid, *self.keepers()]:
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:
-                pass
+            tell(pid, signal.SIGCONT)
         self.process.terminate()
         try:
             self.process.wait(LIMIT)
@@ -274,6 +289,7 @@ class Round:
             for host in filter(None, [second, first]):
                 host.clear()
                 left += ended(host.uts)
+                host.namespace.close()
         assert not left, f"left behind: {left}"
         assert not serves(self.port), "the port is still in use"
 
@@ -319,8 +335,5 @@ def main(binaries, chosen):
 if __name__ == "__main__":
     if sys.argv[1] == "--execute":
         execute(sys.argv[2:])
-    if "--inside" not in sys.argv:
-        inside = 'ip link set lo up; exec "$0" "$@" --inside'
-        os.execvp("unshare", ["unshare", "--net", "sh", "-c", inside, sys.executable, *sys.argv])
-    sys.argv.remove("--inside")
+    alone()
     sys.exit(main(sys.argv[1], sys.argv[2:]))

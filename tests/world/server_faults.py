@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from ensembles import JARS, Ensemble, mode
-from programs import until
+from programs import alone, until
 
 SERVER = "org.apache.zookeeper.server"
 # Where, and what; `{on}` is the file that switches it on, `{struck}` is written whenever it strikes.
@@ -124,4 +124,5 @@ def main(binaries, jars=JARS):
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(*sys.argv[1:]))
