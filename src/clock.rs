@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::core::time::{Now, Sighting, Timestamp};
+use crate::core::time::{Now, Sighting, Timestamp, milliseconds};
 
 /// BOOTTIME − MONOTONIC moves only by suspend. A change by more than this is one; a smaller one is the error of reading
 /// two clocks in turn.
@@ -45,10 +45,10 @@ pub fn monotonic() -> Duration {
 #[expect(clippy::disallowed_methods, reason = "shown to people, and decides nothing")]
 pub fn time_of_day() -> i64 {
     if let Some(clock) = SIMULATED.get() {
-        return i64::try_from(clock().lease.as_nanos() / 1_000_000).unwrap_or(i64::MAX);
+        return milliseconds(Duration::from_nanos(clock().lease.as_nanos()));
     }
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    milliseconds(since)
 }
 
 /// BOOTTIME − MONOTONIC in nanoseconds (`clock_gettime(2)`): the time spent in suspend since boot. In a time namespace either

@@ -24,7 +24,8 @@ fn a_single_server_keeps_its_data_over_a_restart() {
 fn the_servers_are_of_the_version_that_was_asked_for() {
     let asked = std::env::var("ZOOKEEPER_VERSION").unwrap_or_else(|_| "3".to_owned());
     let answer = Ensemble::single().server(0).ask("srvr").unwrap();
-    assert!(answer.starts_with(&format!("Zookeeper version: {asked}.")), "{answer}");
+    let rest = answer.strip_prefix(&format!("Zookeeper version: {asked}"));
+    assert!(rest.is_some_and(|rest| rest.starts_with(['.', '-'])), "{answer}");
 }
 
 #[test]

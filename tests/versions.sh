@@ -63,5 +63,9 @@ if [ $# -eq 0 ]; then
         --test election --test access --test jobs --test operations --test packaging --test steps
     # The ensemble in memory is like 3.8 and like 3.9.
     [ "$version" = 3.4 ] || [ "$version" = 3.6.3 ] || set -- "$@" --test fidelity
+    if [ "$version" = 3.6.3 ]; then
+        say "Left out: servers that demand credentials or enforce quotas, which those before 3.7 cannot (ZOOKEEPER-3561, -3301)"
+        set -- "$@" -- --skip without_an_identity_a_server_that_demands_one --skip a_quota_that_is_used_up
+    fi
 fi
 cargo test "$@"

@@ -29,6 +29,11 @@ pub type Timestamp = Stamp<LeaseClock>;
 /// An instant on the successor's clock: when a record was first seen, when a wait is over.
 pub type Sighting = Stamp<ObserverClock>;
 
+/// In whole milliseconds, in which times of day are counted; the longest length for those that do not fit.
+pub fn milliseconds(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
 impl<C: Copy> Default for Stamp<C> {
     fn default() -> Self {
         Self::ZERO

@@ -17,7 +17,7 @@ use super::status::Status;
 use crate::clock;
 use crate::core::action::PhaseName;
 use crate::core::machine::Vouchees;
-use crate::core::time::Timestamp;
+use crate::core::time::{Timestamp, milliseconds};
 use crate::core::vouching::Needed;
 use crate::zookeeper::schema::vouching::Neighbourhood;
 
@@ -143,10 +143,6 @@ impl Seen {
 /// Since when its promise is missing: the sending of the last question to which it said yes, or else of the first one.
 pub(super) fn lacks_since(host: Needed) -> Option<Timestamp> {
     host.promised_at.or(host.silent_since)
-}
-
-fn milliseconds(length: Duration) -> i64 {
-    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::Event;
 use crate::core::guard_messages::{Cause, Report, Takeover};
 use crate::core::machine::{Ineligibilities, Snapshot};
-use crate::core::time::{Now, Timestamp};
+use crate::core::time::{Now, Timestamp, milliseconds};
 use crate::observe::words;
 use crate::zookeeper::publish::MemberStatus;
 use crate::zookeeper::schema::control::moment::moment;
@@ -83,7 +83,7 @@ impl Reporter {
         if let Event::Guard(Report::TreeEnded { cause, .. }) = event {
             let deadline = self.kill_at.filter(|_| *cause == Cause::Deadline);
             let late = deadline.map_or(Duration::ZERO, |deadline| deadline.until(clock.lease));
-            self.dead_since = Some(now.saturating_sub(i64::try_from(late.as_millis()).unwrap_or(i64::MAX)));
+            self.dead_since = Some(now.saturating_sub(milliseconds(late)));
         }
         if *event == Event::OrphansEnded {
             self.dead_since = Some(now);
@@ -120,7 +120,7 @@ impl Reporter {
     fn stands_back(&mut self, (clock, now): (Now, i64), ineligibilities: Ineligibilities) -> Option<i64> {
         let until = ineligibilities.stand_back_until;
         if self.stands_back.map(|(known, _)| known) != until {
-            let left = |until| i64::try_from(clock.lease.until(until).as_millis()).unwrap_or(i64::MAX);
+            let left = |until| milliseconds(clock.lease.until(until));
             self.stands_back = until.map(|until| (until, now.saturating_add(left(until))));
         }
         self.stands_back.map(|(_, end)| end)

@@ -45,9 +45,7 @@ impl HandedOver {
     pub fn negotiated(&self) -> Duration {
         self.key.negotiated
     }
-}
 
-impl HandedOver {
     /// Checks that this program can resume a session, without asking a server.
     ///
     /// # Errors

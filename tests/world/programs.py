@@ -203,7 +203,9 @@ class Host:
     def keepers(self):
         """Supervisor and guard; the sentinel has another name."""
         guards = subprocess.run(["ps", "-eo", "pid,comm"], capture_output=True, text=True).stdout.splitlines()[1:]
-        pids = [int(pid) for pid, name in map(lambda line: line.split(None, 1), guards) if name.startswith("zk-leader")]
+        # A process may have an empty name.
+        named = [line.strip().partition(" ") for line in guards]
+        pids = [int(pid) for pid, _, name in named if name.strip().startswith("zk-leader")]
         return [pid for pid in pids if self.has(pid)]
 
     def has(self, pid):

@@ -56,14 +56,14 @@ impl Machine {
             Link::Down { retry_at } => retry_at,
             Link::Opening | Link::Open(_) => Timestamp::NEVER,
         };
-        let retry = self.standing.retry_at.filter(|_| self.pending.is_none() && self.timing().is_some());
+        let look = self.look_due_at();
         if let Some(Departure { by, .. }) = self.departure {
-            return retry.unwrap_or(Timestamp::NEVER).min(by);
+            return look.min(by);
         }
         let connect = if self.was_connected() { Timestamp::NEVER } else { self.connect_by };
         let stand_back = self.ineligibilities.stand_back_until.unwrap_or(Timestamp::NEVER);
         let claim = self.claim_due_at();
-        link.min(retry.unwrap_or(Timestamp::NEVER)).min(connect).min(stand_back).min(self.give_up_at()).min(claim)
+        link.min(look).min(connect).min(stand_back).min(self.give_up_at()).min(claim)
     }
 
     pub(super) fn pass_following(&mut self, now: Now) {
@@ -210,9 +210,7 @@ impl Machine {
         }
         if self.departure.is_some() {
             self.settle_departure(now, view);
-        } else if view.place == Place::First && self.ineligibilities.disabled {
-            self.heed_disabled(now);
-        } else if view.place == Place::First {
+        } else if view.place == Place::First && !self.ineligibilities.disabled {
             self.claim(now, view);
         } else if self.only_if_free() {
             self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);

@@ -185,13 +185,6 @@ impl Machine {
         self.reconnect_when_due(now);
     }
 
-    /// First in line, but the command is disabled.
-    pub(super) fn heed_disabled(&mut self, now: Now) {
-        if self.only_if_free() {
-            self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
-        }
-    }
-
     fn announce_in_line(&mut self, now: Now, why: Why) {
         let (from, to) = (PhaseName::Following, PhaseName::Following);
         let next_in = self.next_in(now);

@@ -157,7 +157,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn renew_soon(&mut self, now: Now) {
+    pub fn renew_soon(&mut self, now: Now) {
         if let Some(held) = &mut self.held_term {
             held.renew_at = now.lease;
         }

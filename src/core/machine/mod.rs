@@ -10,6 +10,7 @@ mod leading;
 mod phase;
 mod preparing;
 mod sightings;
+mod signals;
 mod snapshot;
 mod standstill;
 mod steps;
@@ -42,9 +43,6 @@ use sightings::Sightings;
 use standstill::Standstill;
 use steps::LiveStep;
 use term::HeldTerm;
-
-/// SIGHUP has the same number on every Linux.
-const HANGUP: i32 = 1;
 
 /// The user's options that change a decision.
 #[derive(Clone, Copy, Debug, Default)]
@@ -262,25 +260,6 @@ impl Machine {
                 self.note_of_guard(now, event);
             }
             Event::StopRequested | Event::HungUp | Event::SignalReceived { .. } => self.note_of_signal(now, event),
-        }
-    }
-
-    fn note_of_signal(&mut self, now: Now, event: &Event) {
-        match *event {
-            Event::StopRequested => self.stop_was_requested(now),
-            // No command is there to receive SIGHUP (T5).
-            Event::HungUp if self.run.is_none() && !self.is_between_runs() && !self.stop_requested => {
-                self.stop_was_requested(now);
-            }
-            Event::HungUp => self.forward(HANGUP),
-            Event::SignalReceived { signal } => self.forward(signal),
-            _ => {}
-        }
-    }
-
-    fn forward(&mut self, signal: i32) {
-        if let Some(run) = self.run {
-            self.order(Order::Signal { run, signal });
         }
     }
 

@@ -90,11 +90,6 @@ impl Machine {
         self.settings.instance
     }
 
-    /// A renewal is due now.
-    pub fn renew_now(&mut self, now: Now) {
-        self.renew_soon(now);
-    }
-
     /// The session of the program before is being resumed: until it is, there is no contact, and nobody says so. A renewal is due
     /// then.
     pub fn resume_session(&mut self, now: Now) {

@@ -21,18 +21,12 @@ struct Heard {
 
 /// All promises of this process. They outlive sessions, and are handed over in an upgrade in place. They end with the
 /// process: the next one is another instance, which nobody needs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Promise {
     until: Sighting,
     /// The newest token to which something was promised.
     token: i64,
     heard: VecDeque<Heard>,
-}
-
-impl Default for Promise {
-    fn default() -> Self {
-        Self { until: Sighting::ZERO, token: 0, heard: VecDeque::new() }
-    }
 }
 
 impl Promise {

@@ -121,17 +121,6 @@ pub fn status(
     (drain, names): (Option<&DrainNotice>, &Neighbourhood),
     now: Now,
 ) -> Answer {
-    let everything = everything(identity, status, (drain, names), now);
-    let body = serde_json::to_string_pretty(&everything).unwrap_or_default();
-    Answer { code: 200, kind: JSON, body: words::printable_json(&body) + "\n" }
-}
-
-fn everything(
-    identity: &Identity,
-    status: &Status,
-    (drain, names): (Option<&DrainNotice>, &Neighbourhood),
-    now: Now,
-) -> Value {
     let Status { snapshot, .. } = status;
     let role = match status.role(now) {
         Role::Leader => "leader",
@@ -139,7 +128,7 @@ fn everything(
         Role::Neither => "none",
     };
     let session = snapshot.view.map(|view| format!("{:#x}", view.session_id));
-    json!({
+    let everything = json!({
         "v": 1,
         "version": env!("CARGO_PKG_VERSION"),
         "name": identity.name, "id": identity.id, "path": identity.path, "host": identity.host, "pid": identity.pid,
@@ -167,7 +156,9 @@ fn everything(
         "vouching": vouching::state(status, names, now),
         "command": status.command.map(|pid| json!({ "pid": pid, "frozen": snapshot.frozen })),
         "loop_age_seconds": seconds(status.turned.lease.until(now.lease)),
-    })
+    });
+    let body = serde_json::to_string_pretty(&everything).unwrap_or_default();
+    Answer { code: 200, kind: JSON, body: words::printable_json(&body) + "\n" }
 }
 
 fn drained(notice: &DrainNotice, is_at_work: bool) -> Value {

@@ -24,6 +24,7 @@ use super::words;
 use crate::clock;
 use crate::core::action::{PhaseName, Transition, Why};
 use crate::core::guard_messages::Takeover;
+use crate::core::time::milliseconds;
 use crate::zookeeper::schema::control::moment::moment;
 
 /// Starts the log of this process, of its panics too. A second start changes nothing.
@@ -91,7 +92,7 @@ fn sentence(transition: &Transition, time_of_day: i64) -> String {
     let Transition { from, to, why, next_in, .. } = *transition;
     // Only a host that stands back knows how long it follows.
     let stands_back = next_in.filter(|_| to == PhaseName::Following).map(|left| {
-        let end = time_of_day.saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX));
+        let end = time_of_day.saturating_add(milliseconds(left));
         format!("stays out of the queue until {} (--stand-back)", moment(end))
     });
     let reason = reason(transition);

@@ -7,7 +7,7 @@
 
 mod words;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
@@ -86,7 +86,7 @@ impl WaitReporter {
             }
             redraws = redraws.wrapping_add(1);
             if waits(self.phase()) {
-                console::show(&self.known().line(waited(since), time_of_day()));
+                console::show(&self.known().line(waited(since), clock::time_of_day()));
             }
         }
     }
@@ -101,7 +101,7 @@ impl WaitReporter {
             self.survey = self.surveyor.look().await;
             let waited_ms = super::words::millis(Duration::from_secs(waited(since).as_secs()));
             let still = if told == 0 { "Waiting" } else { "Still waiting" };
-            tracing::info!(waited_ms, "{still}: {}", self.known().sentence(time_of_day()));
+            tracing::info!(waited_ms, "{still}: {}", self.known().sentence(clock::time_of_day()));
         }
     }
 
@@ -139,9 +139,4 @@ impl WaitReporter {
 
 fn waited(since: Timestamp) -> Duration {
     since.until(clock::now().lease)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the time of day of what people are shown decides nothing")]
-fn time_of_day() -> SystemTime {
-    SystemTime::now()
 }

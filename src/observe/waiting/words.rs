@@ -2,12 +2,12 @@
 //!
 //! Never: a clock.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::super::words;
 use crate::core::action::{PhaseName, Why};
 use crate::core::machine::Snapshot;
-use crate::core::time::Sighting;
+use crate::core::time::{Sighting, milliseconds};
 use crate::zookeeper::publish::leader_query::{Leader, LeaderReport};
 use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::control::remedy;
@@ -49,14 +49,14 @@ impl Known {
         }
     }
 
-    /// One line for the foot of a terminal.
-    pub fn line(&self, waited: Duration, now: SystemTime) -> String {
+    /// One line for the foot of a terminal. `now` is in milliseconds since 1970.
+    pub fn line(&self, waited: Duration, now: i64) -> String {
         let waited = words::length(Duration::from_secs(waited.as_secs()));
         format!("zk-leader-run: waiting {waited}: {}", self.sentence(now))
     }
 
     /// Without an end.
-    pub fn sentence(&self, now: SystemTime) -> String {
+    pub fn sentence(&self, now: i64) -> String {
         match self {
             Self::OutOfContact { servers } => format!("no answer from {servers}"),
             Self::NotInLine { leader } => format!("not in line; {}", led_by(leader.as_ref(), now)),
@@ -73,8 +73,7 @@ impl Known {
                 format!("{place} in line; {}{remedy}", words::reason(*why))
             }
             Self::Unasked { left, leader } => {
-                let end = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_add(*left);
-                let end = moment(i64::try_from(end.as_millis()).unwrap_or(i64::MAX));
+                let end = moment(now.saturating_add(milliseconds(*left)));
                 // The end first: a terminal cuts the line.
                 let leader = match leader {
                     Some(Leader { id: None, .. }) => {
@@ -93,7 +92,7 @@ impl Known {
 /// Of a record that counts as held by somebody who is not known.
 const LOST: &str = "the lease record was lost or cannot be read";
 
-fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
+fn led_by(leader: Option<&Leader>, now: i64) -> String {
     match leader {
         Some(Leader { id: None, .. }) => format!("who leads is not known: {LOST}"),
         Some(Leader { id: Some(id), is_away: true, .. }) => {
@@ -108,10 +107,9 @@ fn led_by(leader: Option<&Leader>, now: SystemTime) -> String {
 }
 
 /// The time, without the date if that was less than half a day ago: `03:12:45 UTC`, `2026-11-20 03:12:45 UTC`.
-fn since_when(since: i64, now: SystemTime) -> String {
-    const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
-    let then = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(since).unwrap_or_default()));
-    let is_recent = then.is_some_and(|then| now.duration_since(then).unwrap_or_default() < HALF_A_DAY);
+fn since_when(since: i64, now: i64) -> String {
+    const HALF_A_DAY: i64 = 12 * 3_600_000;
+    let is_recent = now.saturating_sub(since.max(0)) < HALF_A_DAY;
     let text = moment(since);
     match text.split_once(' ') {
         Some((_, time)) if is_recent && time.ends_with("UTC") => time.to_owned(),
@@ -152,9 +150,7 @@ mod tests {
     /// 2026-11-21T03:12:45Z
     const SINCE: i64 = 1_795_230_765_000;
 
-    fn now() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(SINCE.try_into().unwrap()) + Duration::from_secs(60)
-    }
+    const NOW: i64 = SINCE + 60_000;
 
     fn db1() -> Leader {
         Leader { id: Some("db1:4711".into()), since: SINCE, is_away: false }
@@ -195,9 +191,9 @@ mod tests {
             ),
         ];
         for (known, sentence) in cases {
-            assert_eq!(known.sentence(now()), sentence);
+            assert_eq!(known.sentence(NOW), sentence);
         }
-        let line = known(&waits, survey(Some(3), Some(db1()))).line(Duration::from_millis(95_700), now());
+        let line = known(&waits, survey(Some(3), Some(db1()))).line(Duration::from_millis(95_700), NOW);
         assert_eq!(line, "zk-leader-run: waiting 1m35s: 3rd in line; db1:4711 leads since 03:12:45 UTC");
     }
 
@@ -206,28 +202,28 @@ mod tests {
         let lost = || Some(Leader { id: None, ..db1() });
         let known = Known::InLine { place: Some(2), leader: lost() };
         let sentence = "2nd in line; who leads is not known: the lease record was lost or cannot be read";
-        assert_eq!(known.sentence(now()), sentence);
+        assert_eq!(known.sentence(NOW), sentence);
         let known = Known::Unasked { left: Duration::from_secs(600), leader: lost() };
         let sentence = "until 2026-11-21 03:23:45 UTC: the lease record was lost or cannot be read; its last leader may lead until then";
-        assert_eq!(known.sentence(now()), sentence);
+        assert_eq!(known.sentence(NOW), sentence);
     }
 
     #[test]
     fn the_end_of_a_wait_of_a_day_has_its_date_and_fits_a_terminal() {
         let wait = Known::Unasked { left: Duration::from_secs(86_400), leader: Some(db1()) };
-        let line = wait.line(Duration::from_secs(86_399), now());
+        let line = wait.line(Duration::from_secs(86_399), NOW);
         assert!(line[..80].contains("until 2026-11-22 03:13:45 UTC (--vouch-limit)"), "{line}");
     }
 
     #[test]
     fn what_was_long_ago_has_a_date() {
-        assert_eq!(since_when(SINCE, now()), "03:12:45 UTC");
-        assert_eq!(since_when(SINCE, now() + Duration::from_secs(86_400)), "2026-11-21 03:12:45 UTC");
-        assert_eq!(since_when(SINCE, SystemTime::UNIX_EPOCH), "03:12:45 UTC", "our clock may be behind");
-        assert_eq!(since_when(-1, SystemTime::UNIX_EPOCH), "00:00:00 UTC");
-        assert_eq!(since_when(253_402_300_799_999, now()), "23:59:59 UTC", "it is in the future");
+        assert_eq!(since_when(SINCE, NOW), "03:12:45 UTC");
+        assert_eq!(since_when(SINCE, NOW + 86_400_000), "2026-11-21 03:12:45 UTC");
+        assert_eq!(since_when(SINCE, 0), "03:12:45 UTC", "our clock may be behind");
+        assert_eq!(since_when(-1, 0), "00:00:00 UTC");
+        assert_eq!(since_when(253_402_300_799_999, NOW), "23:59:59 UTC", "it is in the future");
         for late in [253_402_300_800_000, i64::MAX] {
-            assert_eq!(since_when(late, now()), "after the year 9999");
+            assert_eq!(since_when(late, NOW), "after the year 9999");
         }
     }
 

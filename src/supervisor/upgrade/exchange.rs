@@ -58,7 +58,7 @@ impl Supervisor {
     fn hand_over(&mut self, upgrade: &mut Upgrade, now: Now, key: &SessionKey, since: Timestamp) -> Result<(), String> {
         let machine = self.machine.hand_over(now, since);
         if machine.as_ref().is_err_and(|obstacle| *obstacle == NotNow::Stale) {
-            self.machine.renew_now(now);
+            self.machine.renew_soon(now);
         }
         let machine = machine.map_err(|obstacle| obstacle.to_string())?;
         if !self.effects.auxiliary.is_idle() {

@@ -128,11 +128,7 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Requ
             vouching: None,
         };
         let candidate = candidate_of(&read, candidate.ok().flatten(), orphaned).map(Leaving::Deleted);
-        let freed = match free(contact, conditions, &entry, candidate.as_ref()).await {
-            Err(RequestError::Denied(Denial::CandidateGone)) => free(contact, conditions, &entry, None).await,
-            freed => freed,
-        };
-        match freed {
+        match free(contact, conditions, &entry, candidate.as_ref()).await {
             Ok(()) => return Ok(Outcome::Freed),
             Err(RequestError::Denied(Denial::Conflict)) => {}
             Err(error) => return Err(error),

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::core::action::Entry;
-use crate::core::event::{Candidacy, Event, Record, Request, SessionNumber};
+use crate::core::event::{Candidacy, Event, Request, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::{Drain, Orders};
 use crate::core::settings::Recipe;
@@ -330,11 +330,6 @@ impl Shared {
         }
     }
 
-    /// The same, but only the record.
-    pub fn record(&self, slot: Slot, data: &[u8], stat: &Stat) -> Record {
-        self.parse(slot, data, stat).record
-    }
-
     /// Reports once why we shall be refused.
     pub fn report_disagreement(&self, disagreement: &str) {
         if !self.disagreement_reported.swap(true, Ordering::Relaxed) {
@@ -410,12 +405,11 @@ impl Shared {
 
     /// Asks the servers why no session could be opened, and logs it: at once, after 10 s, then every minute, and when
     /// the reason changes.
-    pub async fn diagnose(&self, error: Option<String>) -> Option<Diagnosis> {
+    pub async fn diagnose(&self, error: String) -> Option<Diagnosis> {
         let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await;
-        let text = match (&diagnosis, error) {
-            (Some(diagnosis), _) => diagnosis.text.clone(),
-            (None, Some(error)) => format!("{}: {error}", self.settings.servers),
-            (None, None) => return None,
+        let text = match &diagnosis {
+            Some(diagnosis) => diagnosis.text.clone(),
+            None => format!("{}: {error}", self.settings.servers),
         };
         let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
         self.lock_outage().report(clock::now().lease, text, is_final);

@@ -112,10 +112,7 @@ pub(crate) async fn release(
         (true, true) => contact.shared.last_znode(candidacy).map(|znode| Leaving::Touched(znode.name)),
         (true, false) => None,
     };
-    let outcome = match free(&contact, conditions, &entry, candidate.as_ref()).await {
-        Err(RequestError::Denied(Denial::CandidateGone)) => free(&contact, conditions, &entry, None).await,
-        outcome => outcome,
-    };
+    let outcome = free(&contact, conditions, &entry, candidate.as_ref()).await;
     closing.await;
     match outcome {
         Err(RequestError::Denied(Denial::Conflict)) if was_freed_by_us(&contact, conditions.slot, &entry).await? => {
@@ -139,7 +136,21 @@ pub(crate) enum Leaving {
     Touched(String),
 }
 
+/// Frees the record, also if the candidate is gone already.
 pub(crate) async fn free(
+    contact: &Contact,
+    conditions: Conditions,
+    entry: &Entry,
+    candidate: Option<&Leaving>,
+) -> Result<(), RequestError> {
+    match free_together(contact, conditions, entry, candidate).await {
+        Err(RequestError::Denied(Denial::CandidateGone)) => free_together(contact, conditions, entry, None).await,
+        freed => freed,
+    }
+}
+
+/// Both in one transaction.
+async fn free_together(
     contact: &Contact,
     conditions: Conditions,
     entry: &Entry,
@@ -184,7 +195,7 @@ async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<
 async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, RequestError> {
     match contact.client.get_data(&contact.shared.paths.of(slot).lease).await {
         Ok((data, stat)) => {
-            let record = contact.shared.record(slot, &data, &stat);
+            let record = contact.shared.parse(slot, &data, &stat).record;
             Ok(!record.held && record.nonce == entry.nonce)
         }
         Err(crate::zookeeper::client::connection::Error::NoNode) => Ok(false),

@@ -44,17 +44,11 @@ impl DrainNotice {
 }
 
 /// What is known of a drain; it outlives a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Drains {
     notice: watch::Sender<Option<DrainNotice>>,
     /// The mzxid of the last znode that was reported as unreadable.
     complained_of: Mutex<i64>,
-}
-
-impl Default for Drains {
-    fn default() -> Self {
-        Self { notice: watch::Sender::new(None), complained_of: Mutex::default() }
-    }
 }
 
 impl Drains {

@@ -51,7 +51,7 @@ pub struct MemberStatus {
 }
 
 /// The data to publish; it outlives a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Publisher {
     status: watch::Sender<Option<MemberStatus>>,
     /// Terms that the history lacks.
@@ -61,18 +61,6 @@ pub(crate) struct Publisher {
     /// The last orders that were logged.
     told: Mutex<OrdersJson>,
     drains: Drains,
-}
-
-impl Default for Publisher {
-    fn default() -> Self {
-        Self {
-            status: watch::Sender::new(None),
-            unwritten: Unwritten::default(),
-            complained_of: Mutex::default(),
-            told: Mutex::default(),
-            drains: Drains::default(),
-        }
-    }
 }
 
 impl Publisher {

@@ -7,13 +7,12 @@
 //! An unreadable marker counts as a run. At most once: in doubt nothing runs. With `--retry-failed`, at least once: in
 //! doubt it runs again.
 
-use std::time::Duration;
-
 use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
 
 use crate::core::event::Nonce;
 use crate::core::guard_messages::ChildStatus;
+use crate::core::time::milliseconds;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 use crate::zookeeper::schema::lease::nonce_text;
 use crate::zookeeper::schema::once::{Once, Per};
@@ -220,10 +219,6 @@ fn shell_status(status: ChildStatus) -> Option<u8> {
     }
 }
 
-fn milliseconds(length: Duration) -> i64 {
-    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// The run that was marked in the present term.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OpenRun {
@@ -266,6 +261,8 @@ impl OpenRun {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::time::Duration;
 
     use super::*;
     use crate::zookeeper::testing::{settings, stat};

@@ -2,7 +2,7 @@
 //! connection. Also gives access to the newest session.
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -34,12 +34,6 @@ impl Companion {
     pub fn newest(&self) -> Option<Arc<Contact>> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         newest.filter(|contact| contact.seems_connected())
-    }
-}
-
-impl Default for Companion {
-    fn default() -> Self {
-        Self::new(|_| pending())
     }
 }
 

@@ -318,9 +318,9 @@ async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     }
     if shared.was_reached() {
         shared.tell(Event::Unreachable { session });
-        return ask_why(shared, Some(no_session(error)));
+        return ask_why(shared, no_session(error));
     }
-    match shared.diagnose(Some(no_session(error))).await {
+    match shared.diagnose(no_session(error)).await {
         Some(diagnosis) if diagnosis.is_final => {
             shared.tell(Event::Rejected { session, grounds: diagnosis.grounds });
         }
@@ -361,13 +361,13 @@ async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> 
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
     loop {
-        ask_why(&lost.shared, Some(no_session(&Error::NoHosts)));
+        ask_why(&lost.shared, no_session(&Error::NoHosts));
         sleep(ASKED_EVERY).await;
     }
 }
 
 /// Asks in the background.
-fn ask_why(shared: &Arc<Shared>, error: Option<String>) {
+fn ask_why(shared: &Arc<Shared>, error: String) {
     let shared = Arc::clone(shared);
     background::spawn(async move { shared.diagnose(error).await });
 }
