@@ -1,6 +1,7 @@
 //! Endings: stop the tree, release the record once the tree is empty, then rejoin, stay or exit.
 
 mod releasing;
+mod signals;
 
 use std::time::Duration;
 
@@ -176,28 +177,6 @@ impl Machine {
         match self.settings.on_loss {
             OnLoss::Exit if has_led => After::Exit(ExitReason::LeadershipLost),
             OnLoss::Rejoin | OnLoss::Exit => After::Rejoin,
-        }
-    }
-
-    pub(super) fn stop_was_requested(&mut self, now: Now) {
-        let again = std::mem::replace(&mut self.stop_requested, true);
-        let exit = After::Exit(ExitReason::StopRequested(None));
-        match self.phase {
-            Phase::Following if again => self.leave(now, exit, Why::StopRequested),
-            Phase::Following => self.depart(now, ExitReason::StopRequested(None), Why::StopRequested),
-            Phase::Waiting | Phase::Preparing { .. } if !self.is_live() => {
-                self.begin_release(now, exit, Why::StopRequested);
-            }
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
-                self.order_stop(now.lease.after(self.settings.stop_timeout));
-                self.begin_stop(now, exit, Why::StopRequested, false);
-            }
-            Phase::Stopping { .. } if again => self.order_kill(now),
-            Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
-                self.phase = Phase::Stopping { after: exit, lapsed };
-            }
-            Phase::Releasing { .. } => self.hasten_release(now, exit),
-            Phase::Stopping { .. } | Phase::Done => {}
         }
     }
 

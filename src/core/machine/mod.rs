@@ -10,7 +10,6 @@ mod leading;
 mod phase;
 mod preparing;
 mod sightings;
-mod signals;
 mod snapshot;
 mod standstill;
 mod steps;
