@@ -20,6 +20,7 @@ use nix::time::ClockId;
 use rustix::process::{getpriority_process, setpriority_process};
 
 use super::briefing::{AUXILIARY_LONGEST, AuxiliaryCommand, decode_auxiliary};
+use super::contain::Look;
 use super::lease_file::LeaseFile;
 use super::outbox::Outbox;
 use super::policy::{GuardAction, Input, Policy};
@@ -114,6 +115,7 @@ impl PollLoop {
 
     /// The clock first, then deaths, then one order: a process that ended by itself did not end by a later order.
     fn turn(&mut self, ready: Ready) -> Result<(), Errno> {
+        *self.tree.look() = Look::begin();
         let look = if self.suspend.jumped() { Input::ClockJumped } else { Input::Ticked };
         self.step(look)?;
         if ready.supervisor_gone {
@@ -147,6 +149,7 @@ impl PollLoop {
         let now = clock::now().lease;
         let steps = self.policy.handle(now, input);
         arm(&mut self.kernel_timer, self.policy.lethal_in(now))?;
+        self.tree.look().end_at(self.policy.next_deadline());
         // Before the steps: the command finds a lease from its first instruction on, and none once it is being killed.
         self.lease_file.iter_mut().for_each(|file| file.publish(self.policy.lease()));
         for step in steps {
@@ -257,7 +260,8 @@ impl PollLoop {
     fn sleep(&mut self) -> Result<Ready, Errno> {
         let mut pause = self.policy.sleep(clock::now().lease);
         if self.looks_again() {
-            pause = Some(pause.map_or(self.pause, |pause| pause.min(self.pause)));
+            let again = if self.tree.look().was_cut() { SHORTEST_PAUSE } else { self.pause };
+            pause = Some(pause.map_or(again, |pause| pause.min(again)));
         }
         pause = pause.into_iter().chain(self.outbox.again_after()).min();
         match pause {

@@ -158,7 +158,7 @@ pub fn reap(pid: i32) -> Result<Option<(i32, ChildStatus)>, Errno> {
 }
 
 /// The most that are reaped before a loop looks at its clock and its orders again: others may die as fast as they are reaped.
-const REAPED_AT_ONCE: usize = 256;
+pub const REAPED_AT_ONCE: usize = 256;
 
 /// Reaps dead children until it meets this one, which is left. Returns whether there may be more.
 pub fn reap_others(kept: Option<i32>) -> bool {

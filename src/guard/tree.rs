@@ -3,7 +3,6 @@
 //! The command stays unreaped until every other process is gone, so that its id continues to name it and its group
 //! (T38).
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -12,7 +11,8 @@ use nix::unistd::{ForkResult, Pid, getpid};
 
 use super::briefing::Briefing;
 use super::contain::init::{self, Init, Word};
-use super::contain::{Containment, Look, Told, known};
+use super::contain::rest::Rest;
+use super::contain::{Containment, Look, Walk};
 use super::policy::{CommandSignal, Input};
 use super::sys::{self, Child, errno_of};
 use crate::core::guard_messages::{ChildStatus, Grant};
@@ -37,25 +37,14 @@ pub struct Tree {
     /// The tree was frozen, or stopped by a forwarded signal.
     is_frozen: bool,
     /// The freeze or thaw that has not reached every process yet.
-    half_done: Option<fn(&Containment, &Children) -> io::Result<()>>,
+    half_done: Option<(Step, Walk)>,
+    /// Of this turn: except to kill them, it looks at processes for a limited time.
+    look: Look,
     /// Signals of a stop for which the init of the namespace had no room: it stood still, and others filled its socket.
     unsent: Vec<i32>,
 }
 
-/// What becomes of the processes that the command left behind.
-#[derive(Debug)]
-enum Rest {
-    /// The command lives, or all are killed.
-    Ignored,
-    Kept,
-    Stopped {
-        told: Told,
-        /// Our adopted children at the last look.
-        adopted: BTreeSet<i32>,
-        /// At that look some could not be found or told, for lack of time, descriptors or memory.
-        is_partial: bool,
-    },
-}
+type Step = fn(&Containment, &mut Walk, &Children, &Look) -> io::Result<()>;
 
 /// The process that was started: the command, or the init of its namespace.
 #[derive(Debug)]
@@ -78,11 +67,35 @@ enum Link {
     Closed,
 }
 
+impl Command {
+    fn init(&self) -> Option<&Init> {
+        match &self.link {
+            Link::Init(init) => Some(init),
+            Link::Executing(_) | Link::Closed => None,
+        }
+    }
+}
+
 impl Tree {
     pub fn new(launch: Launch, stop_signal: i32, containment: Containment, children: Children) -> Self {
-        let (command, rest, is_killing, is_frozen) = (None, Rest::Ignored, false, false);
-        let (half_done, unsent) = (None, Vec::new());
-        Self { launch, stop_signal, containment, children, command, is_killing, rest, is_frozen, half_done, unsent }
+        Self {
+            launch,
+            stop_signal,
+            containment,
+            children,
+            command: None,
+            is_killing: false,
+            rest: Rest::Ignored,
+            is_frozen: false,
+            half_done: None,
+            look: Look::begin(),
+            unsent: Vec::new(),
+        }
+    }
+
+    /// Begin it anew in each turn.
+    pub fn look(&mut self) -> &mut Look {
+        &mut self.look
     }
 
     pub fn stop_signal(&self) -> i32 {
@@ -279,13 +292,7 @@ impl Tree {
     /// The command has ended: sends the stop signal to the processes that it left behind. Call [`Tree::look_for_rest`]
     /// next.
     pub fn stop_rest(&mut self) {
-        let mut told = Told::default();
-        let is_partial = self.init().is_none();
-        if let Some(init) = self.init() {
-            told.note(init.children().unwrap_or_default());
-            self.send_to_init(self.stop_signals().map(init::to_all));
-        }
-        self.rest = Rest::Stopped { told, adopted: BTreeSet::new(), is_partial };
+        self.rest = Rest::stopped();
     }
 
     /// The command has ended: leaves these processes alone. Call [`Tree::look_for_rest`] next.
@@ -294,10 +301,7 @@ impl Tree {
     }
 
     fn init(&self) -> Option<&Init> {
-        match &self.command.as_ref()?.link {
-            Link::Init(init) => Some(init),
-            Link::Executing(_) | Link::Closed => None,
-        }
+        self.command.as_ref()?.init()
     }
 
     /// A stopped process does not handle other signals (`signal(7)`).
@@ -317,31 +321,28 @@ impl Tree {
 
     /// Whether a look, a freeze or a thaw has not reached every process yet.
     pub fn is_behind(&self) -> bool {
-        self.half_done.is_some() || matches!(self.rest, Rest::Stopped { is_partial: true, .. })
+        self.look.was_cut() || self.half_done.is_some() || self.rest.is_partial()
     }
 
-    /// Reaps ended processes, the command last. In a stop, tells those that nobody has told: all at first; later those whose
-    /// parent forked them and ended while the others were told. One that cannot be told is killed when the time is over.
+    /// Reaps ended processes, the command last. In a stop, tells those that nobody has told. One that cannot be told is killed when
+    /// the time is over.
     pub fn look_for_rest(&mut self) -> Option<Input> {
         let kept = self.command.as_ref().map(|command| command.pid);
-        let look = Look::begin();
         let mut rest = self.children.list().unwrap_or_default();
-        rest.retain(|&pid| Some(pid) != kept && (look.is_over() || !matches!(sys::reap(pid), Ok(Some(_)))));
-        let is_late = look.is_over();
+        self.look.cut_if(sweep::reap_some(&mut rest, kept));
         if rest.is_empty() {
             self.reap_command();
         }
-        let (of_init, signals) = (self.init().map(Init::children), self.stop_signals());
-        if let Rest::Stopped { told, adopted, is_partial } = &mut self.rest {
-            let new = || rest.iter().copied().filter(|pid| !adopted.contains(pid)).collect::<Vec<_>>();
-            let all_are_told = match of_init {
-                None if *is_partial || is_late => told.tell_all(&self.children, &Look::begin(), signals),
-                of_init => of_init.unwrap_or_else(|| known(&new())).and_then(|new| told.tell_orphans(new, signals)),
-            };
-            *is_partial = is_late || all_are_told.is_err();
-            *adopted = rest.into_iter().collect();
-        }
+        self.tell_rest(&rest);
         (self.command.is_none() && self.is_empty()).then(|| self.emptied())
+    }
+
+    fn tell_rest(&mut self, rest: &[i32]) {
+        let (init, signals) = (self.command.as_ref().and_then(Command::init), self.stop_signals());
+        let Rest::Stopped(stopped) = &mut self.rest else { return };
+        if stopped.tell(&self.children, rest, init, signals, &self.look) {
+            self.send_to_init(signals.map(init::to_all));
+        }
     }
 
     pub fn freeze(&mut self) {
@@ -354,15 +355,16 @@ impl Tree {
         self.begin(Containment::thaw);
     }
 
-    fn begin(&mut self, step: fn(&Containment, &Children) -> io::Result<()>) {
-        self.half_done = Some(step);
+    fn begin(&mut self, step: Step) {
+        self.half_done = Some((step, Walk::default()));
         self.go_on();
     }
 
-    /// Repeats a freeze or thaw that could not reach every process, for lack of descriptors or memory, and sends what could not be
-    /// sent. `kill_at` holds regardless.
+    /// Goes on with a freeze or thaw that could not reach every process, for lack of time, descriptors or memory, and sends what
+    /// could not be sent. `kill_at` holds regardless.
     pub fn go_on(&mut self) {
-        self.half_done = self.half_done.filter(|step| step(&self.containment, &self.children).is_err());
+        let (containment, children, look) = (&self.containment, &self.children, &self.look);
+        self.half_done.take_if(|(step, walk)| step(containment, walk, children, look).is_ok());
         let has_no_room = |signal: &i32| self.init().is_some_and(|init| init.pass_on(*signal) == Err(Errno::EAGAIN));
         let sent = self.unsent.iter().position(has_no_room).unwrap_or(self.unsent.len());
         self.unsent.drain(..sent);
@@ -446,6 +448,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::core::time::Timestamp;
     use crate::guard::command::environment::Identity;
     use crate::guard::command::launch::Foreground;
     use crate::guard::contain::init::tests::pretend;
@@ -498,9 +501,34 @@ mod tests {
         let mut tree = Tree { children, ..tree() };
         tree.stop_rest();
         assert!(tree.is_behind(), "nobody was told");
-        // One look may be over before it has begun.
-        until(|| tree.look_for_rest().is_some() || !tree.is_behind());
-        assert!(!tree.is_behind(), "there is nobody to tell");
+        until(|| {
+            *tree.look() = Look::begin();
+            tree.look_for_rest();
+            !tree.is_behind()
+        });
+    }
+
+    /// Each turn begins when a deadline has come.
+    #[test]
+    fn a_freeze_that_was_cut_goes_on_in_the_next_turn() {
+        let mut sleep = process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = i32::try_from(sleep.id()).unwrap();
+        let children = Children::OfThread(std::fs::File::open("/proc/thread-self/children").unwrap());
+        let mut tree = Tree { children, ..tree() };
+        tree.look().end_at(Some(Timestamp::ZERO));
+        tree.freeze();
+        assert!(tree.look().was_cut() && tree.is_behind(), "it has taken longer than it may");
+        let turns = (0..100).take_while(|_| {
+            *tree.look() = Look::begin();
+            tree.look().end_at(Some(Timestamp::ZERO));
+            tree.go_on();
+            tree.is_behind()
+        });
+        let turns = turns.count();
+        until(|| state_of(pid) == 'T' || turns == 100);
+        sleep.kill().unwrap();
+        sleep.wait().unwrap();
+        assert_ne!(turns, 100, "it begins anew in each turn");
     }
 
     /// Ctrl-Z twice, and the command ends before the guard has looked.

@@ -1,11 +1,12 @@
 //! Signals to every descendant of this process: to freeze a tree that has no cgroup, and to stop the processes that a
-//! command left behind. Best effort: a few rounds look for processes that are forked meanwhile.
+//! command left behind. Best effort: a few passes look for processes that are forked meanwhile.
 //!
 //! No signal may reach an unrelated process. A process is known by its id and its start. A pidfd is opened for the id, then the
 //! start is read, then the process is seen alive: so the pidfd refers to the process that is meant (T38). One pidfd is open at a
 //! time, because a tree may have more processes than this process may have open files.
 
-use std::collections::BTreeSet;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,155 +20,180 @@ use crate::core::time::Timestamp;
 use crate::guard::processes::children::{Children, Stat, stat_of};
 use crate::guard::sys::{self, Child};
 
-/// Later rounds catch processes that are forked while others are stopped.
-const ROUNDS: usize = 4;
+/// Later passes catch processes that are forked, or get another parent, during those before.
+const PASSES: usize = 4;
 
 /// See [`Look`].
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
 
-/// A look at our children, of whom thousands may be dead, and more may die while we look. It takes at most 50 ms: orders, deadlines
-/// and the kernel timer wait behind it. Another look goes on.
+/// The time that one turn of the guard has for its processes, of whom there may be thousands: at most 50 ms, and not beyond the next
+/// deadline. Orders, deadlines and the kernel timer wait behind it.
 #[derive(Debug)]
 pub struct Look {
     until: Timestamp,
+    was_cut: Cell<bool>,
 }
 
 impl Look {
     pub fn begin() -> Self {
-        Self { until: clock::now().lease.after(LONGEST_LOOK) }
+        Self { until: clock::now().lease.after(LONGEST_LOOK), was_cut: Cell::new(false) }
+    }
+
+    pub fn end_at(&mut self, deadline: Option<Timestamp>) {
+        self.until = deadline.map_or(self.until, |deadline| self.until.min(deadline));
     }
 
     pub fn is_over(&self) -> bool {
         clock::now().lease >= self.until
     }
-}
 
-/// # Errors
-/// What kept a process from being found or stopped; the others are stopped.
-pub fn stop_all(children: &Children) -> io::Result<()> {
-    let (look, mut known) = (Look::begin(), 0);
-    for _ in 0..ROUNDS {
-        let found = stop_each(children, &look)?;
-        if found == known {
-            break;
-        }
-        known = found;
+    /// What was not done in this look can be done in another one, at once.
+    pub fn cut_if(&self, is_cut: bool) {
+        self.was_cut.set(is_cut || self.was_cut());
     }
-    Ok(())
-}
 
-/// From below, so that a parent, such as the init of a namespace, does not see its children stopped by us.
-///
-/// # Errors
-/// What kept a process from being found or continued; the others are continued.
-pub fn continue_all(children: &Children) -> io::Result<()> {
-    let mut failures = Failures::default();
-    let top = living(children, &Look::begin(), &mut failures)?;
-    from_below(top, &mut failures, &mut |process| process.signal(&[libc::SIGCONT]).map(drop));
-    failures.first()
-}
+    pub fn was_cut(&self) -> bool {
+        self.was_cut.get()
+    }
 
-fn from_below(processes: Vec<Process>, failures: &mut Failures, visit: &mut dyn FnMut(&Process) -> io::Result<()>) {
-    for process in processes {
-        let below = failures.note(process.children());
-        from_below(below, failures, visit);
-        failures.note(visit(&process));
+    fn cut(&self) -> io::Error {
+        self.cut_if(true);
+        io::ErrorKind::TimedOut.into()
     }
 }
 
-/// What does not keep us from the other processes.
-#[derive(Default)]
-struct Failures(Option<io::Error>);
-
-impl Failures {
-    fn note<T: Default>(&mut self, result: io::Result<T>) -> T {
-        result.unwrap_or_else(|error| {
-            self.0.get_or_insert(error);
-            T::default()
-        })
-    }
-
-    fn first(self) -> io::Result<()> {
-        self.0.map_or(Ok(()), Err)
-    }
+/// What each process hears.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// From the top down, so that a stopped parent can neither fork nor reap.
+    Freeze,
+    /// From below, so that a parent, such as the init of a namespace, does not see its children stopped by us.
+    Thaw,
+    /// These signals, in order. To nobody before all are found: a process that ends leaves its children to another parent.
+    Stop([i32; 2]),
+    /// Somebody else signals them.
+    Nothing,
 }
 
-/// The processes that were signalled, each once.
+/// A message to every process, to each once, including those that are forked or get another parent meanwhile. It takes as many
+/// looks as it needs: each goes on where the one before it stopped, and takes at least one step.
 #[derive(Default, Debug)]
-pub struct Told(BTreeSet<Process>);
+pub struct Walk {
+    reached: BTreeSet<Process>,
+    /// The ids of children that are still to be looked at, with their parent if that is not this process.
+    ids: Vec<(i32, Option<Process>)>,
+    /// The process whose threads are being asked for their children.
+    asked: Option<(Process, fs::ReadDir)>,
+    /// Those found in this pass, parents before their children.
+    found: VecDeque<Process>,
+    /// How many of them were asked for their children.
+    were_asked: usize,
+    passes: usize,
+    finds_new: bool,
+    /// What does not keep us from the other processes.
+    failure: Option<io::Error>,
+}
 
-impl Told {
-    /// Somebody else signals these and their descendants.
-    pub fn note(&mut self, top: Vec<Process>) {
-        self.0.extend(with_descendants(top, &mut Failures::default()));
-    }
-
-    /// Sends these signals, in order, to each process, including those that are forked or get another parent meanwhile.
+impl Walk {
+    /// All are reached when a whole pass has found nobody new.
     ///
     /// # Errors
-    /// What kept a process from being found or told; the others are told. Another call tells the rest.
-    pub fn tell_all(&mut self, children: &Children, look: &Look, signals: [i32; 2]) -> io::Result<()> {
-        for _ in 0..ROUNDS {
-            let mut failures = Failures::default();
-            let top = living(children, look, &mut failures)?;
-            let was_new = self.tell(top, &signals);
-            failures.first()?;
-            if !was_new? {
-                break;
+    /// `TimedOut`: the look is over, and another call goes on. Otherwise what kept a process from being found or told; the others
+    /// are told, and another call tells the rest.
+    pub fn go_on(&mut self, message: Message, children: &Children, look: &Look) -> io::Result<()> {
+        loop {
+            if self.is_between_passes() {
+                self.ids.extend(children.list()?.into_iter().rev().map(|pid| (pid, None)));
+                self.begin_pass();
             }
+            self.go_on_with_pass(message, look)?;
+            self.passes += 1;
+            if !self.finds_new || self.passes == PASSES {
+                self.passes = 0;
+                return Ok(());
+            }
+            if look.is_over() {
+                return Err(look.cut());
+            }
+        }
+    }
+
+    /// The same to each of these adopted children that was not told, and to its descendants: its parent was told, and has ended.
+    /// Not to the children of a process that lives: it may clean up with their help. They are asked for once those before are told.
+    ///
+    /// # Errors
+    /// See [`Walk::go_on`].
+    pub fn tell_orphans(
+        &mut self,
+        adopted: impl FnOnce() -> io::Result<Vec<Process>>,
+        signals: [i32; 2],
+        look: &Look,
+    ) -> io::Result<()> {
+        if self.is_between_passes() {
+            self.begin_pass();
+            self.found.extend(adopted()?.into_iter().filter(|process| !self.reached.contains(process)));
+        }
+        self.go_on_with_pass(Message::Stop(signals), look)
+    }
+
+    fn is_between_passes(&self) -> bool {
+        self.ids.is_empty() && self.asked.is_none() && self.found.is_empty()
+    }
+
+    fn begin_pass(&mut self) {
+        (self.were_asked, self.finds_new, self.failure) = (0, false, None);
+    }
+
+    fn go_on_with_pass(&mut self, message: Message, look: &Look) -> io::Result<()> {
+        while !self.is_between_passes() {
+            if let Err(error) = self.step(message) {
+                self.failure.get_or_insert(error);
+            }
+            if look.is_over() && !self.is_between_passes() {
+                return Err(look.cut());
+            }
+        }
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// A few system calls, however many children or threads a process has.
+    fn step(&mut self, message: Message) -> io::Result<()> {
+        if let Some((pid, parent)) = self.ids.pop() {
+            self.found.extend(living(pid, parent)?);
+        } else if let Some((process, threads)) = &mut self.asked {
+            let parent = *process;
+            match threads.next() {
+                Some(thread) => self.ids.extend(ids_of(thread)?.into_iter().map(|pid| (pid, Some(parent)))),
+                None => self.asked = None,
+            }
+        } else if let Some(&process) = self.found.get(self.were_asked) {
+            self.were_asked += 1;
+            let told = if message == Message::Freeze { self.tell(process, message) } else { Ok(()) };
+            self.asked = threads_of(process.pid)?.map(|threads| (process, threads));
+            told?;
+        } else if message == Message::Freeze {
+            self.found.clear();
+        } else {
+            let next = if message == Message::Thaw { self.found.pop_back() } else { self.found.pop_front() };
+            next.map_or(Ok(()), |process| self.tell(process, message))?;
         }
         Ok(())
     }
 
-    /// The same to each of these adopted children that was not told, and to its descendants: its parent was told, and has ended.
-    /// Not to the children of a process that lives: it may clean up with their help.
-    ///
-    /// # Errors
-    /// See [`Told::tell_all`].
-    pub fn tell_orphans(&mut self, mut adopted: Vec<Process>, signals: [i32; 2]) -> io::Result<()> {
-        adopted.retain(|process| !self.0.contains(process));
-        self.tell(adopted, &signals).map(drop)
-    }
-
-    /// Returns whether there was a process that was not told.
-    fn tell(&mut self, top: Vec<Process>, signals: &[i32]) -> io::Result<bool> {
-        // Find all before signalling the first: a process that ends leaves its children to another parent.
-        let mut failures = Failures::default();
-        let mut found = with_descendants(top, &mut failures);
-        found.retain(|process| !self.0.contains(process));
-        for &process in &found {
-            // One that we may not signal is reported as surviving.
-            match process.signal(signals) {
-                Ok(_) => drop(self.0.insert(process)),
-                Err(error) => failures.note(Err(error)),
-            }
+    fn tell(&mut self, process: Process, message: Message) -> io::Result<()> {
+        let is_new = !self.reached.contains(&process);
+        self.finds_new |= is_new;
+        // One that we may not signal is reported as surviving.
+        match message {
+            // Somebody may have continued it.
+            Message::Freeze => drop(process.signal(&[libc::SIGSTOP])?),
+            Message::Thaw if is_new => drop(process.signal(&[libc::SIGCONT])?),
+            Message::Stop(signals) if is_new => drop(process.signal(&signals)?),
+            Message::Thaw | Message::Stop(_) | Message::Nothing => {}
         }
-        failures.first().map(|()| !found.is_empty())
+        self.reached.insert(process);
+        Ok(())
     }
-}
-
-fn with_descendants(top: Vec<Process>, failures: &mut Failures) -> Vec<Process> {
-    let mut found = top;
-    let mut looked_at = 0;
-    while let Some(process) = found.get(looked_at) {
-        found.extend(failures.note(process.children()));
-        looked_at += 1;
-    }
-    found
-}
-
-/// From the top down, so that a stopped parent can neither fork nor reap.
-fn stop_each(children: &Children, look: &Look) -> io::Result<usize> {
-    let mut failures = Failures::default();
-    let mut queue = living(children, look, &mut failures)?;
-    let mut reached = 0;
-    while let Some(process) = queue.pop() {
-        if failures.note(process.signal(&[libc::SIGSTOP])) {
-            reached += 1;
-        }
-        queue.extend(failures.note(process.children()));
-    }
-    failures.first().map(|()| reached)
 }
 
 /// An id may be used again; with the start of its process it is unique.
@@ -189,19 +215,14 @@ pub fn known(children: &[i32]) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Those of our children that live. A dead one costs a fiftieth of a living one.
-fn living(children: &Children, look: &Look, failures: &mut Failures) -> io::Result<Vec<Process>> {
-    let mut found = Vec::new();
-    for pid in children.list()? {
-        if look.is_over() {
-            failures.note::<()>(Err(io::ErrorKind::TimedOut.into()));
-            break;
-        }
-        if sys::peek(Child::Pid(pid)) == Ok(None) {
-            found.extend(failures.note(known(&[pid])));
-        }
-    }
-    Ok(found)
+/// The process with this id, if it is a child of this parent, or else our own and alive. A dead one costs a fiftieth of a living one.
+fn living(pid: i32, parent: Option<Process>) -> io::Result<Option<Process>> {
+    let Some(parent) = parent else {
+        return Ok(if sys::peek(Child::Pid(pid)) == Ok(None) { known(&[pid])?.pop() } else { None });
+    };
+    let stat = within_reach(stat_of(pid))?.filter(|stat| stat.parent == parent.pid);
+    // Nobody else has had the parent's id meanwhile, so this was its child.
+    Ok(if parent.is_known()? { stat.map(|Stat { started, .. }| Process { pid, started }) } else { None })
 }
 
 impl Process {
@@ -267,12 +288,21 @@ pub fn children_of(pid: i32) -> Vec<i32> {
 
 fn ids_below(pid: i32) -> io::Result<Vec<i32>> {
     let mut ids = Vec::new();
-    for thread in within_reach(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten() {
-        let list = thread.and_then(|thread| fs::read_to_string(thread.path().join("children")));
-        let list = within_reach(list)?.unwrap_or_default();
-        ids.extend(list.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok()));
+    for thread in threads_of(pid)?.into_iter().flatten() {
+        ids.extend(ids_of(thread)?);
     }
     Ok(ids)
+}
+
+fn threads_of(pid: i32) -> io::Result<Option<fs::ReadDir>> {
+    within_reach(fs::read_dir(format!("/proc/{pid}/task")))
+}
+
+/// The ids of this thread's children.
+fn ids_of(thread: io::Result<fs::DirEntry>) -> io::Result<Vec<i32>> {
+    let list = thread.and_then(|thread| fs::read_to_string(thread.path().join("children")));
+    let list = within_reach(list)?.unwrap_or_default();
+    Ok(list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect())
 }
 
 #[cfg(test)]
@@ -283,66 +313,58 @@ mod tests {
 
     use super::*;
 
-    /// A child that lives and one that is dead, as this thread's list shows them.
-    fn one_lives() -> (Children, std::process::Child, std::process::Child) {
-        let children = Children::OfThread(fs::File::open("/proc/thread-self/children").unwrap());
-        let (dead, lives) = (Command::new("true").spawn().unwrap(), Command::new("sleep").arg("1000").spawn().unwrap());
-        while sys::peek(Child::Pid(dead.id().cast_signed())) == Ok(None) {
-            std::thread::yield_now();
-        }
-        assert!(children.list().unwrap().contains(&dead.id().cast_signed()), "it is not reaped");
-        (children, lives, dead)
+    fn of_this_thread() -> Children {
+        Children::OfThread(fs::File::open("/proc/thread-self/children").unwrap())
     }
 
     /// On a machine that stands still, too.
     fn endless() -> Look {
-        Look { until: clock::now().lease.after(Duration::from_secs(3600)) }
+        Look { until: clock::now().lease.after(Duration::from_secs(3600)), ..Look::begin() }
+    }
+
+    /// However slow the guard is: each look is over before it has begun. How many were needed; `None`: more than that.
+    fn looks(walk: &mut Walk, message: Message, children: &Children, mut after_each: impl FnMut()) -> Option<usize> {
+        let over = Look { until: Timestamp::ZERO, ..Look::begin() };
+        (1..1_000).find(|_| {
+            let outcome = walk.go_on(message, children, &over).map_err(|error| error.kind());
+            after_each();
+            assert!(matches!(outcome, Ok(()) | Err(io::ErrorKind::TimedOut)), "{outcome:?}");
+            outcome.is_ok()
+        })
+    }
+
+    fn state_of(pid: i32) -> char {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
     }
 
     #[test]
-    fn a_look_that_is_over_reaches_nobody_and_the_next_one_all() {
-        let (children, mut lives, mut dead) = one_lives();
-        let (over, mut told) = (Look { until: clock::now().lease }, Told::default());
-        let late = told.tell_all(&children, &over, [libc::SIGTERM, 0]).map_err(|error| error.kind());
-        assert_eq!(late, Err(io::ErrorKind::TimedOut), "another look must follow");
-        assert_eq!(lives.try_wait().unwrap(), None, "it was told after the look was over");
-        told.tell_all(&children, &endless(), [libc::SIGTERM, 0]).unwrap();
-        lives.kill().unwrap();
-        assert_eq!(lives.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
-        dead.wait().unwrap();
+    fn each_look_tells_others_and_the_last_one_is_reached() {
+        const MANY: usize = 12;
+        let children = of_this_thread();
+        let mut all = Vec::new();
+        for _ in 0..MANY {
+            // They live on; the signal ends one `read` only.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "trap 'echo told' USR1; echo; read -r line; read -r line; read -r line"]);
+            let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            all.push(shell);
+        }
+        let mut walk = Walk::default();
+        let looks = looks(&mut walk, Message::Stop([libc::SIGUSR1, libc::SIGCONT]), &children, || {});
+        let looks = looks.expect("each look begins where the first one began, or there is no end");
+        assert!(looks > MANY, "{looks} looks: another one must follow");
+        assert_eq!(walk.reached.len(), MANY);
+        for shell in &mut all {
+            shell.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        }
     }
 
-    #[test]
-    fn the_dead_are_not_looked_at() {
-        let (children, mut lives, mut dead) = one_lives();
-        let found = living(&children, &endless(), &mut Failures::default()).unwrap();
-        lives.kill().unwrap();
-        lives.wait().unwrap();
-        dead.wait().unwrap();
-        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [lives.id().cast_signed()]);
-    }
-
-    #[test]
-    fn who_was_told_is_not_told_again_but_another_one_with_that_id_is() {
-        let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
-        let pid = i32::try_from(sleep.id()).unwrap();
-        let term = [libc::SIGTERM, 0];
-        let mut told = Told::default();
-        let process = known(&[pid]).unwrap()[0];
-        told.note(vec![process]);
-        told.tell_orphans(vec![process], term).unwrap();
-        assert_eq!(sleep.try_wait().unwrap(), None, "it was told before");
-        let earlier = Process { started: process.started - 1, ..process };
-        let mut told = Told(BTreeSet::from([earlier]));
-        assert!(!earlier.signal(&term).unwrap(), "it is somebody else's id now");
-        told.tell_orphans(vec![process], term).unwrap();
-        // The first deadly signal is the one that counts.
-        sleep.kill().unwrap();
-        assert_eq!(sleep.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
-    }
-
-    #[test]
-    fn a_parent_is_continued_after_its_children() {
+    /// A shell, a shell below it, and a process below that.
+    fn three_levels() -> (std::process::Child, [i32; 3]) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sh -c 'sleep 1000 & echo; wait' & wait"]).stdout(Stdio::piped());
         let mut shell = shell.spawn().unwrap();
@@ -350,16 +372,61 @@ mod tests {
         shell.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         let top = i32::try_from(shell.id()).unwrap();
         let middle = children_of(top)[0];
-        let last = children_of(middle)[0];
-        let mut order = Vec::new();
-        from_below(known(&[top]).unwrap(), &mut Failures::default(), &mut |process| {
-            order.push(process.pid);
-            Ok(())
-        });
-        for pid in [top, middle, last] {
+        (shell, [top, middle, children_of(middle)[0]])
+    }
+
+    #[test]
+    fn a_tree_is_frozen_and_thawed_in_many_looks_and_a_parent_is_continued_after_its_children() {
+        let (mut shell, levels) = three_levels();
+        let children = of_this_thread();
+        let stopped = || levels.map(|pid| state_of(pid) == 'T');
+        let freezes = looks(&mut Walk::default(), Message::Freeze, &children, || {});
+        // The signals are sent; the last process may be slow to stop.
+        let is_frozen = (0..100_000).inspect(|_| std::thread::yield_now()).any(|_| stopped() == [true; 3]);
+        let mut seen = Vec::new();
+        let thaws = looks(&mut Walk::default(), Message::Thaw, &children, || seen.push(stopped()));
+        for pid in levels {
             sys::kill(pid, libc::SIGKILL).unwrap();
         }
         shell.wait().unwrap();
-        assert_eq!(order, [last, middle, top]);
+        let many = Some(levels.len());
+        assert!(is_frozen && freezes > many && thaws > many, "{freezes:?} {thaws:?} {seen:?}");
+        assert_eq!(seen.last(), Some(&[false; 3]));
+        assert!(seen.iter().all(|[top, middle, last]| (*top || !middle) && (*middle || !last)), "{seen:?}");
+    }
+
+    #[test]
+    fn the_dead_are_not_looked_at() {
+        let children = of_this_thread();
+        let (mut dead, mut lives) =
+            (Command::new("true").spawn().unwrap(), Command::new("sleep").arg("1000").spawn().unwrap());
+        while sys::peek(Child::Pid(dead.id().cast_signed())) == Ok(None) {
+            std::thread::yield_now();
+        }
+        assert!(children.list().unwrap().contains(&dead.id().cast_signed()), "it is not reaped");
+        let mut walk = Walk::default();
+        walk.go_on(Message::Nothing, &children, &endless()).unwrap();
+        lives.kill().unwrap();
+        lives.wait().unwrap();
+        dead.wait().unwrap();
+        assert_eq!(walk.reached.iter().map(|process| process.pid).collect::<Vec<_>>(), [lives.id().cast_signed()]);
+    }
+
+    #[test]
+    fn who_was_told_is_not_told_again_but_another_one_with_that_id_is() {
+        let mut sleep = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = i32::try_from(sleep.id()).unwrap();
+        let term = [libc::SIGTERM, 0];
+        let process = known(&[pid]).unwrap()[0];
+        let mut told = Walk { reached: BTreeSet::from([process]), ..Walk::default() };
+        told.tell_orphans(|| Ok(vec![process]), term, &endless()).unwrap();
+        assert_eq!(sleep.try_wait().unwrap(), None, "it was told before");
+        let earlier = Process { started: process.started - 1, ..process };
+        let mut told = Walk { reached: BTreeSet::from([earlier]), ..Walk::default() };
+        assert!(!earlier.signal(&term).unwrap(), "it is somebody else's id now");
+        told.tell_orphans(|| Ok(vec![process]), term, &endless()).unwrap();
+        // The first deadly signal is the one that counts.
+        sleep.kill().unwrap();
+        assert_eq!(sleep.wait().unwrap().signal(), Some(libc::SIGTERM), "it was not told");
     }
 }

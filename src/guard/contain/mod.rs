@@ -8,6 +8,7 @@ mod cgroup;
 mod descendants;
 pub mod init;
 mod pid_namespace;
+pub mod rest;
 mod stale_cgroups;
 
 use std::fmt;
@@ -24,7 +25,7 @@ use crate::core::settings::Contain;
 use crate::guard::processes::children::Children;
 
 pub use cgroup::Cgroup;
-pub use descendants::{Look, Process, Told, children_of, known};
+pub use descendants::{Look, Message, Process, Walk, children_of, known};
 pub use pid_namespace::PidNamespace;
 
 /// The chosen kind. Its `Display` text gives kind and reason for the log.
@@ -159,17 +160,25 @@ impl Containment {
         }
     }
 
-    pub fn freeze(&self, children: &Children) -> io::Result<()> {
+    /// # Errors
+    /// See [`Walk::go_on`].
+    pub fn freeze(&self, walk: &mut Walk, children: &Children, look: &Look) -> io::Result<()> {
         match self {
             Self::Cgroup(cgroup) => cgroup.freeze(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => descendants::stop_all(children),
+            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => {
+                walk.go_on(Message::Freeze, children, look)
+            }
         }
     }
 
-    pub fn thaw(&self, children: &Children) -> io::Result<()> {
+    /// # Errors
+    /// See [`Walk::go_on`].
+    pub fn thaw(&self, walk: &mut Walk, children: &Children, look: &Look) -> io::Result<()> {
         match self {
             Self::Cgroup(cgroup) => cgroup.thaw(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => descendants::continue_all(children),
+            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => {
+                walk.go_on(Message::Thaw, children, look)
+            }
         }
     }
 

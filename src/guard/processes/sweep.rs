@@ -65,6 +65,18 @@ fn is_reaped(pid: i32) -> bool {
     matches!(sys::reap(pid), Ok(Some(_)))
 }
 
+/// Reaps those of these children that are dead, but a limited number, and not the kept one, which it takes off the list, too. Returns
+/// whether there may be more.
+pub fn reap_some(children: &mut Vec<i32>, kept: Option<i32>) -> bool {
+    let mut reaped = 0;
+    children.retain(|&pid| {
+        let goes = Some(pid) != kept && reaped < sys::REAPED_AT_ONCE && is_reaped(pid);
+        reaped += usize::from(goes);
+        !goes && Some(pid) != kept
+    });
+    reaped == sys::REAPED_AT_ONCE
+}
+
 /// SIGKILL to an unreaped child, and to the group that it leads, if any.
 pub fn kill(pid: i32) {
     send(pid, libc::SIGKILL);
