@@ -213,7 +213,7 @@ impl Tree {
                 self.command_stopped(signal);
             }
             // The rest is dead and can wait.
-            let _ = sys::reap_others(Some(pid));
+            self.look.cut_if(sys::reap_others(Some(pid)));
             return None;
         };
         // A message sent before the death comes first.
@@ -529,6 +529,28 @@ mod tests {
         sleep.kill().unwrap();
         sleep.wait().unwrap();
         assert_ne!(turns, 100, "it begins anew in each turn");
+    }
+
+    /// As many as are reaped at once, and no death comes after them.
+    #[test]
+    fn the_dead_that_one_turn_leaves_are_reaped_in_the_next_one() {
+        if !sys::tests::is_alone("guard::tree::tests::the_dead_that_one_turn_leaves_are_reaped_in_the_next_one") {
+            return;
+        }
+        let mut sleep = process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = i32::try_from(sleep.id()).unwrap();
+        sys::tests::leave_dead(sys::REAPED_AT_ONCE + 1);
+        let mut tree = tree();
+        tree.command = Some(Command { pid, group: pid, link: Link::Closed, is_init: false, has_ended: false });
+        let mut turn = || {
+            *tree.look() = Look::begin();
+            assert_eq!(tree.news(), None);
+            tree.look().was_cut() && tree.is_behind()
+        };
+        let follows = [turn(), turn()];
+        sleep.kill().unwrap();
+        sleep.wait().unwrap();
+        assert_eq!(follows, [true, false], "whether another turn follows at once");
     }
 
     /// Ctrl-Z twice, and the command ends before the guard has looked.
