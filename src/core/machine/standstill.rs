@@ -118,7 +118,10 @@ impl Machine {
         let Some(length) = self.standstill.length else {
             return (After::Exit(ExitReason::GuardGone), Why::GuardGone);
         };
+        let requested = After::Exit(ExitReason::StopRequested(None));
         let reason = match self.settings.on_loss {
+            // `last_reason` gives it the status.
+            _ if matches!(self.phase, Phase::Stopping { after, .. } if after == requested) => ExitReason::StoodStill,
             OnLoss::Rejoin if self.may_start_anew() => ExitReason::StoodStill,
             OnLoss::Rejoin => ExitReason::GuardGone,
             OnLoss::Exit => ExitReason::LeadershipLost,
