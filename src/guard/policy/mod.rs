@@ -257,7 +257,7 @@ impl Policy {
             (Order::Extend { deadlines, .. }, Phase::Running | Phase::Stopping { lapsed: false, .. }) => {
                 life.extend(now, deadlines);
             }
-            (Order::Stop { by, .. }, _) => life.stop_as_ordered(by, steps),
+            (Order::Stop { by, .. }, _) => life.stop_as_ordered(now, by, steps),
             (Order::Kill { .. }, Phase::Running | Phase::Stopping { .. } | Phase::Ended { .. }) => {
                 life.kill(now, Cause::Ordered, steps);
             }
@@ -390,8 +390,10 @@ impl Life {
         steps.push(GuardAction::Signal(CommandSignal::Stop));
     }
 
-    fn stop_as_ordered(&mut self, by: Timestamp, steps: &mut GuardActions) {
+    /// Without time for the stop signal it is not sent: whether the command dies of it or of SIGKILL would be chance.
+    fn stop_as_ordered(&mut self, now: Timestamp, by: Timestamp, steps: &mut GuardActions) {
         match self.phase {
+            _ if now >= by => self.kill(now, Cause::Ordered, steps),
             Phase::Running => self.stop(by, false, Cause::Ordered, steps),
             Phase::Stopping { by: earlier, lapsed } => self.phase = Phase::Stopping { by: by.min(earlier), lapsed },
             Phase::Ended { .. } => {

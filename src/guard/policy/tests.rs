@@ -202,8 +202,12 @@ fn what_is_left_when_the_lease_lapses_is_killed_with_the_commands_end() {
 
 #[test]
 fn a_stop_whose_end_has_passed_kills_at_once() {
-    let mut guard = Guard::started();
-    assert_eq!(guard.order(1_100, Order::Stop { run: RUN, by: at(0) }), [STOP, GuardAction::KillTree]);
+    for by in [0, 1_100] {
+        let mut guard = Guard::started();
+        let stop = Order::Stop { run: RUN, by: at(by) };
+        assert_eq!(guard.order(1_100, stop), [GuardAction::KillTree], "the status would be chance");
+        assert_eq!(guard.at(1_101, Input::TreeEmpty), [tree_ended(ChildStatus::Signaled(9), Cause::Ordered)]);
+    }
 }
 
 #[test]
