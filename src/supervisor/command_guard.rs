@@ -22,7 +22,7 @@ pub(super) struct CommandGuard {
     orders: Vec<Order>,
     /// The next guard, and the guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<Process>,
-    /// How often survivors of SIGKILL were reported; the guard does it every five seconds.
+    /// How often survivors of SIGKILL were reported; the guard does it every five seconds, the first time sooner.
     stuck_reports: u32,
 }
 

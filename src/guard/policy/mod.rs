@@ -37,6 +37,8 @@ const KILLING_STEP_LONGEST: Duration = Duration::from_secs(1);
 const ORDER_LATEST: Duration = Duration::from_millis(250);
 /// How often survivors of SIGKILL are reported.
 const STUCK_REPORT_EVERY: Duration = Duration::from_secs(5);
+/// The first time half of the lease before it is over, because then another host starts, but not sooner than this: they may just be slow.
+const STUCK_REPORT_SOONEST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
@@ -409,7 +411,9 @@ impl Life {
     fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut GuardActions) {
         self.cause.get_or_insert(cause);
         if !matches!(self.phase, Phase::Killing { .. }) {
-            self.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+            let half = now.until(self.deadlines.kill_at) / 2;
+            let first = half.clamp(STUCK_REPORT_SOONEST, STUCK_REPORT_EVERY);
+            self.phase = Phase::Killing { next_stuck_report_at: now.after(first) };
             steps.push(GuardAction::KillTree);
         }
     }

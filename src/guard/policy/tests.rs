@@ -372,11 +372,23 @@ fn a_signal_is_passed_on_until_the_tree_is_being_killed() {
 #[test]
 fn survivors_of_sigkill_are_reported_again_and_again() {
     let mut guard = Guard::started();
+    assert_eq!(guard.extend(1_050, 60_000, 60_000), NOTHING);
     assert_eq!(guard.order(1_100, Order::Kill { run: RUN }), [GuardAction::KillTree]);
     assert_eq!(guard.at(1_200, Input::Surviving { survivors: 2 }), NOTHING);
     for seen in [6_100, 11_100, 16_100] {
         assert_eq!(guard.tick(seen - 1), NOTHING);
         assert_eq!(guard.tick(seen), [report(Report::Stuck { run: RUN, survivors: 2 })]);
+    }
+}
+
+#[test]
+fn survivors_of_sigkill_are_reported_before_a_short_lease_is_over() {
+    for (killed, reported) in [(1_000, 2_500), (2_400, 3_400), (4_000, 5_000)] {
+        let mut guard = Guard::started();
+        assert_eq!(guard.order(killed, Order::Kill { run: RUN }), [GuardAction::KillTree]);
+        assert_eq!(guard.tick(reported - 1), NOTHING);
+        assert_eq!(guard.tick(reported), [report(Report::Stuck { run: RUN, survivors: 0 })], "killed at {killed} ms");
+        assert_eq!(guard.tick(reported + 4_999), NOTHING);
     }
 }
 
