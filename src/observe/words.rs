@@ -131,7 +131,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::StandingBack => "this host resigned, and stays out of the queue for --stand-back; another host may lead",
         Why::Disabled => "an operator disabled the election",
         Why::EligibleAgain => "eligible again",
-        Why::TreeEmpty => "every process of the command has ended",
+        Why::TreeEmpty => "every process that ran under the lease has ended",
         Why::DeadlineKill => "the guard killed the command at its deadline",
         Why::GuardGone => "the guard process died",
         Why::CheckGone => "the guard process of a check or step of this host died",
