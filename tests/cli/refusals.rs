@@ -18,6 +18,21 @@ fn options_that_do_not_exist_or_lack_something_are_refused() {
     ]);
 }
 
+/// As `--slot $DAY -- COMMAND` is where `DAY` is not set: as a key, `--` would run the job once, and then never again.
+#[test]
+fn an_option_whose_value_is_missing_takes_no_other_word_for_it() {
+    const MISSING: &str = "is a variable empty?";
+    each_is_refused(&[
+        typed(&["--slot", "--", "true"], 64, ["--slot:", "'--'", MISSING]),
+        typed(&["--slot", "--retry-failed", "--", "true"], 64, ["--slot:", "'--retry-failed'", MISSING]),
+        typed(&["--slot", "--wait=5s", "--", "true"], 64, ["--slot:", "'--wait=5s'", MISSING]),
+        typed(&["--hook", "--", "true"], 64, ["--hook:", "'--'", MISSING]),
+        typed(&["--wait", "--", "true"], 64, ["--wait:", "'--'", MISSING]),
+        typed(&["--name", "--", "true"], 64, ["--name:", "a value is missing", "write --name NAME"]),
+    ]);
+    assert!(parse(&["--slot", "--2026", "true"], &[]).is_ok(), "no word of ours");
+}
+
 #[test]
 fn ensembles_that_cannot_be_understood_are_refused() {
     each_is_refused(&[

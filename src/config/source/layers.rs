@@ -42,6 +42,8 @@ impl Layers<'_> {
             Layer::Default => Origin::Default(option),
         };
         match value.to_str() {
+            Some(text) if is_another_word(text) => Err(Setting { origin, text: text.to_owned() }
+                .refused("stands where its value should be; write the value (is a variable empty?)")),
             Some(text) => Ok(Some(Setting { origin, text: text.to_owned() })),
             None => Err(ConfigError::usage(
                 origin,
@@ -115,6 +117,13 @@ impl Layers<'_> {
         };
         Some((self.matches.value_source(&id)?, value))
     }
+}
+
+/// `--`, or an option: the value before it is missing, as where an unquoted variable of a shell is empty.
+fn is_another_word(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("--") else { return false };
+    let name = rest.split('=').next();
+    name == Some("") || cli::command().get_arguments().any(|argument| argument.get_long() == name)
 }
 
 /// Refuses a misspelt variable, because the intended setting would be missing. Any other unknown variable gives only a
