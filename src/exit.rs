@@ -88,7 +88,7 @@ const MEANINGS: [Meaning; 16] = [
     ),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),
-    row("127", "", "the command was not found"),
+    row("127", "", "the command was not found, or the interpreter that its first line names"),
 ];
 
 /// The table, for `--help` and the documentation.

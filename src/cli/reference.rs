@@ -93,7 +93,7 @@ last lines of the log. A command may itself exit with one of our statuses; the l
 64 or 78: 64 is a value that cannot be understood or contradicts another; 78 is a value that cannot work, because the timings
 do not fit each other, the ensemble or the other contenders, or any mistake in the configuration file. Both are found before
 anything is connected, except for what only the ensemble can tell. 126 and 127 are found before that, too;
-should the command vanish later, they are the status of the failed start.
+should the command or its interpreter turn out to be missing only later, they are the status of the failed start.
 
 A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged.
 "

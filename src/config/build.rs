@@ -142,7 +142,9 @@ pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<
         is_shared: config.wishes.is_shared,
     };
     config.vouch = vouching::read(layers, &others)?;
-    executable::check(program, layers.process_environment.variable("PATH"))?;
+    // A step may mount what holds the interpreter.
+    let is_certain = || config.auxiliary.before_start.is_none() && executable::only_the_kernel_knows_scripts();
+    executable::check(program, layers.process_environment.variable("PATH"), &is_certain)?;
     Ok(config)
 }
 

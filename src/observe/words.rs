@@ -196,6 +196,10 @@ pub fn fate(child: ChildStatus) -> String {
                 "could not be executed: the cgroup made for it was removed; restart zk-leader-run".to_owned()
             }
             Errno::ESTALE => "could not be executed: its working directory, or a file system, is gone".to_owned(),
+            Errno::ENOENT => {
+                "could not be executed: there is no such file, or not the interpreter that its first line names"
+                    .to_owned()
+            }
             errno => format!("could not be executed: {}", errno.desc()),
         },
     }
@@ -349,7 +353,8 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_gone_is_no_program_that_is_missing() {
-        assert_eq!(ending(ChildStatus::NotExecuted(2)), "the command could not be executed: No such file or directory");
+        let missing = "the command could not be executed: there is no such file, or not the interpreter that its first line names";
+        assert_eq!(ending(ChildStatus::NotExecuted(2)), missing);
         assert!(ending(ChildStatus::NotExecuted(Errno::ESTALE as i32)).contains("working directory"));
     }
 

@@ -2,6 +2,8 @@
 //! decides in the end.
 
 use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,17 +16,43 @@ use crate::exit::not_executed;
 /// The path that `execvp(3)` searches without PATH.
 const PATH_WITHOUT_PATH: &str = "/bin:/usr/bin";
 
+/// The first bytes of a file, by which the kernel tells how to execute it (`BINPRM_BUF_SIZE`).
+const HEAD: usize = 256;
+
+/// Why a command cannot be executed.
+#[derive(Debug)]
+enum Lack {
+    Itself(Errno),
+    /// The interpreter that its first line names.
+    Interpreter(Vec<u8>),
+}
+
+/// Whether a script cannot be executed if its interpreter is not there now.
+type IsCertain<'a> = &'a dyn Fn() -> bool;
+
 /// Refuses a command that cannot be executed.
-pub fn check(command: &OsStr, path: Option<&OsStr>) -> Result<(), ConfigError> {
+pub fn check(command: &OsStr, path: Option<&OsStr>, is_certain: IsCertain) -> Result<(), ConfigError> {
     let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_PATH));
-    find(command, path).map_err(|error| {
-        let complaint = complaint(command, path, error);
+    find(command, path, is_certain).map_err(|lack| {
+        let (error, complaint) = match lack {
+            Lack::Itself(error) => (error, complaint(command, path, error)),
+            Lack::Interpreter(name) => (Errno::ENOENT, without_interpreter(&name)),
+        };
         ConfigError::new(
             not_executed(error),
             "COMMAND",
             format_args!("{} {complaint}", quoted(&command.to_string_lossy())),
         )
     })
+}
+
+fn without_interpreter(name: &[u8]) -> String {
+    let remedy = if name.ends_with(b"\r") {
+        "end its lines as Linux does: it has those of Windows"
+    } else {
+        "correct its first line, or install that"
+    };
+    format!("needs the interpreter {}, which does not exist; {remedy}", quoted(&String::from_utf8_lossy(name)))
 }
 
 fn complaint(command: &OsStr, path: &OsStr, error: Errno) -> String {
@@ -47,32 +75,87 @@ fn complaint(command: &OsStr, path: &OsStr, error: Errno) -> String {
     }
 }
 
-fn find(command: &OsStr, path: &OsStr) -> Result<(), Errno> {
+fn find(command: &OsStr, path: &OsStr, is_certain: IsCertain) -> Result<(), Lack> {
     if command.is_empty() {
-        return Err(Errno::ENOENT);
+        return Err(Lack::Itself(Errno::ENOENT));
     }
     if command.as_bytes().contains(&b'/') {
-        return executable(Path::new(command));
+        return executable(Path::new(command), is_certain);
     }
-    let mut failure = Errno::ENOENT;
+    let mut failure = Lack::Itself(Errno::ENOENT);
     for directory in path.as_bytes().split(|byte| *byte == b':') {
         // An empty entry in PATH is the current directory.
         let directory = if directory.is_empty() { b"." } else { directory };
-        match executable(&PathBuf::from(OsStr::from_bytes(directory)).join(command)) {
+        match executable(&PathBuf::from(OsStr::from_bytes(directory)).join(command), is_certain) {
             Ok(()) => return Ok(()),
-            Err(error @ (Errno::EACCES | Errno::EISDIR)) => failure = error,
-            Err(_) => {}
+            Err(lack @ (Lack::Itself(Errno::EACCES | Errno::EISDIR) | Lack::Interpreter(_))) => failure = lack,
+            Err(Lack::Itself(_)) => {}
         }
     }
     Err(failure)
 }
 
-fn executable(file: &Path) -> Result<(), Errno> {
-    eaccess(file, AccessFlags::F_OK)?;
+fn executable(file: &Path, is_certain: IsCertain) -> Result<(), Lack> {
+    eaccess(file, AccessFlags::F_OK).map_err(Lack::Itself)?;
     if file.is_dir() {
-        return Err(Errno::EISDIR);
+        return Err(Lack::Itself(Errno::EISDIR));
     }
-    eaccess(file, AccessFlags::X_OK)
+    eaccess(file, AccessFlags::X_OK).map_err(Lack::Itself)?;
+    match missing_interpreter(file) {
+        Some(name) if is_certain() => Err(Lack::Interpreter(name)),
+        _ => Ok(()),
+    }
+}
+
+/// The interpreter of a script, if that is not there.
+fn missing_interpreter(file: &Path) -> Option<Vec<u8>> {
+    let is_plain = fs::metadata(file).is_ok_and(|found| found.is_file());
+    let mut head = Vec::new();
+    let bytes = u64::try_from(HEAD).unwrap_or_default();
+    File::open(file).ok().filter(|_| is_plain)?.take(bytes).read_to_end(&mut head).ok()?;
+    let name = interpreter(&head)?;
+    // A relative one depends on the directory of the command.
+    let path = Path::new(OsStr::from_bytes(name));
+    let is_missing = path.is_absolute() && fs::metadata(path).is_err_and(|why| why.kind() == io::ErrorKind::NotFound);
+    is_missing.then(|| name.to_owned())
+}
+
+/// As `execve(2)` reads the beginning of a file. `None`: no script, or one that it takes for none.
+fn interpreter(head: &[u8]) -> Option<&[u8]> {
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
+    let mut words = line.get(start..)?.split(|byte| matches!(byte, b' ' | b'\t' | 0));
+    let name = words.next().filter(|name| !name.is_empty())?;
+    // It may be longer than what was read.
+    let is_whole = head.len() < HEAD || head.contains(&b'\n') || words.next().is_some();
+    is_whole.then_some(name)
+}
+
+/// Whether no format was registered that may take a script before the kernel looks for its interpreter (`binfmt_misc`). In doubt
+/// there is one.
+pub fn only_the_kernel_knows_scripts() -> bool {
+    are_scripts_left(fs::read_to_string("/proc/filesystems"), Path::new("/proc/sys/fs/binfmt_misc"))
+}
+
+fn are_scripts_left(file_systems: io::Result<String>, formats: &Path) -> bool {
+    if file_systems.is_ok_and(|known| !known.contains("binfmt_misc")) {
+        return true;
+    }
+    // In a container they are in force, and often not to be seen.
+    let is_seen = formats.join("status").exists();
+    let Some(entries) = fs::read_dir(formats).ok().filter(|_| is_seen) else { return false };
+    entries.flatten().all(|entry| {
+        let is_control = entry.file_name() == "register" || entry.file_name() == "status";
+        is_control || fs::read_to_string(entry.path()).is_ok_and(|format| takes_no_script(&format))
+    })
+}
+
+/// A format that is known by its first byte, which is another than that of a script.
+fn takes_no_script(format: &str) -> bool {
+    let line = |begins: &str| format.lines().find_map(|line| line.strip_prefix(begins));
+    let is_first = line("offset ") == Some("0") && line("mask ").is_none_or(|mask| mask.starts_with("ff"));
+    format.starts_with("disabled") || is_first && line("magic ").is_some_and(|magic| !magic.starts_with("23"))
 }
 
 #[cfg(test)]
@@ -95,7 +178,8 @@ mod tests {
         let good = make("good", 0o755);
         let plain = make("plain", 0o644);
         let path = format!("/nonexistent:{}", place.path().display());
-        let status = |command: &str| check(OsStr::new(command), Some(OsStr::new(&path))).map_err(|error| error.status);
+        let status =
+            |command: &str| check(OsStr::new(command), Some(OsStr::new(&path)), &|| true).map_err(|error| error.status);
         assert_eq!(status("good"), Ok(()));
         assert_eq!(status(good.to_str().unwrap()), Ok(()));
         assert_eq!(status("plain"), Err(Status::NotExecutable));
@@ -112,7 +196,62 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("sh"), "").unwrap();
         let path = format!("{}:/bin", place.path().display());
-        assert_eq!(check(OsStr::new("sh"), Some(OsStr::new(&path))), Ok(()));
-        assert_eq!(check(OsStr::new("sh"), None), Ok(()));
+        assert_eq!(check(OsStr::new("sh"), Some(OsStr::new(&path)), &|| true), Ok(()));
+        assert_eq!(check(OsStr::new("sh"), None, &|| true), Ok(()));
+    }
+
+    /// What `execve(2)` says of each is what decides: none is refused that it would execute.
+    #[test]
+    fn a_script_is_refused_if_its_interpreter_is_not_there() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).display().to_string();
+        let script = |first_line: &str| {
+            let file = place.path().join("script");
+            fs::write(&file, first_line).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+            check(file.as_os_str(), None, &|| true).map_err(|error| (error.status, error.sentence))
+        };
+        for missing in ["#!/usr/bin/nonesuch\n", "#! \t/usr/bin/nonesuch -x\n", "#!/usr/bin/nonesuch", "#!/bin/sh\r\n"]
+        {
+            let (status, said) = script(missing).expect_err(missing);
+            assert_eq!(status, Status::NotFound, "{said}");
+            let rest = if missing.contains('\r') {
+                r"needs the interpreter '/bin/sh\r', which does not exist; end its lines as Linux does: it has those of Windows"
+            } else {
+                "needs the interpreter '/usr/bin/nonesuch', which does not exist; correct its first line, or install that"
+            };
+            assert!(said.ends_with(rest), "{said}");
+        }
+        fs::write(place.path().join("inner"), "#!/usr/bin/nonesuch\n").unwrap();
+        let long = format!("#!/{}\n", "x".repeat(HEAD));
+        let inner = format!("#!{}\n", path("inner"));
+        let taken =
+            ["", "\x7fELF", "echo\n", "#!\n", "#!  \t\n", "#!/bin/sh", "#!/bin/sh -e\n", "#!/usr/bin/env nonesuch\n"];
+        for taken in taken.into_iter().chain(["#!nonesuch\n", "#!./nonesuch\n", "#!/\n", &long, &inner]) {
+            assert_eq!(script(taken), Ok(()), "{taken:?}");
+        }
+        script("#!/usr/bin/nonesuch\n").ok();
+        assert_eq!(check(OsStr::new(&path("script")), None, &|| false), Ok(()), "a step may bring it");
+    }
+
+    #[test]
+    fn a_format_that_may_take_scripts_is_told_from_one_that_takes_none() {
+        let format = |rest: &str| format!("enabled\ninterpreter /usr/bin/x\nflags: F\n{rest}\n");
+        let place = tempfile::tempdir().unwrap();
+        let left = |text: &str| are_scripts_left(Ok(text.to_owned()), place.path());
+        assert!(left("nodev\tproc\n"), "no format can be registered");
+        assert!(!left("nodev\tbinfmt_misc\n"), "they cannot be seen");
+        fs::write(place.path().join("status"), "enabled\n").unwrap();
+        let left_beside = |entry: &str| {
+            fs::write(place.path().join("entry"), entry).unwrap();
+            left("nodev\tbinfmt_misc\n")
+        };
+        assert!(left_beside(&format("offset 0\nmagic 7f454c46\nmask ffffff00")));
+        assert!(left_beside(&format("offset 0\nmagic cafebabe")) && left_beside("disabled\nextension .py\n"));
+        let perhaps =
+            ["extension .py", "offset 0\nmagic 2321", "offset 4\nmagic 7f", "offset 0\nmagic 7f45\nmask 00ff"];
+        for perhaps in perhaps {
+            assert!(!left_beside(&format(perhaps)), "{perhaps}");
+        }
     }
 }
