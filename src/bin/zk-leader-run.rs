@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
 use zk_leader_run::cli::{EarlyExit, Stream, pages};
-use zk_leader_run::config::{Config, load};
+use zk_leader_run::config::{Config, load, timing};
 use zk_leader_run::core;
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
@@ -118,7 +118,9 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: 
 }
 
 fn end(config: &Config, reason: &ExitReason) -> ExitCode {
-    if exit::wants_a_remedy(reason) {
+    if let ExitReason::BadTiming(error) = reason {
+        tracing::error!("{}; {}", exit::sentence(reason), timing::remedy(&config.wishes, error));
+    } else if exit::wants_a_remedy(reason) {
         tracing::error!("{}", exit::sentence(reason));
     } else if exit::is_worth_a_warning(reason, config.exit_choices(), config.wait) && !tracing::enabled!(Level::INFO) {
         // Else the line of the last change of phase has told it.

@@ -16,7 +16,7 @@ mod monitoring;
 mod run_once;
 mod service;
 pub mod source;
-mod timing;
+pub mod timing;
 mod value;
 
 pub use self::build::{Config, FileRead};

@@ -68,9 +68,51 @@ fn culprit(session_timeout: Duration, wishes: &Wishes) -> (&'static str, Duratio
     reserve.or(lease).unwrap_or(("session-timeout", session_timeout))
 }
 
+/// What to write if these wishes do not fit the session timeout that the ensemble has granted, which is the ensemble's to decide.
+pub fn remedy(wishes: &Wishes, error: &TimingError) -> String {
+    let granted = match *error {
+        TimingError::LeaseTooLong { .. } => return format!("write --lease {} or less", words::length(LEASE_LONGEST)),
+        TimingError::GraceTooLong { longest, .. } => {
+            return format!("write --grace at most {}, or leave it out", words::length(longest));
+        }
+        TimingError::TooTight { session_timeout, .. } => session_timeout,
+    };
+    let found = within(granted, wishes).join(", or ");
+    match (wishes.lease, wishes.reserve) {
+        _ if !fits(granted, Wishes { lease: None, reserve: None, ..*wishes }) => {
+            "raise maxSessionTimeout on the servers".to_owned()
+        }
+        _ if found.is_empty() => "leave --lease and --stop-reserve out".to_owned(),
+        (Some(_), Some(_)) => format!("write {found}"),
+        _ => format!("write {found}, or leave it out"),
+    }
+}
+
 /// Values that would fit, each found by trying with the other settings unchanged.
 fn remedies(session_timeout: Duration, wishes: &Wishes) -> String {
-    let fits = |session_timeout, wishes: Wishes| Timing::new(session_timeout, &wishes).is_ok();
+    let longer = candidates()
+        .skip_while(|longer| *longer <= session_timeout)
+        .find(|longer| fits(*longer, *wishes))
+        .map(|longer| format!("--session-timeout at least {}", words::length(longer)));
+    let shorter = candidates()
+        .take_while(|shorter| *shorter < session_timeout)
+        .filter(|shorter| wishes.lease.is_some_and(|lease| lease <= *shorter) && fits(*shorter, *wishes))
+        .last()
+        .map(|shorter| format!("--session-timeout at most {}", words::length(shorter)));
+    let found: Vec<_> = within(session_timeout, wishes).into_iter().chain(longer).chain(shorter).collect();
+    if found.is_empty() {
+        "write a shorter --stop-reserve".to_owned()
+    } else {
+        format!("write {}", found.join(", or "))
+    }
+}
+
+fn fits(session_timeout: Duration, wishes: Wishes) -> bool {
+    Timing::new(session_timeout, &wishes).is_ok()
+}
+
+/// Those that fit without another session timeout.
+fn within(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
     let reserve = wishes.reserve.and_then(|setting| {
         candidates()
             .take_while(|less| *less < setting)
@@ -82,27 +124,9 @@ fn remedies(session_timeout: Duration, wishes: &Wishes) -> String {
             candidates().skip_while(|longer| *longer <= setting).take_while(|longer| *longer <= session_timeout);
         longer.into_iter().find(|longer| fits(session_timeout, Wishes { lease: Some(*longer), ..*wishes }))
     });
-    let longer = candidates()
-        .skip_while(|longer| *longer <= session_timeout)
-        .find(|longer| fits(*longer, *wishes))
-        .map(|longer| format!("--session-timeout at least {}", words::length(longer)));
-    let shorter = candidates()
-        .take_while(|shorter| *shorter < session_timeout)
-        .filter(|shorter| wishes.lease.is_some_and(|lease| lease <= *shorter) && fits(*shorter, *wishes))
-        .last()
-        .map(|shorter| format!("--session-timeout at most {}", words::length(shorter)));
-    let found = [
-        reserve.map(|reserve| format!("--stop-reserve at most {}", words::length(reserve))),
-        lease.map(|lease| format!("--lease at least {}", words::length(lease))),
-        longer,
-        shorter,
-    ];
-    let found: Vec<_> = found.into_iter().flatten().collect();
-    if found.is_empty() {
-        "write a shorter --stop-reserve".to_owned()
-    } else {
-        format!("write {}", found.join(", or "))
-    }
+    let reserve = reserve.map(|reserve| format!("--stop-reserve at most {}", words::length(reserve)));
+    let lease = lease.map(|lease| format!("--lease at least {}", words::length(lease)));
+    reserve.into_iter().chain(lease).collect()
 }
 
 fn with_reserve(wishes: &Wishes, reserve: Duration) -> Wishes {
@@ -161,6 +185,25 @@ mod tests {
             sentence.contains("--lease at least ") && sentence.contains("--session-timeout at most "),
             "{sentence}"
         );
+    }
+
+    /// A second refusal must not be without a way out where the first one has led to it.
+    #[test]
+    fn what_does_not_fit_the_granted_session_is_told_with_values_that_do() {
+        let (second, four) = (Duration::from_secs(1), Duration::from_secs(4));
+        let of = |granted: Duration, wishes: Wishes| remedy(&wishes, &Timing::new(granted, &wishes).unwrap_err());
+        let said = |wishes| of(four, wishes);
+        let way_out = said(Wishes { lease: Some(second), ..DEFAULTS });
+        let longer =
+            way_out.strip_prefix("write --lease at least ").and_then(|end| end.strip_suffix(", or leave it out"));
+        let longer = humantime::parse_duration(longer.expect(&way_out)).unwrap();
+        check(four, &Wishes { lease: Some(longer), ..DEFAULTS }, &option).unwrap();
+        assert_eq!(said(with_reserve(&DEFAULTS, 3 * second)), "write --stop-reserve at most 1.16s, or leave it out");
+        assert_eq!(said(Wishes { grace: Some(four), ..DEFAULTS }), "write --grace at most 2.76s, or leave it out");
+        let both = said(Wishes { lease: Some(second), reserve: Some(3 * second), ..DEFAULTS });
+        assert_eq!(both, "leave --lease and --stop-reserve out");
+        assert_eq!(of(second / 10, DEFAULTS), "raise maxSessionTimeout on the servers");
+        assert_eq!(of(2 * LEASE_LONGEST, DEFAULTS), "write --lease 2m or less");
     }
 
     #[test]

@@ -71,8 +71,8 @@ pub struct Timing {
 pub enum TimingError {
     /// L(1 − ρ) − 2G − reserve leaves less than 2 connection timeouts + 2 I; in a shared election, less than 3 I.
     TooTight {
+        session_timeout: Duration,
         lease: Duration,
-        drift: Duration,
         slack: Duration,
         reserve: Duration,
         left: Duration,
@@ -111,15 +111,15 @@ impl Timing {
             max_pause: wishes.max_pause,
             is_shared: wishes.is_shared,
         };
-        timing.checked()
+        timing.checked(session_timeout)
     }
 
-    fn checked(self) -> Result<Self, TimingError> {
+    fn checked(self, session_timeout: Duration) -> Result<Self, TimingError> {
         let left = self.usable().saturating_sub(self.reserve);
         if left < self.least_left() {
             return Err(TimingError::TooTight {
+                session_timeout,
                 lease: self.lease,
-                drift: drift(self.lease),
                 slack: 2 * self.slack,
                 reserve: self.reserve,
                 left,
@@ -229,7 +229,8 @@ pub fn lease_for(session_timeout: Duration, lease: Option<Duration>, is_shared: 
     lease.map_or(longest, |lease| lease.min(longest))
 }
 
-fn drift(lease: Duration) -> Duration {
+/// By how much the clocks of two hosts may differ at the end of a lease.
+pub fn drift(lease: Duration) -> Duration {
     lease.saturating_mul(DRIFT_PERCENT) / 100
 }
 

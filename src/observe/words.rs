@@ -13,7 +13,7 @@ use crate::core::action::{PhaseName, Why};
 use crate::core::event::Grounds;
 use crate::core::guard_messages::ChildStatus;
 use crate::core::hooks::HookEvent;
-use crate::core::lease::{LEASE_LONGEST, TimingError};
+use crate::core::lease::{self, LEASE_LONGEST, TimingError};
 use crate::core::machine::Snapshot;
 
 /// One word for a phase.
@@ -284,11 +284,11 @@ pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
 /// Timings that do not fit, with the whole sum.
 pub fn misfit(error: &TimingError) -> String {
     match *error {
-        TimingError::TooTight { lease, drift, slack, reserve, left, connection_timeout, renewal_interval } => format!(
+        TimingError::TooTight { lease, slack, reserve, left, connection_timeout, renewal_interval, .. } => format!(
             "{} lease - {} clock drift (1 %) - {} scheduling slack - {} stop reserve = {}, but an outage needs at least \
              {}",
             self::length(lease),
-            self::length(drift),
+            self::length(lease::drift(lease)),
             self::length(slack),
             self::length(reserve),
             if left.is_zero() { "nothing".to_owned() } else { self::length(left) },
@@ -361,8 +361,8 @@ mod tests {
     #[test]
     fn a_misfit_writes_the_sum_out() {
         let error = TimingError::TooTight {
+            session_timeout: Duration::from_secs(15),
             lease: Duration::from_secs(15),
-            drift: Duration::from_millis(150),
             slack: Duration::from_millis(200),
             reserve: Duration::from_secs(10),
             left: Duration::from_millis(4650),
