@@ -1,6 +1,7 @@
 //! Mistakes and failures: one line, the right status, and never a hang.
 
 use std::fs::{self, Permissions};
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -98,6 +99,35 @@ fn the_doctor_knows_no_election_that_is_not_there_and_names_those_that_are() {
     assert!(said.output.contains("'nightly'") && said.output.contains("a read takes "), "{said:?}");
 }
 
+/// Answers so at each connection, and closes it. No server of `ZooKeeper` listens there.
+fn stranger(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            stream.read(&mut [0; 4]).unwrap_or_default();
+            stream.write_all(answer.as_bytes()).unwrap_or_default();
+        }
+    });
+    address
+}
+
+/// As with the port of the `AdminServer`.
+#[test]
+fn what_is_no_server_of_zookeeper_is_said_to_be_none_by_each_command() {
+    let address = stranger("HTTP/1.1 400 Bad Request\r\n\r\n");
+    let why = "it does not answer as ZooKeeper does; correct its port in --connect (2181 is usual";
+    let said = ctl_at(&address, &["list"], &[]);
+    assert!(said.code == 2 && said.error.contains(&format!("{address}: {why}")), "{said:?}");
+    let said = ctl_at(&address, &["doctor"], &[]);
+    assert!(said.code == 2 && !said.output.contains("whitelist"), "{said:?}");
+    assert_eq!(said.output.matches(&format!("{address}: {why}")).count(), 2, "server and ensemble: {said:?}");
+    let mute = stranger("");
+    let said = ctl_at(&mute, &["doctor"], &[]);
+    assert!(said.output.contains(&format!("{mute} hangs up without an answer; see its log, and whether")), "{said:?}");
+}
+
 /// One refuses, one takes the connection and says nothing, one has no address.
 #[test]
 fn without_an_ensemble_the_doctor_says_of_each_server_what_is_wrong_with_it() {
@@ -112,7 +142,7 @@ fn without_an_ensemble_the_doctor_says_of_each_server_what_is_wrong_with_it() {
         lines.next().unwrap_or_else(|| panic!("nothing of {server}: {said:?}"))
     };
     assert!(line(&refuses).contains("was not reached (connection refused); start it"), "{said:?}");
-    assert!(line(&hangs).contains("was not reached (no answer in time)"), "{said:?}");
+    assert!(line(&hangs).contains("gives no answer in time; see its log, and whether its port is right"), "{said:?}");
     let unknown = line("zk.invalid");
     assert!(unknown.contains("the name is not known") || unknown.contains("no name server answers"), "{said:?}");
     assert!(said.output.contains("check --connect and the network"), "{said:?}");

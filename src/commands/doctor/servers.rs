@@ -29,7 +29,7 @@ pub(super) async fn findings(asked: &Asked) -> Vec<Finding> {
 /// Of a server that did not answer as expected, what every other command says: whether it refuses us, as with TLS at a port without.
 fn explained(said: Said, refusal: Option<String>) -> Said {
     match (said, refusal) {
-        (Said::Mute | Said::Unreachable(_), Some(why)) => Said::Refused(why),
+        (Said::Mute | Said::Silent | Said::Unreachable(_), Some(why)) => Said::Refused(why),
         (said, _) => said,
     }
 }
@@ -88,7 +88,13 @@ fn of_one(address: &str, said: &Said) -> Finding {
         Said::Serves { version, role } => {
             good("server", format!("{address} is {}, version {version}", role_in_words(role)))
         }
-        Said::NotAllowed | Said::Mute => {
+        Said::Stranger => wrong("server", format!("{address}: {}", four_letter::STRANGER)),
+        Said::Mute => wrong("server", format!("{address} hangs up without an answer; see its log, and {PORT}")),
+        Said::Silent => wrong(
+            "server",
+            format!("{address} takes the connection, and gives no answer in time; see its log, and {PORT}"),
+        ),
+        Said::NotAllowed => {
             let remedy = "its version and role are not known: srvr is not in 4lw.commands.whitelist";
             advice("server", format!("{address} is there; {remedy}"))
         }
@@ -99,6 +105,8 @@ fn of_one(address: &str, said: &Said) -> Finding {
         }
     }
 }
+
+const PORT: &str = "whether its port is right (2181 is usual, 8080 is that of the AdminServer)";
 
 /// A server by which a host may be elected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

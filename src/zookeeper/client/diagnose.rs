@@ -102,26 +102,29 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
     match (&access.tls, address.is_tls) {
         (Some(certificates), true) => {
             match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
+                Ok(Ok(answer)) if four_letter::understood(&answer) == Said::Stranger => {
+                    Opinion::Away(four_letter::STRANGER.to_owned())
+                }
                 Ok(Ok(_)) => Opinion::Fine,
                 Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(Grounds::Tls, why),
-                Ok(Err(Trouble::Network(_))) if is_plain(address).await => Opinion::Refuses(
-                    Grounds::Tls,
-                    format!(
-                        "it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"
-                    ),
-                ),
-                Ok(Err(Trouble::Network(why))) => Opinion::Away(why),
+                Ok(Err(Trouble::Network(why))) => without_tls(address, why).await,
                 Err(_) => Opinion::Away("no answer".to_owned()),
             }
         }
         (_, true) => Opinion::Refuses(Grounds::Tls, "it speaks TLS, and there is no --tls-ca".to_owned()),
         (_, false) => match four_letter::plain(address, PATIENCE).await {
             // A server that expects a TLS record waits for more than four letters.
-            Said::Mute | Said::Unreachable(_) if four_letter::speaks_tls(address, PATIENCE).await => Opinion::Refuses(
-                Grounds::Tls,
-                format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),
-            ),
+            Said::Mute | Said::Silent | Said::Unreachable(_) if four_letter::speaks_tls(address, PATIENCE).await => {
+                Opinion::Refuses(
+                    Grounds::Tls,
+                    format!("it speaks TLS on that port; write tcp+tls://{address}, or its other port"),
+                )
+            }
             Said::Mute => Opinion::Away("it hangs up".to_owned()),
+            Said::Silent => Opinion::Away(
+                "it takes the connection, and gives no answer in time: it hangs, or is no ZooKeeper server".to_owned(),
+            ),
+            Said::Stranger => Opinion::Away(four_letter::STRANGER.to_owned()),
             Said::Unreachable(why) | Said::Refused(why) => Opinion::Away(why),
             Said::Serves { role, .. } if role == "read-only" => {
                 Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
@@ -132,8 +135,16 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
     }
 }
 
-async fn is_plain(address: Address<'_>) -> bool {
-    matches!(four_letter::plain(address, PATIENCE).await, Said::Serves { .. } | Said::NotAllowed | Said::NotServing)
+/// What speaks no TLS at the port of a server that is to speak it, and why that fails.
+async fn without_tls(address: Address<'_>, why: String) -> Opinion {
+    match four_letter::plain(address, PATIENCE).await {
+        Said::Serves { .. } | Said::NotAllowed | Said::NotServing => Opinion::Refuses(
+            Grounds::Tls,
+            format!("it does not speak TLS on that port; write its secureClientPort, or {address} to do without TLS"),
+        ),
+        Said::Stranger => Opinion::Away(four_letter::STRANGER.to_owned()),
+        Said::Mute | Said::Silent | Said::Unreachable(_) | Said::Refused(_) => Opinion::Away(why),
+    }
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl RequestError {
 /// Why there is no session, for messages.
 pub(crate) fn no_session(error: &Error) -> String {
     match error {
-        Error::NoHosts => "no server accepted the connection".to_owned(),
+        Error::NoHosts => "no server opened a session".to_owned(),
         Error::Timeout => "no server answered in time".to_owned(),
         other => other.to_string(),
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connect::Access;
@@ -30,6 +30,10 @@ pub enum Said {
     NotServing,
     /// It closed the connection without an answer.
     Mute,
+    /// It took the connection, and has not answered in time.
+    Silent,
+    /// It answers, but not as `ZooKeeper` does.
+    Stranger,
     Unreachable(String),
     /// Over TLS: it stays until somebody changes the configuration.
     Refused(String),
@@ -61,12 +65,24 @@ const LATE: &str = "no answer in time";
 
 /// Asks `srvr` in plain text.
 pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
-    match timeout(limit, exchange(address, WORD.as_bytes())).await {
-        Ok(Ok(answer)) => understood(&String::from_utf8_lossy(&answer)),
-        Ok(Err(error)) => Said::Unreachable(reason(&error)),
-        Err(_) => Said::Unreachable(LATE.to_owned()),
+    let (by, mut heard) = (Instant::now() + limit, Vec::new());
+    let stream = match timeout_at(by, TcpStream::connect((address.host, address.port))).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Said::Unreachable(reason(&error)),
+        Err(_) => return Said::Unreachable(LATE.to_owned()),
+    };
+    let end = timeout_at(by, converse(stream, WORD.as_bytes(), &mut heard)).await;
+    match (end, understood(&String::from_utf8_lossy(&heard))) {
+        // Who speaks first, or resets the connection because of what we have sent.
+        (_, Said::Stranger) => Said::Stranger,
+        (Ok(Ok(())), said) => said,
+        (Ok(Err(error)), _) => Said::Unreachable(reason(&error)),
+        (Err(_), _) => Said::Silent,
     }
 }
+
+/// What is to be said of a port where something else answers.
+pub(crate) const STRANGER: &str = "it does not answer as ZooKeeper does; correct its port in --connect (2181 is usual, 8080 is that of the AdminServer)";
 
 /// So it begins where a name server has answered.
 pub(crate) const UNKNOWN_NAME: &str = "the name is not known";
@@ -96,21 +112,23 @@ pub(crate) async fn speaks_tls(address: Address<'_>, limit: Duration) -> bool {
     /// The head of an invalid `ClientHello`: the rest is zero, including its list of cipher suites.
     const HELLO: [u8; 11] = [HANDSHAKE, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
     let hello = [&HELLO[..], &[0; 39]].concat();
-    match timeout(limit, exchange(address, &hello)).await {
-        Ok(Ok(answer)) => matches!(answer.first(), Some(&(ALERT | HANDSHAKE))),
-        _ => false,
-    }
-}
-
-async fn exchange(address: Address<'_>, question: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect((address.host, address.port)).await?;
-    stream.write_all(question).await?;
     let mut answer = Vec::new();
-    stream.take(LONGEST_ANSWER).read_to_end(&mut answer).await?;
-    Ok(answer)
+    let exchange = async {
+        let stream = TcpStream::connect((address.host, address.port)).await?;
+        converse(stream, &hello, &mut answer).await
+    };
+    matches!(timeout(limit, exchange).await, Ok(Ok(()))) && matches!(answer.first(), Some(&(ALERT | HANDSHAKE)))
 }
 
-fn understood(answer: &str) -> Said {
+/// What was heard stays if the connection fails or time runs out.
+async fn converse(mut stream: TcpStream, question: &[u8], heard: &mut Vec<u8>) -> io::Result<()> {
+    stream.write_all(question).await?;
+    let mut stream = stream.take(LONGEST_ANSWER);
+    while stream.read_buf(heard).await? > 0 {}
+    Ok(())
+}
+
+pub(crate) fn understood(answer: &str) -> Said {
     let after = |name: &str| answer.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     match (after("Zookeeper version:"), after("Mode:")) {
         (Some(version), Some(role)) => {
@@ -119,6 +137,7 @@ fn understood(answer: &str) -> Said {
         }
         _ if answer.contains("not currently serving") => Said::NotServing,
         _ if answer.is_empty() => Said::Mute,
+        (None, _) if !answer.contains("is not executed because") => Said::Stranger,
         _ => Said::NotAllowed,
     }
 }
@@ -138,6 +157,7 @@ mod tests {
     fn a_server_that_may_not_speak_is_told_from_one_without_a_quorum() {
         let silent = "srvr is not executed because it is not in the whitelist.\n";
         assert_eq!(understood(silent), Said::NotAllowed);
+        assert_eq!(understood("HTTP/1.1 400 Illegal character CNTL=0x0\r\n"), Said::Stranger);
         assert_eq!(understood(""), Said::Mute);
         let alone = "This ZooKeeper instance is not currently serving requests\n";
         assert_eq!(understood(alone), Said::NotServing);
