@@ -11,6 +11,13 @@ fn options_that_do_not_exist_or_lack_something_are_refused() {
         typed(&["-x", "true"], 64, ["-x:", "no such option", "--help"]),
         typed(&["--verbose", "true"], 64, ["--verbose:", "no such option", "write --log-level debug"]),
         typed(&["-n", "true"], 64, ["-n:", "no such option", "write --wait 0"]),
+        typed(&["--servers", "zk1", "true"], 64, ["--servers:", "no such option", "write --connect and the servers"]),
+        typed(&["--endpoints=zk1", "true"], 64, ["--endpoints:", "no such option", "write --connect and"]),
+        typed(&["-server", "zk1", "true"], 64, ["-s:", "no such option", "or --connect and the servers"]),
+        typed(&["--ttl", "9s", "true"], 64, ["--ttl:", "no such option", "write --session-timeout and a duration"]),
+        typed(&["-k", "9", "true"], 64, ["-k:", "no such option", "write --stop-timeout and a duration"]),
+        typed(&["--no-wait", "true"], 64, ["--no-wait:", "no such option", "write --wait 0"]),
+        typed(&["-c", "true"], 64, ["-c:", "no such option", "write -- sh -c and the line"]),
         typed(&["--grace", "1s", "--wait", "true"], 64, ["COMMAND:", "'true' is the value of --wait", "-- COMMAND"]),
         typed(&["--a\nb", "true"], 64, [r"--a\nb:", "no such option", "--help"]),
         typed(&["--name"], 64, ["--name:", "a value is missing", "write --name NAME"]),
@@ -440,6 +447,11 @@ fn a_mistake_after_a_subcommand_names_the_help_of_that_subcommand() {
     assert!(said(&["drain"]).ends_with("HOST: is missing; zk-leaderctl drain --help tells what it is\n"));
     assert!(said(&["-z", "zk1", "handover", "--dry"]).ends_with("zk-leaderctl handover --help lists all options\n"));
     assert!(said(&["--dry"]).ends_with("zk-leaderctl --help lists all options\n"));
+    assert!(said(&["stop", "x"]).contains("stop: no such command; did you mean disable?"));
+    assert!(said(&["release"]).contains("release: no such command; did you mean handover?"));
+    assert!(
+        said(&["list", "--zookeeper", "zk1"]).contains("--zookeeper: no such option; write --connect and the servers")
+    );
     assert!(said(&["help", "drain"]).contains("help: no such command; write zk-leaderctl COMMAND --help"));
 }
 

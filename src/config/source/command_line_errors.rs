@@ -28,7 +28,8 @@ pub fn error_of(error: &Error, program: &str) -> ConfigError {
             let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
             // A subcommand further on has not been asked for.
             let program = program.split(' ').next().unwrap_or(program);
-            let meant = text(error, ContextKind::SuggestedSubcommand);
+            let foreign = FOREIGN_COMMANDS.iter().find(|(name, _)| *name == word).map(|(_, ours)| (*ours).to_owned());
+            let meant = foreign.or_else(|| text(error, ContextKind::SuggestedSubcommand));
             let meant = match meant {
                 _ if word == "help" => format!("; write {program} COMMAND --help"),
                 Some(meant) => format!("; did you mean {meant}?"),
@@ -49,7 +50,8 @@ pub fn error_of(error: &Error, program: &str) -> ConfigError {
 
 fn unknown(argument: &str, error: &Error, program: &str) -> String {
     let is_word = !argument.starts_with('-');
-    let foreign = FOREIGN.iter().find(|(name, _)| *name == argument && program == RUN).map(|(_, ours)| *ours);
+    let foreign = FOREIGN.iter().filter(|_| program == RUN).find(|(name, _)| *name == argument).map(|(_, ours)| *ours);
+    let foreign = foreign.or(SERVERS.contains(&argument).then_some("--connect and the servers"));
     match (foreign, text(error, ContextKind::SuggestedArg)) {
         _ if is_option_of_verb(argument, program) => format!("belongs behind the command: {program} {argument}"),
         (Some(ours), _) => format!("no such option; write {ours}"),
@@ -71,8 +73,11 @@ fn is_option_of_verb(argument: &str, program: &str) -> bool {
 
 const RUN: &str = "zk-leader-run";
 
-/// Options of similar programs, above all flock(1).
-const FOREIGN: [(&str, &str); 8] = [
+/// What other programs call `--connect`.
+const SERVERS: [&str; 5] = ["--server", "--servers", "--endpoints", "--zk", "--zookeeper"];
+
+/// Options of similar programs, above all flock(1) and timeout(1).
+const FOREIGN: [(&str, &str); 16] = [
     ("-v", "--log-level debug"),
     ("--verbose", "--log-level debug"),
     ("-q", "--log-level warn"),
@@ -81,6 +86,24 @@ const FOREIGN: [(&str, &str); 8] = [
     ("--nonblock", "--wait 0"),
     ("-w", "--wait and a duration"),
     ("-E", "--conflict-exit-code and a status"),
+    ("--no-wait", "--wait 0"),
+    ("--ttl", "--session-timeout and a duration"),
+    ("-k", "--stop-timeout and a duration"),
+    ("--kill-after", "--stop-timeout and a duration"),
+    ("--signal", "--stop-signal and a signal"),
+    ("-s", "--stop-signal and a signal, or --connect and the servers"),
+    ("-c", "-- sh -c and the line"),
+    ("--command", "-- sh -c and the line"),
+];
+
+/// Commands of similar programs.
+const FOREIGN_COMMANDS: [(&str, &str); 6] = [
+    ("stop", "disable"),
+    ("start", "enable"),
+    ("release", "handover"),
+    ("unlock", "handover"),
+    ("leader", "status"),
+    ("ls", "list"),
 ];
 
 /// No command was given; the last option may have taken it for its value.
